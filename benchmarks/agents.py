@@ -1,10 +1,10 @@
 """What a level adds to whole agents whose provider thinks for 300 ms: time, and lost throughput.
 
-``conversation``: ten calls of the OpenAI SDK, one after the other. ``streams``: five rounds of twenty
-streams at once, a word each 10 ms. ``bursts``: the same, with all words at once. All in seconds of the
-agent's own work, without its start, for which there is ``startup.py``. ``service``: a Starlette
-application under uvicorn, asked by thirty clients that wait for their answers, in requests a second. All
-variants in turn; ``control`` is a second ``off``.
+``conversation``: ten sequential calls of the OpenAI SDK. ``streams``: five rounds of twenty concurrent
+streams, with one word every 10 ms. ``bursts``: the same, with all words at once. These are measured in
+seconds of the agent's own work, without its start, which ``startup.py`` measures. ``service``: a
+Starlette application under uvicorn, called by thirty clients that wait for their answers, in requests
+per second. All variants run in turn; ``control`` is a second ``off``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 @contextmanager
 def listening(words: list[str], port: int, environ: dict[str, str]) -> Iterator[None]:
-    """A process that serves at ``port``."""
+    """A process that serves on ``port``."""
     with subprocess.Popen(words, env=environ) as process:
         until = time.monotonic() + PATIENCE_S
         while True:
@@ -62,7 +62,7 @@ def listening(words: list[str], port: int, environ: dict[str, str]) -> Iterator[
 
 
 async def throughput(port: int) -> float:
-    """Requests a second that a service answers."""
+    """Requests per second that a service answers."""
     count = 0
     async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
         url = f"http://127.0.0.1:{port}/ask"
@@ -82,7 +82,7 @@ async def throughput(port: int) -> float:
 
 
 def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Workload → variant → seconds, of the service requests a second; one figure a round."""
+    """Workload → variant → seconds (``service``: requests per second), one figure per round."""
     found: dict[str, dict[str, list[float]]] = {
         name: {one: [] for one in VARIANTS} for name in (*PROGRAMS, "service")
     }
@@ -103,7 +103,8 @@ def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
                     "PLAYHEAD_SPOOL_DIR": f"{state}/{one}",
                     "PLAYHEAD_QUIET": "1",
                     "PLAYHEAD_BOUNDARIES": "+openai",
-                    "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # of others, with this name
+                    # of other projects, with this name
+                    "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
                     "OTEL_TRACES_EXPORTER": "none",
                     "OTEL_METRICS_EXPORTER": "none",
                     "OTEL_LOGS_EXPORTER": "none",

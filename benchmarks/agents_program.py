@@ -1,4 +1,7 @@
-"""What `agents.py` runs: an agent in three manners, or a service. Prints seconds of its own work."""
+"""The program of `agents.py`: an agent in three variants, or a service.
+
+Prints seconds of its own work.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ AT_ONCE = 20
 
 
 def conversation() -> None:
-    """One call after the other, each with all that was said."""
+    """Sequential calls, each with the whole history."""
     client = openai.OpenAI()
     messages: list[dict[str, str]] = [{"role": "system", "content": "Be brief. " * 50}]
     for turn in range(TURNS):
@@ -27,12 +30,12 @@ def conversation() -> None:
 
 
 def bursts() -> None:
-    """As `streams`, and each answer comes all at once."""
+    """Like `streams`, with each answer sent at once."""
     streams("gpt-4o-at-once")
 
 
 def streams(model: str = "gpt-4o") -> None:
-    """Many streams at once, in rounds."""
+    """Many concurrent streams, in rounds."""
 
     async def one(client: openai.AsyncOpenAI, number: int) -> None:
         said = [{"role": "user", "content": f"question {number}"}]

@@ -1,4 +1,4 @@
-"""Clocks that no tool covers, so that reading them is not part of what is measured."""
+"""Clocks that no tool patches, so that reading them is not part of the measurement."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _read = _time.clock_gettime_ns
 
 
 def now_ns() -> int:
-    """Wall time since some zero."""
+    """Wall time in ns since an arbitrary zero."""
     return _read(_time.CLOCK_MONOTONIC)
 
 
 def used_ns() -> int:
-    """Processor time of the whole process."""
+    """Processor time of the whole process in ns."""
     return _read(_time.CLOCK_PROCESS_CPUTIME_ID)
 
 
 def thread_ns() -> int:
-    """Processor time of this thread."""
+    """Processor time of this thread in ns."""
     return _read(_time.CLOCK_THREAD_CPUTIME_ID)

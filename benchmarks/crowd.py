@@ -1,20 +1,20 @@
 """What an instrumentation adds to the slowest calls when many run at once.
 
-``call``: 10,000 small calls of the real OpenAI SDK, spread over 64 threads. Each is answered after
-20 ms, and its thread asks again at once: the interpreter is always busy, and what is added to one call
-delays all others. ``stream``: 1,000 streams in one event loop, 20 chunks each, one every half second.
-Each begins soon after the one before, for all at once would measure one long queue, and the last begins
-before the first ends. The interpreter has time left there, if the machine is quick enough: what is late
-was kept waiting, and throughput falls only where that time is used up.
+``call``: 10,000 small calls of the real OpenAI SDK, spread over 64 threads. Each is answered after 20
+ms, and its thread makes the next call immediately. The interpreter is always busy, so what is added to
+one call delays all others. ``stream``: 1,000 streams in one event loop, with 20 chunks each, one every
+half second. Their starts are staggered, because a simultaneous start would measure one long queue; the
+last starts before the first ends. If the machine is fast enough, the interpreter has idle time there: a
+late chunk was kept waiting, and throughput falls only where that idle time is used up.
 
 The provider is a server on loopback in a process of its own, so that sockets compete for the event loop
-as they do with a real one. A bare protocol of asyncio keeps up with 1,000 streams; the last line says
-how late its writes were.
+as they do with a real one. A bare asyncio protocol keeps up with 1,000 streams; the last line of output
+says how late its writes were.
 
-Variants, rounds and differences are those of ``latency.py``. After each batch the sink is asked what
-came: of playhead, two spans for each call or stream and every fact up to the last one, else the
-benchmark fails. Of the others it is printed how many spans did not come: their queue drops what is too
-much for it.
+Variants, rounds and differences are those of ``latency.py``. After each batch the sink is asked what it
+received: from playhead, two spans for each call or stream and every fact up to the last one, otherwise
+the benchmark fails. For the others, the number of missing spans is printed: their queues drop what
+exceeds their capacity.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from crowd_workloads import WORKLOADS
 from latency import arguments, asked, report, serving, sink, turns, worker
 
 SPANS = {"off": 0, "control": 0, "playhead": 2, "genai-openai": 1, "openinference": 1}
-"""What a variant writes for one call; playhead: the call, and its attempt."""
+"""Spans that a variant writes per call; for playhead, the call and its attempt."""
 TABLES = {
     "p50": "Median time of a call or stream, ms; added to off",
     "p99": "99 % take at most, ms; added to off",
@@ -39,7 +39,7 @@ Figures = dict[str, dict[str, dict[str, list[float]]]]
 
 
 def measure(rounds: int, variants: tuple[str, ...]) -> tuple[Figures, dict[str, int], float]:
-    """Workload → variant → table → a figure a round; spans that did not come; how late answers were."""
+    """Workload → variant → table → one figure per round; missing spans; lateness of answers in ms."""
     figures: Figures = {
         name: {variant: {clock: [] for clock in TABLES} for variant in variants} for name in WORKLOADS
     }
@@ -73,7 +73,7 @@ def measure(rounds: int, variants: tuple[str, ...]) -> tuple[Figures, dict[str, 
 
 
 def main() -> None:
-    """Measure, print a table for each figure and what did not come, write the JSON."""
+    """Measure, print a table for each figure and the missing spans, write the JSON."""
     given = arguments(__doc__, rounds=5)
     figures, lost, late_ms = measure(given.rounds, tuple(given.variants.split(",")))
     report(given, figures, TABLES)

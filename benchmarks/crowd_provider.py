@@ -1,7 +1,8 @@
-"""A scripted provider for many at once, in a process of its own: answers each chat after a while.
+"""A scripted provider for many concurrent clients, in a process of its own, with delayed answers.
 
-It is a bare protocol of asyncio: a server with a framework could not write to 1,000 streams in time.
-Whether it could, it knows itself: ``GET /late`` says how late its writes were since that was asked last.
+It is a bare asyncio protocol, because a server with a framework could not write to 1,000 streams in
+time. It measures this itself: ``GET /late`` returns how late its writes were since the last such
+request.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from crowd_workloads import CHUNKS
 from playhead_receiver.demo.shapes import openai_chat, sse
 
 THINKS_S = 0.02
-"""Until an answer, or the first chunk of a stream."""
+"""Seconds before an answer, or before the first chunk of a stream."""
 SAYS_S = 0.5
-"""From chunk to chunk."""
+"""Seconds between chunks."""
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%b\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def whole(body: bytes) -> bytes:
-    """An answer that comes as one."""
+    """An answer in one piece."""
     return _HEAD % (b"application/json", b"content-length: %d" % len(body)) + body
 
 
 def streamed() -> list[bytes]:
-    """An answer that comes in `CHUNKS` pieces."""
+    """An answer in `CHUNKS` pieces."""
     words = " ".join(["word"] * (CHUNKS - 3))
     *events, last, done = sse.chat(openai_chat.chunks(openai_chat.completion(words)))
     first, *others = (b"%x\r\n%b\r\n" % (len(one), one) for one in [*events, last + done])
@@ -67,7 +68,7 @@ class Provider(asyncio.Protocol):
             asyncio.get_running_loop().call_at(due_s, self.say, pieces, 0, due_s)
 
     def say(self, pieces: list[bytes], number: int, due_s: float) -> None:
-        """Write one piece, see to the next."""
+        """Write one piece and schedule the next."""
         loop = asyncio.get_running_loop()
         late_s.append(loop.time() - due_s)
         self.transport.write(pieces[number])
@@ -77,7 +78,7 @@ class Provider(asyncio.Protocol):
 
 
 def lateness() -> dict[str, float]:
-    """Of the writes since it was asked last, in ms."""
+    """Lateness of the writes since the last call, in ms."""
     of_all = [0.0, *late_s]
     late_s.clear()
     return {"p99": statistics.quantiles(of_all, n=100)[98] * 1000, "most": max(of_all) * 1000}

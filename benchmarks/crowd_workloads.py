@@ -1,4 +1,4 @@
-"""What `crowd.py` times: many calls of the real OpenAI SDK at once, in threads and in an event loop."""
+"""Workloads of `crowd.py`: concurrent calls of the real OpenAI SDK, in threads and an event loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ CALLS = 10_000
 STREAMS = 1_000
 CHUNKS = 20
 BEGUN_S = 5.0
-"""Until the last of the streams has begun: sooner than the first ends."""
+"""Seconds until the last stream has started, which is before the first one ends."""
 PATIENT = {"timeout": 600.0, "max_retries": 0}
-"""Where a machine is too slow for so many, that is to be seen in the times, not in further requests."""
+"""If a machine is too slow, this must show in the times and not in retries."""
 _SAID = history(0)[1:]
 
 
 def client() -> openai.OpenAI:
-    """A client of the provider that the environment names."""
+    """A client of the provider given by the environment."""
     return openai.OpenAI(**PATIENT)
 
 
@@ -39,7 +39,7 @@ def calls(gpt: openai.OpenAI, count: int) -> list[float]:
 
 
 def streams(gpt: openai.OpenAI, count: int) -> list[float]:
-    """Streams of 20 chunks that begin one after the other; ns each, from the call to the end."""
+    """Staggered streams of 20 chunks; ns each, from the call to the end."""
 
     async def one(many: openai.AsyncOpenAI, number: int) -> int:
         await asyncio.sleep(BEGUN_S * number / count)
@@ -60,4 +60,4 @@ WORKLOADS: dict[str, tuple[Callable[[openai.OpenAI, int], list[float]], int, int
     "call": (calls, CALLS, 1),
     "stream": (streams, STREAMS, 1),
 }
-"""Name → (function, repetitions a round, units that one repetition is the mean of)."""
+"""Name → (function, repetitions per round, number of units of which one repetition is the mean)."""

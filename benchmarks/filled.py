@@ -1,4 +1,4 @@
-"""A store with much in it, kept in a temporary folder, so that it is filled once only."""
+"""A large store that is kept in a temporary folder, so that it is filled only once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from playhead_receiver.store import open_store
 
 STEPS = 20
 AT_ONCE = 41 * 250
-"""Spans that are stored between two notes of how far it is."""
+"""Number of spans that are stored between two progress messages."""
 
 
 def filled(spans: int) -> Path:
-    """A folder with a store of about so many payload spans, all summed up, none indexed.
+    """A folder with a store of about this many payload spans, all with summaries, none indexed.
 
-    Where it was broken off it goes on.
+    An interrupted fill continues.
     """
     folder = Path(tempfile.gettempdir(), f"playhead-filled-{spans}")
     note = folder / "filled"

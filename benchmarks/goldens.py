@@ -1,8 +1,8 @@
 """How long a suite of goldens takes under pytest: one after the other, and with ``-n 2``.
 
 Each golden is a run of ``examples/weather_agent.py``: the real OpenAI SDK, a retry, tools in threads and
-a streamed answer, five requests in all. They are recorded first, against a server on loopback, which is
-gone when they are replayed.
+a streamed answer, five requests in all. They are recorded first, against a server on loopback that is
+stopped before they are replayed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WAYS = {"sequential": (), "-n 2": ("-n", "2")}
 
 
 def pytest(folder: Path, *words: str, **variables: str) -> float:
-    """A run of the whole suite, which has to pass: seconds."""
+    """Run the whole suite, which must pass. Returns seconds."""
     dropped = ("PLAYHEAD", "OTEL", "PYTEST", "OPENAI", "CI")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     environment = {**kept, "OPENAI_API_KEY": "none", "PLAYHEAD_QUIET": "1", **variables}
@@ -67,7 +67,7 @@ def suite(folder: Path, count: int) -> None:
 
 
 def measure(folder: Path, rounds: int) -> dict[str, list[float]]:
-    """Way → seconds, one figure per round; the order of ways changes."""
+    """Way → seconds, one figure per round; the order of ways varies."""
     figures: dict[str, list[float]] = {way: [] for way in WAYS}
     order = random.Random(7)
     for _ in range(rounds):

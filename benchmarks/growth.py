@@ -1,8 +1,8 @@
 """How spool, wire and store grow with the steps of an agent: once per size, with the real pieces.
 
-The agent runs with nothing listening, so that its whole record stays in the spool; `playhead spool push`
+The agent runs with nothing listening, so that its whole record stays in the spool. `playhead spool push`
 then sends it, through a relay that counts bytes, to a receiver with an empty store. ``all said`` is the
-size of the last request: everything that was ever said, once. What grows linearly has the same bytes a
+size of the last request: the whole conversation, once. Linear growth means the same number of bytes per
 step at every size.
 """
 
@@ -24,11 +24,11 @@ from standing import BIN, HERE, Standing, disk_bytes, unheard
 
 SIZES = (25, 50, 100, 200)
 TOLERANCE = 1.15
-"""Bytes a step at the largest size, divided by those at the smallest, at most."""
+"""Largest allowed ratio of bytes per step at the largest size to those at the smallest."""
 
 
 class Relay(ThreadingHTTPServer):
-    """Passes requests on to a receiver and counts the bytes of their bodies."""
+    """Forwards requests to a receiver and counts the bytes of their bodies."""
 
     def __init__(self, target: str) -> None:
         super().__init__(("127.0.0.1", 0), _Pass)
@@ -103,7 +103,7 @@ def one(steps: int) -> dict[str, float]:
 
 
 def table(found: list[dict[str, float]]) -> str:
-    """The figures as a Markdown table: bytes, and in brackets bytes a step."""
+    """The figures as a Markdown table: bytes, with bytes per step in brackets."""
     columns = ("said", "spool", "wire", "store")
     lines = ["| steps | all said | spool | wire | store |", "|---|---|---|---|---|"]
     for row in found:

@@ -1,10 +1,10 @@
 """What a recorded process costs while it does nothing: how often it wakes up, and its processor time.
 
-Each process makes one call of the OpenAI SDK over a transport that answers inside it, then waits. What
-is counted happens in a window after that: context switches of all its threads, as the kernel counts them
-(``/proc/PID/task/*/status``), and processor time (``/proc/PID/stat``). ``off``: without playhead. The
-others: `opentelemetry-instrument` at each level, shipped to a process that answers and throws away;
-``dead``: at level exchanges, and nobody listens.
+Each process makes one call of the OpenAI SDK over a transport inside the process, then waits. After
+that, within a time window, two figures are counted: context switches of all its threads, as counted by
+the kernel (``/proc/PID/task/*/status``), and processor time (``/proc/PID/stat``). ``off``: without
+playhead. The others: `opentelemetry-instrument` at each level, shipping to a process that discards
+everything; ``dead``: at level exchanges, with nothing listening.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from latency import sink
 DEAD = "http://127.0.0.1:9"
 VARIANTS = ("off", "exchanges", "causal", "strict", "dead")
 SETTLE_S = 5.0
-"""How long a process is left alone before it is watched: what it had to say is delivered."""
+"""Seconds that a process is left alone before the window, so that its records are delivered."""
 TICKS_S = os.sysconf("SC_CLK_TCK")
 PROGRAM = """
 import json, sys
@@ -45,19 +45,19 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Seen:
-    """One look at a process."""
+    """Counters of a process at one time."""
 
     at_s: float
     switches: int
-    """Context switches of its threads so far, voluntary and not."""
+    """Context switches of its threads so far, voluntary and involuntary."""
     used_s: float
-    """Processor time so far."""
+    """Processor time so far, in seconds."""
     threads: int
 
 
 @dataclass(frozen=True)
 class Idle:
-    """What a process cost in a window in which it did nothing."""
+    """The cost of a process in a window in which it did nothing."""
 
     wakeups_per_s: float
     used_ms_per_s: float
@@ -65,7 +65,7 @@ class Idle:
 
 
 def look(pid: int) -> Seen:
-    """Threads that end between two looks take their counts with them; none does here."""
+    """Read the counters. Those of threads that end between two reads are lost; none does here."""
     switches = threads = 0
     for path in Path(f"/proc/{pid}/task").glob("*/status"):
         threads += 1
@@ -77,7 +77,7 @@ def look(pid: int) -> Seen:
 
 
 def between(first: Seen, last: Seen) -> Idle:
-    """What happened between two looks."""
+    """The difference between two reads."""
     spent_s = last.at_s - first.at_s
     return Idle(
         (last.switches - first.switches) / spent_s,
@@ -87,7 +87,7 @@ def between(first: Seen, last: Seen) -> Idle:
 
 
 def measure(window_s: float, variants: tuple[str, ...] = VARIANTS) -> dict[str, Idle]:
-    """All variants side by side, each in a process of its own."""
+    """All variants concurrently, each in a process of its own."""
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
         pids: dict[str, int] = {}

@@ -2,10 +2,10 @@
 
 The receiver is `playhead up` in processes of its own; clients send as fast as it acknowledges. All
 requests are made before the clock starts. Right after the last acknowledgement the receiver is killed,
-and what was acknowledged is counted in its store. ``PLAYHEAD_STORE`` may name an empty schema of a
-database. With ``--peers`` other stores get the same load, less of it, as they take longer: they count as
-having stored a span when it is in their database, and are killed right after the last acknowledgement of
-a second run.
+and the acknowledged spans are counted in its store. ``PLAYHEAD_STORE`` may name an empty schema of a
+database. With ``--peers``, other stores get a smaller load of the same kind, because they take longer. A
+span counts as stored when it is in their database; in a second run they are killed right after the last
+acknowledgement.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from playhead_receiver.store import Query, open_store
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 CLIENTS = 4
 DRAINED_S = 600
-"""How long a peer may take to store what it acknowledged."""
+"""Seconds that a peer may take to store what it acknowledged."""
 
 
 @dataclass
 class Outcome:
-    """What the clients saw."""
+    """What the clients measured."""
 
     acknowledged: int = 0
     retries: int = 0
     took_ms: list[float] = field(default_factory=list[float])
     start: float = 0.0
-    """When the first could be sent, as `time.perf_counter`."""
+    """Time at which the first request could be sent, from `time.perf_counter`."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def sender(standing: Standing | Peer, protocol: str) -> Callable[[bytes], bool]:
-    """Sends one request over a connection of its own; whether it was acknowledged."""
+    """Sends one request over a connection of its own; returns whether it was acknowledged."""
     if protocol == "grpc":
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
         call = grpc.insecure_channel(standing.grpc, options=options).unary_unary(EXPORT, None, None)
@@ -81,9 +81,10 @@ def sender(standing: Standing | Peer, protocol: str) -> Callable[[bytes], bool]:
 def send_all(
     standing: Standing | Peer, protocol: str, load: Sequence[Request], rate: int = 0
 ) -> tuple[Outcome, float]:
-    """Send everything; what was seen, and the seconds that it took.
+    """Send everything. Returns what was measured, and the seconds that it took.
 
-    ``rate``: spans a second. A request is then timed from when it is due, be a client free or not.
+    ``rate``: spans per second. A request is then timed from when it is due, whether a client is free or
+    not.
     """
     outcome = Outcome()
     waiting = zip(load, accumulate((request.spans for request in load), initial=0), strict=False)
@@ -120,14 +121,17 @@ def send_all(
 
 
 class Kept:
-    """What a store has beside what it had."""
+    """The traces that were added to a store."""
 
     def __init__(self, data: Path) -> None:
         self._place = os.environ.get("PLAYHEAD_STORE") or data
         self._before = set(self._traces())
 
     def spans(self) -> tuple[int, int]:
-        """New spans, read one by one; bundles that wait to be indexed. The log is emptied."""
+        """Number of new spans, read one by one, and of bundles not indexed yet.
+
+        Empties the write-ahead log.
+        """
         store = open_store(self._place)
         try:
             new = [trace for trace in self._traces() if trace not in self._before]
@@ -145,7 +149,7 @@ class Kept:
 
 
 def caught_up_s(data: Path) -> float:
-    """How long a receiver takes that has nothing else to do, until all is searchable."""
+    """Seconds until an otherwise idle receiver has indexed everything."""
     standing = Standing(data)
     store = open_store(os.environ.get("PLAYHEAD_STORE") or data, read_only=True)
     start = time.perf_counter()
@@ -158,7 +162,7 @@ def caught_up_s(data: Path) -> float:
 
 
 def one(protocol: str, load: Load, search: str, place: Path, rate: int) -> dict[str, float | str]:
-    """One row of the table. ``place``: where the store is."""
+    """Measure one row of the table. ``place``: where the store is."""
     made = list(requests(load))
     held = Kept(place)
     disk_before = disk_bytes(place)
@@ -185,7 +189,7 @@ def one(protocol: str, load: Load, search: str, place: Path, rate: int) -> dict[
 
 
 def of_peer(kind: type[Peer], protocol: str, load: Load) -> dict[str, float | str]:
-    """The same of another store."""
+    """Measure one row of the table for a peer."""
     made = list(requests(load))
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         peer = kind(Path(first))
@@ -218,7 +222,7 @@ def of_peer(kind: type[Peer], protocol: str, load: Load) -> dict[str, float | st
 def row_of(
     name: str, protocol: str, load: Load, made: Sequence[Request], outcome: Outcome, took_s: float
 ) -> dict[str, float | str]:
-    """What the clients saw."""
+    """A row of the table, from what the clients measured."""
     took = sorted(outcome.took_ms)
     return {
         "store": name,
@@ -275,7 +279,7 @@ def main() -> None:
 
     def load_of(profile: str, steps: int, spans: int) -> Load:
         batch = 512 if profile == "light" else max(4, 64 * 20 // steps)
-        # a store that is kept has the runs of earlier seeds
+        # a reused store contains the runs of earlier seeds
         seed = time.time_ns() if given.filled else 1
         return Load(max(4, spans // (2 * steps + 1)), steps, profile, batch, 4, seed, given.turns)
 

@@ -1,9 +1,9 @@
 """OTLP traffic of synthetic agent runs: the same arguments give the same bytes.
 
 A run is a trace of ``2 * steps + 1`` spans in the order in which an SDK ends them, root last. In the
-``payload`` profile a chat span carries the whole history so far, about 2.3 KB more with every step; the
-``light`` profile has the same tree and some twenty small attributes a span. Text is real English, cut
-out of the topics of `pydoc_data` at random places; tool results are JSON rows with random ids.
+``payload`` profile a chat span carries the whole history so far, about 2.3 KB more with every step. The
+``light`` profile has the same tree and some twenty small attributes per span. The text is real English,
+cut out of the topics of `pydoc_data` at random places; tool results are JSON rows with random ids.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ SYSTEM_CHARS, USER_CHARS, ARGUMENT_CHARS, RESULT_CHARS = 2000, 500, 220, 2200
 
 @dataclass(frozen=True)
 class Load:
-    """What is sent."""
+    """Parameters of the traffic."""
 
     runs: int
     steps: int = 20
     profile: str = "payload"
     batch: int = 64
-    """Spans a request."""
+    """Spans per request."""
     interleave: int = 4
-    """Runs that go on at one time."""
+    """Number of concurrent runs."""
     seed: int = 1
     turns: bool = False
-    """Every step is a trace of its own."""
+    """Whether every step is a trace of its own."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Added latency on the caller's path: playhead beside OpenTelemetry's own and OpenInference.
 
-Each variant lives in a process of its own; rounds go through all of them in changing order, so that a
-busy machine disturbs all alike. A figure is the difference to ``off`` in the same round: median of the
-rounds, and in brackets the smallest and largest. ``control`` is ``off`` again: what it shows is noise.
+Each variant lives in a process of its own. Each round covers all variants in varying order, so that a
+busy machine affects them equally. A figure is the difference to ``off`` in the same round: median over
+the rounds, with minimum and maximum in brackets. ``control`` is a second ``off``: its difference is
+noise.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Worker:
     process: subprocess.Popen[str]
 
     def ask(self, line: str) -> dict[str, float | list[float]]:
-        """Run one batch."""
+        """Run one batch. Returns its figures."""
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return json.loads(self.read())
 
     def read(self) -> str:
-        """The next line that it says."""
+        """The next line of its output."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -60,7 +61,7 @@ class Worker:
 
 @contextmanager
 def serving(*words: str) -> Iterator[str]:
-    """A program of this folder that says where it serves."""
+    """A program of this folder that prints its URL."""
     command = [sys.executable, str(HERE / words[0]), *words[1:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -71,26 +72,26 @@ def serving(*words: str) -> Iterator[str]:
 
 
 def sink(*words: str) -> AbstractContextManager[str]:
-    """Where everybody exports to."""
+    """The endpoint to which all variants export."""
     return serving("sink.py", *words)
 
 
 def asked(url: str) -> dict[str, float]:
-    """What a server says about itself."""
+    """A server's answer, decoded."""
     with urllib.request.urlopen(url) as answer:
         return json.load(answer)
 
 
 @contextmanager
 def worker(variant: str, endpoint: str, state: str, workloads: str = "workloads") -> Iterator[Worker]:
-    """Start a variant, full content capture switched on for all, and wait until it is warm."""
+    """Start a variant with full content capture, and wait until it is warm."""
     environment = {
         **os.environ,
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "100000",  # OpenInference needs it: one attribute per field
-        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # those of others that have this name
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # of other projects, with this name
         "PLAYHEAD_BOUNDARIES": "+openai",
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
@@ -114,7 +115,7 @@ def worker(variant: str, endpoint: str, state: str, workloads: str = "workloads"
 
 
 def turns(rounds: int, names: Iterable[str], workers: list[Worker]) -> Iterator[tuple[str, Worker]]:
-    """Whom to ask for what: everybody for everything in each round, in changing order."""
+    """Pairs of workload and worker: each pair once per round, in varying order."""
     order = random.Random(7)
     for number in range(rounds):
         for name in names:
@@ -140,7 +141,7 @@ def measure(rounds: int, variants: tuple[str, ...]) -> dict[str, dict[str, dict[
 
 
 def summary(figures: dict[str, dict[str, dict[str, list[float]]]]) -> dict[str, object]:
-    """Workload → variant → clock → median, least and greatest difference to ``off``, and the base."""
+    """Workload → variant → clock → median, minimum and maximum difference to ``off``; and the base."""
     result: dict[str, object] = {}
     for name, variants in figures.items():
         table: dict[str, object] = {}
@@ -187,7 +188,7 @@ def main() -> None:
 
 
 def arguments(about: str | None, rounds: int) -> argparse.Namespace:
-    """The command line of a comparison; ``rounds``: how many if nothing is said."""
+    """The command line of a comparison; ``rounds``: the default number."""
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated; off is needed")
@@ -200,7 +201,7 @@ def report(
     figures: dict[str, dict[str, dict[str, list[float]]]],
     tables: dict[str, str],
 ) -> None:
-    """Print a table for each clock of ``tables``, under what it says there; write the JSON."""
+    """Print a table for each clock in ``tables``, below the text given there; write the JSON."""
     result = summary(figures)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.rounds} rounds"
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)

@@ -1,4 +1,4 @@
-"""Other stores of GenAI traces, pinned, each in a virtual environment and a folder of its own."""
+"""Other stores of GenAI traces in pinned versions, each with its own virtual environment and folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_S = 180
 
 
 class Peer:
-    """A server of another project on ``data``, seen like `Standing`."""
+    """A server of another project with data in ``data``, with the interface of `Standing`."""
 
     name: ClassVar[str]
     package: ClassVar[str]
@@ -56,23 +56,23 @@ class Peer:
             time.sleep(0.2)
 
     def command(self, bin: Path, data: Path) -> list[str]:
-        """What starts it."""
+        """The command that starts it."""
         raise NotImplementedError
 
     def environment(self, data: Path) -> dict[str, str]:
-        """What it is told otherwise."""
+        """Its additional environment variables."""
         return {}
 
     def cpu_s(self) -> float:
-        """Processor time so far."""
+        """Processor time so far, in seconds."""
         return cpu_s(self.process.pid)
 
     def peak_mib(self) -> float:
-        """What its processes had in memory at most."""
+        """Peak memory of its processes."""
         return peak_mib(self.process.pid)
 
     def stored(self) -> int:
-        """Spans that are in its database."""
+        """Number of spans in its database."""
         try:
             with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=60) as db:
                 return int(db.execute(self.count).fetchone()[0])
@@ -80,7 +80,7 @@ class Peer:
             return 0
 
     def stop(self, number: int) -> None:
-        """Send a signal to all its processes, wait for the end. Idempotent."""
+        """Send a signal to all its processes and wait for their end. Idempotent."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, number)
         self.process.wait(120)
@@ -96,7 +96,7 @@ class Peer:
 
 
 class Phoenix(Peer):
-    """Arize Phoenix on SQLite, as it comes."""
+    """Arize Phoenix on SQLite, with default settings."""
 
     name = "phoenix"
     package = "arize-phoenix==20.26.1"
@@ -104,11 +104,11 @@ class Phoenix(Peer):
     count = "SELECT count(*) FROM spans"
 
     def command(self, bin: Path, data: Path) -> list[str]:
-        """What starts it."""
+        """The command that starts it."""
         return [str(bin / "phoenix"), "serve"]
 
     def environment(self, data: Path) -> dict[str, str]:
-        """What it is told otherwise."""
+        """Its additional environment variables."""
         return {
             "PHOENIX_HOST": "127.0.0.1",
             "PHOENIX_PORT": str(self.http_port),
@@ -120,7 +120,7 @@ class Phoenix(Peer):
 
 
 class MLflow(Peer):
-    """MLflow on SQLite, with the one worker that is quickest there."""
+    """MLflow on SQLite, with one worker, which is fastest there."""
 
     name = "mlflow"
     package = "mlflow==3.17.2"
@@ -129,13 +129,13 @@ class MLflow(Peer):
     count = "SELECT count(*) FROM spans"
 
     def command(self, bin: Path, data: Path) -> list[str]:
-        """What starts it."""
+        """The command that starts it."""
         words = ["server", "--host", "127.0.0.1", "--port", str(self.http_port), "--workers", "1"]
         words += ["--backend-store-uri", f"sqlite:///{self.database}"]
         return [str(bin / "mlflow"), *words, "--default-artifact-root", str(data / "artifacts")]
 
     def environment(self, data: Path) -> dict[str, str]:
-        """What it is told otherwise."""
+        """Its additional environment variables."""
         return {"MLFLOW_DISABLE_TELEMETRY": "true", "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"}
 
 
@@ -143,7 +143,10 @@ PEERS: tuple[type[Peer], ...] = (Phoenix, MLflow)
 
 
 def kept_after_kill(kind: type[Peer], standing: Peer, data: Path) -> int:
-    """Kill it, start it again, let it come to rest; spans that are in its database then."""
+    """Kill it, start it again, and wait until it is idle.
+
+    Returns the number of spans in its database.
+    """
     standing.stop(signal.SIGKILL)
     again = kind(data)
     before = -1

@@ -26,7 +26,7 @@ STEPS = 20
 
 
 def fill(store: Upkeep, spans: int) -> list[bytes]:
-    """Store about so many spans in runs of 41; their trace ids."""
+    """Store about this many spans in runs of 41. Returns their trace ids."""
     intake = Intake(store)
     for request in requests(Load(max(4, spans // (2 * STEPS + 1)), STEPS)):
         intake.export("traces", request.body)
@@ -38,7 +38,7 @@ def fill(store: Upkeep, spans: int) -> list[bytes]:
 
 
 def add_long_run(store: Upkeep, spans: int) -> bytes:
-    """Store one run of about so many spans, in the light profile; its trace id."""
+    """Store one run of about this many spans in the light profile. Returns its trace id."""
     intake, known = Intake(store), {run.trace_id for run in store.runs(Query(mode=None, limit=1 << 40))}
     for request in requests(Load(1, spans // 2, "light", 512, seed=99)):
         intake.export("traces", request.body)
@@ -49,7 +49,7 @@ def add_long_run(store: Upkeep, spans: int) -> bytes:
 
 
 def response_id(store: Upkeep, trace_id: bytes) -> str:
-    """The id of an answer in a trace."""
+    """The response id of a model call in a trace."""
     for span in store.spans(trace_id):
         at = attributes_of(span_of(ResourceSpans.FromString(span.otlp)).attributes)
         if "gen_ai.response.id" in at:
@@ -58,7 +58,7 @@ def response_id(store: Upkeep, trace_id: bytes) -> str:
 
 
 def timed(count: int, ask: Callable[[], object]) -> dict[str, float]:
-    """Milliseconds of ``count`` questions."""
+    """Times of ``count`` queries in ms."""
     took: list[float] = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -69,7 +69,7 @@ def timed(count: int, ask: Callable[[], object]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Fill, index, ask, print a Markdown table."""
+    """Fill, index, query, print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spans", type=int, default=50_000)
     parser.add_argument("--count", type=int, default=200)

@@ -1,9 +1,9 @@
 """Recorded runs into a store: spans and tape together, as the exporter sends them.
 
-Agents of some steps are recorded with nothing listening, so that all they did lies in the spool. Then
-`playhead spool push` sends it, several at once, to a receiver of its own process, which is killed
-afterwards; what is missing in its store counts as lost. The same spool goes twice, each time to a new
-receiver: in windows, and one by one, as to an endpoint that reads no windows.
+Agents of several steps are recorded with nothing listening, so that all their records are in the spool.
+Then several concurrent `playhead spool push` send it to a receiver in its own process, which is killed
+afterwards; what is missing in its store counts as lost. The same spool is sent twice, each time to a new
+receiver: in windows, and one by one, as to an endpoint that does not support windows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def record(environment: dict[str, str], runs: int, steps: int) -> None:
 
 
 def push(environment: dict[str, str], senders: int) -> float:
-    """Send all that lies in the spool; the seconds that it took."""
+    """Send everything in the spool. Returns the seconds that it took."""
     begin = time.perf_counter()
     words = [BIN / "playhead", "spool", "push"]
     pushing = [
@@ -48,12 +48,12 @@ def push(environment: dict[str, str], senders: int) -> float:
 
 
 def wire_bytes() -> int:
-    """What went over loopback since the machine was started, of everybody."""
+    """Bytes sent over loopback by all processes since the machine was started."""
     return int(Path("/sys/class/net/lo/statistics/tx_bytes").read_text())
 
 
 def delivered(way: str, spool: Path, data: Path, given: argparse.Namespace) -> dict[str, str]:
-    """Send ``spool`` the given way to a new receiver; what that took, and what was kept."""
+    """Send ``spool`` the given way to a new receiver. Returns the cost, and what was kept."""
     environment = {
         **unheard(spool, data),
         "PLAYHEAD_ENDPOINT_KIND": "other" if way == "one by one" else "playhead",

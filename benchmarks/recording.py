@@ -1,9 +1,9 @@
 """What recording costs where nothing is asked of the world: clocks, entropy, files, queues, children.
 
-``off`` and the three levels (`opentelemetry-instrument`) are processes that are asked in turn;
-``control`` is a second ``off``: what differs there is noise. All but children is processor time, so
-that a busy machine disturbs less. A delivery is a chunk of a stream: from when the server has it until
-the program, which waits in an event loop, gets it.
+``off`` and the three levels (`opentelemetry-instrument`) are processes that are measured in turn;
+``control`` is a second ``off``, whose difference is noise. Everything but children is measured in
+processor time, so that a busy machine disturbs less. A delivery is a chunk of a stream: from when the
+server has it until the program, which waits in an event loop, gets it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 LEVELS = ("exchanges", "causal", "strict")
 VARIANTS = ("off", "control", *LEVELS)
 MODULE = "bench_agent"
-"""Whose code it is that reads: the program's."""
+"""Module of the code that reads, so that it counts as the program's."""
 LARGE_BYTES = 1 << 30
 PACE_S = 0.002
 SHARES = (50, 90, 99)
@@ -47,7 +47,7 @@ print(time.process_time_ns() - begin)
 
 
 def serve() -> str:
-    """A URL that streams chunks, each holding the time at which it was sent; on a thread."""
+    """A URL that streams chunks, each containing the time at which it was sent; served on a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def stream() -> None:
@@ -68,7 +68,7 @@ def serve() -> str:
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Way → variant → ns, one figure a round; deliveries → variant → ns of every chunk."""
+    """Way → variant → ns, one figure per round; deliveries → variant → ns of every chunk."""
     ways: dict[str, dict[str, list[float]]] = {name: {one: [] for one in VARIANTS} for name in WAYS}
     deliveries: dict[str, list[float]] = {one: [] for one in VARIANTS}
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def imports(rounds: int) -> dict[str, list[float]]:
-    """ns of processor time to import much, without and with the audit hook alone."""
+    """ns of processor time for many imports, without and with only the audit hook."""
     found: dict[str, list[float]] = {"off": [], "hook": []}
     for _ in range(rounds):
         for name in found:

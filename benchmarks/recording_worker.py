@@ -46,11 +46,11 @@ WAYS: dict[str, tuple[int, str]] = {
         "def read():\n    return subprocess.run([sys.executable, '-ISc', '1'], capture_output=True)",
     ),
 }
-"""The operations: how often each runs in a round, and its code."""
+"""The operations: number of executions per round, and code."""
 
 
 def reader(source: str, module: str) -> Callable[[], object]:
-    """``read`` of ``source``, as if it stood in ``module``."""
+    """The function ``read`` of ``source``, executed as if it were in ``module``."""
     code: CodeType = compile(source, f"/bench/{module}.py", "exec")
     names: dict[str, Any] = {"__name__": module}
     exec(code, names)
@@ -58,7 +58,7 @@ def reader(source: str, module: str) -> Callable[[], object]:
 
 
 def of_reads(name: str, module: str) -> list[float]:
-    """ns a time: of processor time, of a child of real time."""
+    """ns per execution: processor time, but real time for children."""
     times, source = WAYS[name]
     clock = now_ns if name.startswith("subprocess") else thread_ns
     read = reader(source, module)
@@ -70,7 +70,7 @@ def of_reads(name: str, module: str) -> list[float]:
 
 
 async def of_deliveries(url: str) -> list[float]:
-    """ns between a chunk at the server and the program that gets it, of each chunk."""
+    """For each chunk, ns from the server to the program."""
     taken: list[float] = []
     async with httpx2.AsyncClient() as client, client.stream("GET", url) as answer:
         async for chunk in answer.aiter_raw():

@@ -1,6 +1,7 @@
-"""What looking for credentials costs on the caller's path: a body by the KB, one chunk of a stream.
+"""What the search for credentials costs on the caller's path: per KB of a body, and per chunk of a
+stream.
 
-python benchmarks/redaction.py
+    python benchmarks/redaction.py
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Callable
 from playhead_instrumentation.redaction import Redactor
 
 VALUES = 20
-"""Known values, as an environment has them."""
+"""Number of known values, as in a typical environment."""
 
 
 def cost_us(call: Callable[[], object], number: int) -> float:
-    """Processor time of one call, the least of 15 rounds."""
+    """Processor time of one call in µs, the minimum of 15 rounds."""
     rounds = timeit.repeat(call, number=number, repeat=15, timer=time.process_time)
     return min(rounds) / number * 1e6
 

@@ -1,8 +1,8 @@
 """What a replayed call costs, beside vcrpy and reeltime, and what a long tape costs to load and to hold.
 
-The same program, calls of the real OpenAI SDK, is recorded by each tool against a server on loopback
-and replayed without it; ``sdk`` is the program over a transport that answers at once. A figure is the
-median call of a replay less the median call of ``sdk`` in the same round; the order of tools changes.
+The same program, calls of the real OpenAI SDK, is recorded by each tool against a server on loopback and
+replayed without it; ``sdk`` is the program over a transport that answers at once. A figure is the median
+call of a replay minus the median call of ``sdk`` in the same round; the order of tools varies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROGRAM = str(HERE / "replay_program.py")
 TOOLS = ("playhead", "vcrpy", "reeltime")
 COUNTS = (10, 100, 300, 1000, 2000)
 MOST = {"vcrpy": 300}
-"""Up to how many calls a tool is measured: what a call costs there grows with their number."""
+"""Largest number of calls measured for a tool whose cost per call grows with their number."""
 
 LONG_BYTES = 100_000
 """Size to which the histories of the big tape grow."""
@@ -50,7 +50,8 @@ runpy.run_path(PROGRAM, run_name="__main__")
 LOAD = """
 import json, sys, time
 from pathlib import Path
-from playhead_instrumentation.session.opening import Opening, open_driver
+from playhead_instrumentation.driver.opening import Opening
+from playhead_instrumentation.session.opening import open_driver
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from replay_program import held_kib
@@ -64,7 +65,7 @@ print(json.dumps({"ns": taken, "held_kib": held_kib()[0] - before}))
 
 
 class Provider(BaseHTTPRequestHandler):
-    """Answers every chat completion; one write, so that no delayed acknowledgement is measured."""
+    """Answers every chat completion in one write, so that no delayed acknowledgement is measured."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -84,7 +85,7 @@ class Provider(BaseHTTPRequestHandler):
 
 @contextmanager
 def provider() -> Iterator[str]:
-    """A base URL at which somebody answers."""
+    """Base URL of a running provider."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -93,7 +94,7 @@ def provider() -> Iterator[str]:
 
 
 def run(tool: str, tape: Path, count: int, size_bytes: int, url: str, replaying: bool) -> dict[str, Any]:
-    """One run of the program; what it says."""
+    """Run the program once. Returns its report."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("PLAYHEAD", "OTEL"))
     }
@@ -140,7 +141,7 @@ def run(tool: str, tape: Path, count: int, size_bytes: int, url: str, replaying:
 
 
 def measure(rounds: int, counts: tuple[int, ...]) -> dict[str, dict[str, list[float]]]:
-    """Tool → number of calls → µs a call over the SDK's own cost, one figure per round."""
+    """Tool → number of calls → µs per call above the SDK's own cost, one figure per round."""
     order = random.Random(7)
     figures = {tool: {str(count): [] for count in counts} for tool in TOOLS}
     with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +168,7 @@ def measure(rounds: int, counts: tuple[int, ...]) -> dict[str, dict[str, list[fl
 
 
 def long_tapes(counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Tapes of small requests and of growing histories: their size, loading them, holding them."""
+    """Tapes of small requests and of growing histories: size, time to load, memory."""
     rows: list[dict[str, Any]] = []
     kinds = (("small requests", 0), ("histories growing to 100 KB", LONG_BYTES))
     with tempfile.TemporaryDirectory() as folder:

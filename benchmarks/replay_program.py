@@ -1,7 +1,7 @@
 """The program that is recorded and replayed: N calls of the real OpenAI SDK, timed one by one.
 
-Says what it took as JSON on the file descriptor that ``BENCH_SAYS`` names. ``BENCH_TOOL`` says which
-tool plays; ``none``: a transport that answers at once, that is the SDK's own cost; playhead starts the
+Writes its times as JSON to the file descriptor in ``BENCH_SAYS``. ``BENCH_TOOL`` names the tool that
+replays; ``none``: a transport that answers at once, which gives the SDK's own cost. playhead starts the
 program itself.
 """
 
@@ -19,13 +19,13 @@ from clocks import now_ns, used_ns
 
 
 def held_kib() -> tuple[int, int]:
-    """Memory of this process but for mapped files, now; and the most that it ever had in all.
+    """Memory of this process without mapped files, now; and its total peak.
 
-    0 where the system does not say.
+    0 if the system does not provide it.
     """
     if not sys.platform.startswith("linux"):
         return 0, 0
-    # Past what a tool covers: a replay would answer with what the recording had.
+    # Not covered by the tools: otherwise a replay would return the recorded figures.
     file = posix.open("/proc/self/status", posix.O_RDONLY)
     status = posix.read(file, 1 << 16).decode()
     posix.close(file)
@@ -34,7 +34,7 @@ def held_kib() -> tuple[int, int]:
 
 
 def messages(size_bytes: int, number: int) -> list[dict[str, str]]:
-    """A request; with ``size_bytes`` a history that grows to that size in 100 calls, and starts anew."""
+    """A request; given ``size_bytes``, a history that grows to that size in 100 calls, then restarts."""
     told = [{"role": "user", "content": f"question {number // 100}"}]
     line = "The quick brown fox jumps over the lazy dog. " * 22
     told += [
@@ -45,7 +45,7 @@ def messages(size_bytes: int, number: int) -> list[dict[str, str]]:
 
 
 def client(tool: str) -> openai.OpenAI:
-    """A client; where no tool plays, over a transport that answers at once: the SDK's own cost."""
+    """A client; without a tool, over a transport that answers at once, to measure the SDK's own cost."""
     options: dict[str, Any] = {"max_retries": 0}
     if tool == "none":
         from workloads import Transport
@@ -55,7 +55,7 @@ def client(tool: str) -> openai.OpenAI:
 
 
 def main(count: int, size_bytes: int) -> None:
-    """Make the calls and say how long they took."""
+    """Make the calls and report their times."""
     tool, tape = os.environ.get("BENCH_TOOL", ""), os.environ.get("BENCH_TAPE", "")
     with ExitStack() as playing:
         begun_ns = now_ns()

@@ -1,9 +1,10 @@
-"""Takes OTLP over HTTP and throws it away; counts the bytes. Runs as a process of its own.
+"""Receives OTLP over HTTP, discards it, and counts the bytes. Runs as a process of its own.
 
-With ``--records`` it keeps what comes until it is asked for the counts, and then counts the spans, the
-facts of playhead and the facts that are missing before the last one of their process.
+With ``--records`` it keeps requests until it is asked for the counts. Then it counts the spans, the
+facts of playhead, and the facts that are missing before the last one of their process.
 
-It says that it is a playhead receiver, as the real one does, so that playhead sends what one would get.
+It identifies itself as a playhead receiver, as the real one does, so that playhead sends what such a
+receiver would get.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ records: Records | None = None
 
 
 class Records:
-    """What came, and what was in it."""
+    """Received requests and their content."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, bytes]] = []
-        """Path and body of the requests that are not yet counted."""
+        """Path and body of the requests that are not counted yet."""
         self.spans = 0
         self.numbers: dict[bytes, set[int]] = {}
-        """Of the facts that came, by process instance."""
+        """Numbers of the received facts, by process instance."""
 
     def counts(self) -> dict[str, int]:
-        """Of everything so far."""
+        """Counts of everything so far."""
         while self.kept:
             self.count(*self.kept.pop())
         facts = sum(map(len, self.numbers.values()))
@@ -59,7 +60,7 @@ class Records:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every export with an empty, that is full, success."""
+    """Answers every export with an empty response, which means full success."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True

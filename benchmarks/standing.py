@@ -1,4 +1,4 @@
-"""A receiver in a process of its own, and programs that record with nothing listening."""
+"""A receiver in a process of its own, and the environment of programs that record without a receiver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Standing:
-    """`playhead up` on a data directory. Its figures are those of all its processes."""
+    """`playhead up` on a data directory. Its figures are totals over all its processes."""
 
     def __init__(self, data: Path, **settings: str) -> None:
         command = [BIN / "playhead", "up", "--json"]
@@ -29,28 +29,28 @@ class Standing:
         self.http, self.grpc = str(said["http"]), str(said["grpc"])
 
     def cpu_s(self) -> float:
-        """Processor time so far."""
+        """Processor time so far, in seconds."""
         return cpu_s(self.process.pid)
 
     def peak_mib(self) -> float:
-        """Greatest resident memory so far: the sum of what each process had at most."""
+        """Peak memory so far: the sum of the resident peaks of its processes."""
         return peak_mib(self.process.pid)
 
     def settle(self) -> None:
-        """Wait until it has nothing more to do."""
+        """Wait until it is idle."""
         before = -1.0
         while (now := self.cpu_s()) > before:
             before = now
             time.sleep(0.3)
 
     def stop(self, number: int) -> None:
-        """Send a signal, wait for the end."""
+        """Send a signal and wait for the end."""
         self.process.send_signal(number)
         self.process.wait(120)
 
 
 def tree(pid: int) -> list[int]:
-    """A process and those that it started, and so on."""
+    """A process and all its descendants."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in task.read_text().split():
@@ -59,7 +59,7 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process and of those that it started and that still are."""
+    """Processor time of a process and its living descendants, in seconds."""
     total = 0
     for one in tree(pid):
         words = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
@@ -68,7 +68,7 @@ def cpu_s(pid: int) -> float:
 
 
 def peak_mib(pid: int) -> float:
-    """The sum of what each of them had in memory at most."""
+    """Sum of their peaks of resident memory."""
     total = 0
     for one in tree(pid):
         status = Path(f"/proc/{one}/status").read_text()
@@ -84,7 +84,7 @@ def free_port() -> int:
 
 
 def disk_bytes(folder: Path) -> int:
-    """The size of all files below a folder."""
+    """Total size of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -101,6 +101,6 @@ def unheard(spool: Path, data: Path) -> dict[str, str]:
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",
-        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # those of others that have this name
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # of other projects, with this name
         "PLAYHEAD_BOUNDARIES": "+openai",
     }

@@ -1,10 +1,11 @@
 """What it costs to start: time that playhead adds to a program that does nothing.
 
-Each figure is the median of differences between neighbours: a start with, a start without, in changing
-order, so that a busy machine disturbs both alike. ``opentelemetry-instrument`` is compared with itself
-where the SDK is configured by its own configurator, and playhead is neither distro, configurator nor
-instrumentor; ``playhead record`` with plain ``python``. ``control`` is the base against itself: what it
-shows is noise. Processor time is that of the process and of all that it started and waited for.
+Each figure is the median of differences between two adjacent starts, one with and one without, in
+varying order, so that a busy machine affects both equally. ``opentelemetry-instrument`` is compared with
+itself in a setup where the SDK is configured by its own configurator, and playhead is neither distro,
+configurator nor instrumentor; ``playhead record`` is compared with plain ``python``. ``control``
+compares the base with itself: its difference is noise. Processor time is that of the process and of all
+children that it waited for.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from latency import sink
 
 LEVELS = ("exchanges", "causal", "strict")
 LEFT_OUT = ("PLAYHEAD", "OTEL", "PYTHON")
-"""Variables that would change what is measured; ``PYTHONDONTWRITEBYTECODE`` more than others."""
+"""Prefixes of variables that would affect the measurement, most of all ``PYTHONDONTWRITEBYTECODE``."""
 
 CLOCKS = ("processor time", "wall time")
 HI = 'print("hi")'
 CONFIGURATOR = """[opentelemetry_configurator]
 control = opentelemetry.sdk._configuration:_OTelSDKConfigurator
 """
-"""Entry point of a distribution that the control finds on its path: it configures the SDK, no more."""
+"""Entry point of a distribution on the path of the control, which only configures the SDK."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Start:
     environ: Mapping[str, str]
 
     def measure(self) -> tuple[float, float]:
-        """Start it once: ms of processor time, ms of wall time. It must succeed."""
+        """Start it once. Returns ms of processor time and ms of wall time. It must succeed."""
         begun = time.perf_counter_ns()
         null = os.open(os.devnull, os.O_RDWR)
         streams = [(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)]
@@ -61,7 +62,7 @@ class Start:
 
 
 def starts(folder: Path, endpoint: str) -> dict[str, tuple[Start, list[Start]]]:
-    """The base of a comparison, and the starts that are measured against it."""
+    """By program: the base of the comparison, and the starts that are measured against it."""
     python, beside = sys.executable, Path(sys.executable).parent
     made = folder / "path" / "control-0.dist-info"
     made.mkdir(parents=True)
@@ -112,7 +113,7 @@ def starts(folder: Path, endpoint: str) -> dict[str, tuple[Start, list[Start]]]:
 
 
 def measure(pairs: int, only: Sequence[str] = ()) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """By program, launcher and each of `CLOCKS`: ms added, ms of the base; one figure a pair."""
+    """By program, launcher and each of `CLOCKS`: ms added, ms of the base; one figure per pair."""
     order = random.Random(7)
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     with ExitStack() as stack:
@@ -121,7 +122,7 @@ def measure(pairs: int, only: Sequence[str] = ()) -> dict[str, dict[str, dict[st
         for what, (base, ways) in starts(folder, endpoint).items():
             others = [one for one in ways if not only or one.name in ("control", *only)]
             for one in (base, *others):
-                one.measure()  # compiled, and its folders are made
+                one.measure()  # compiles it and creates its folders
             figures = found[what] = {one.name: defaultdict(list) for one in others}
             for number in range(pairs):
                 for one in order.sample(others, len(others)):

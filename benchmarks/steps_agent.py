@@ -1,6 +1,6 @@
-"""An agent of N steps whose history grows by about 2.3 KB a step; answered in the process, no server.
+"""An agent of N steps whose history grows by about 2.3 KB per step; answered in the process, no server.
 
-Text is drawn from a word list with a fixed seed: unlike repeated text it does not compress away.
+Text is drawn from a word list with a fixed seed; unlike repeated text, it is not trivially compressible.
 """
 
 import json
@@ -23,7 +23,7 @@ def text(seed: int, length: int) -> str:
 
 
 class Transport(httpx2.BaseTransport):
-    """Asks for one more tool call at every request."""
+    """Requests one more tool call in every answer."""
 
     def __init__(self, seed: int) -> None:
         self.step, self.seed = 0, seed
@@ -41,7 +41,10 @@ class Transport(httpx2.BaseTransport):
 
 
 def main(steps: int, run: int = 0) -> None:
-    """Run it, each ``run`` with other texts; prints the bytes of the last request: all that was said."""
+    """Run it; each ``run`` has different texts.
+
+    Prints the size of the last request in bytes: the whole history.
+    """
     seed = run * 100_000
     http = httpx2.Client(transport=Transport(seed))
     client = openai.OpenAI(api_key="bench", base_url="http://bench.invalid/v1", http_client=http)

@@ -1,4 +1,4 @@
-"""A provider that thinks: answers each chat, whole or streamed, after a while. A process of its own."""
+"""A provider in a process of its own that answers each chat after a delay, whole or streamed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from starlette.routing import Route
 THINKS_S = 0.3
 WORDS = 40
 SAYS_S = 0.01
-"""From word to word of a stream, if the model's name does not say `AT_ONCE`."""
+"""Seconds between the words of a stream, unless the model's name contains `AT_ONCE`."""
 AT_ONCE = "at-once"
 
 
 def completion(text: str) -> dict[str, object]:
-    """A chat completion as OpenAI's."""
+    """A chat completion in OpenAI's format."""
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
     usage = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
     head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o"}
@@ -28,7 +28,7 @@ def completion(text: str) -> dict[str, object]:
 
 
 async def chat(request: Request) -> Response:
-    """Think, then answer."""
+    """Wait, then answer."""
     asked = await request.json()
     await asyncio.sleep(THINKS_S)
     if not asked.get("stream"):

@@ -1,8 +1,8 @@
 """One variant in a process of its own: reads workload names from stdin, answers with times.
 
-Each answer is a line of JSON: ``ns`` (one figure per repetition), ``whole_ns`` (the batch, without what
-the background has to do after it) and ``cpu_ns`` (processor time of the whole process for the batch,
-background threads and the export included). The workloads are those of the module that is named.
+Each answer is a line of JSON: ``ns`` (one figure per repetition), ``whole_ns`` (the batch, without the
+background work after it) and ``cpu_ns`` (processor time of the whole process for the batch, including
+background threads and the export). The workloads come from the named module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opentelemetry import trace
 
 
 def set_up(variant: str) -> None:
-    """Instrument this process. ``playhead`` already did, by ``opentelemetry-instrument``."""
+    """Instrument this process. For ``playhead``, ``opentelemetry-instrument`` has already done so."""
     if variant in ("off", "control", "playhead"):
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -41,7 +41,7 @@ def set_up(variant: str) -> None:
 
 
 def flush() -> None:
-    """Let the background finish, so that its processor time is counted and does not disturb others."""
+    """Wait for background work, so that it is counted and does not disturb later batches."""
     force_flush = getattr(trace.get_tracer_provider(), "force_flush", None)
     if force_flush is not None:
         force_flush(60_000)

@@ -1,8 +1,8 @@
-"""What is timed: calls of the real OpenAI SDK over a transport that answers in the process.
+"""The timed workloads: calls of the real OpenAI SDK over a transport that answers in the process.
 
 Between two timed calls there is a pause, as there is while a provider thinks; background threads of an
-instrumentation work in it. What they cost is in the processor time, and in the workload without a pause,
-where they compete with the caller for the interpreter.
+instrumentation work during it. Their cost shows in the processor time, and in the workload without a
+pause, where they compete with the caller for the interpreter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Events(httpx2.SyncByteStream):
 
 
 class Transport(httpx2.BaseTransport):
-    """Answers every request at once: no socket, so that only the caller's own path is timed."""
+    """Answers every request at once without a socket, so that only the caller's own path is timed."""
 
     def __init__(self) -> None:
         whole = openai_chat.completion("It is done.")
@@ -88,7 +88,7 @@ def small(gpt: openai.OpenAI, count: int) -> list[float]:
 
 
 def hurried(gpt: openai.OpenAI, count: int) -> list[float]:
-    """The same without a pause; ns each."""
+    """Calls with one short message without a pause; ns each."""
     messages = history(0)[1:]
     return [_call(gpt, messages, 0) for _ in range(count)]
 
@@ -109,7 +109,7 @@ def growing(gpt: openai.OpenAI, count: int) -> list[float]:
 
 
 def streamed(gpt: openai.OpenAI, count: int) -> list[float]:
-    """Streams of 200 chunks; ns per chunk of each stream, from the head to the end."""
+    """Streams of 200 chunks; ns per chunk of each stream, from the headers to the end."""
     taken: list[float] = []
     messages = history(0)[1:]
     for _ in range(count):
@@ -128,4 +128,4 @@ WORKLOADS: dict[str, tuple[Callable[[openai.OpenAI, int], list[float]], int, int
     "115 KB, growing": (growing, 1, STEPS + 1),
     "chunk": (streamed, 8, CHUNKS),
 }
-"""Name → (function, repetitions a round, units that one repetition is the mean of)."""
+"""Name → (function, repetitions per round, number of units of which one repetition is the mean)."""

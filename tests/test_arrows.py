@@ -1,9 +1,10 @@
-"""The arrows of the house: a room imports only what its `dependencies` declare."""
+"""The arrows of the house: a room imports what its `dependencies` declare, and no module in a circle."""
 
 import ast
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -77,6 +78,96 @@ def test_a_room_imports_only_what_it_declares(room: str):
     assert undeclared == []
 
 
+def modules_of(room: str) -> dict[str, Path]:
+    """The files of a room by the name of the module."""
+    found: dict[str, Path] = {}
+    for path in sorted((ROOT / room).glob("playhead*/**/*.py")):
+        parts = path.relative_to(ROOT / room).with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def arrows(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """Modules of ``modules`` that one imports: anywhere in its file, for its types alone, too."""
+    found: set[str] = set()
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            place = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                whole = f"{place}.{alias.name}"
+                found.add(whole if whole in modules else place)
+    return found & modules.keys()
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
+    """Sets of modules in which each leads back to itself, sorted."""
+    reached: dict[str, set[str]] = {}
+    for name in graph:
+        seen: set[str] = set()
+        ahead = [name]
+        while ahead:
+            new = graph[ahead.pop()] - seen
+            seen |= new
+            ahead += new
+        reached[name] = seen
+    found = {
+        tuple(sorted(other for other in seen if name in reached[other]))
+        for name, seen in reached.items()
+        if name in seen
+    }
+    return sorted(map(list, found))
+
+
+def test_circles_are_found_however_long_they_are():
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d", "f"}, "f": set[str]()}
+    assert circles(graph) == [["a", "b", "c"], ["d", "e"]]
+    assert circles({"a": {"a"}, "b": {"a"}}) == [["a"]]
+
+
+def test_every_way_to_import_is_an_arrow(tmp_path: Path):
+    path = tmp_path / "one.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "import json, p.whole\n"
+        "from p import module, name\n"
+        "from p.deep.other import function\n"
+        "if TYPE_CHECKING:\n    from p.types import Type\n"
+        "def f():\n    from . import beside\n    from ..lazy import g\n"
+    )
+    names = "p p.whole p.module p.deep.other p.types p.sub.beside p.lazy p.none".split()
+    found = arrows("p.sub.one", path, dict.fromkeys(names, path))
+    assert found == set(names) - {"p.none"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_module_imports_itself_in_a_circle(room: str):
+    """An import in a function, or for types alone, counts: it ties two files together as well."""
+    modules = modules_of(room)
+    graph = {name: arrows(name, path, modules) for name, path in modules.items()}
+    assert circles(graph) == []
+
+
 def test_instrumentation_and_exporter_do_not_know_each_other():
     assert "playhead-exporter" not in declared("instrumentation")
     assert "playhead-instrumentation" not in declared("exporter")
+
+
+MOST_FILES = 15
+ONE_FILE_A_VERB = "receiver/playhead_receiver/cli/verbs"
+
+
+def test_no_folder_has_more_files_than_can_be_overlooked():
+    folders = [path for room in ROOMS for path in (ROOT / room).glob("playhead*/**/") if path.is_dir()]
+    files = {
+        str(folder.relative_to(ROOT)): len(
+            [one for one in folder.glob("*.py") if one.name != "__init__.py"]
+        )
+        for folder in folders
+    }
+    assert len(files) > 50
+    full = {name: count for name, count in files.items() if count > MOST_FILES}
+    assert set(full) == {ONE_FILE_A_VERB}, full

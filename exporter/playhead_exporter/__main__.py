@@ -12,7 +12,7 @@ from playhead_semconv.settings import Settings, resolve
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit status: 0 all delivered, 1 something is left, 2 usage."""
+    """Run one command; returns its exit status: 0 all delivered, 1 something is left, 2 usage."""
     parser = argparse.ArgumentParser(prog="python -m playhead_exporter")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (

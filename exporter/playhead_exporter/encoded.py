@@ -1,6 +1,6 @@
-"""A finished span as OTLP, written without a protobuf library: few agents load one.
+"""A finished span as OTLP, encoded without a protobuf library, which few agents load.
 
-Numbers of fields are those of opentelemetry-proto, `opentelemetry/proto/trace/v1/trace.proto`.
+Field numbers are those of opentelemetry-proto, `opentelemetry/proto/trace/v1/trace.proto`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playhead_semconv.otlp_bytes.protobuf import field, fixed32, fixed64, small,
 from playhead_semconv.otlp_bytes.values import attributes, text
 
 _LOCAL, _REMOTE = (0x100).to_bytes(4, "little"), (0x300).to_bytes(4, "little")
-"""Flags of a span and of a link: whether the other is in another process is known, and so is that."""
+"""Flags of a span and of a link: it is known whether the other span is remote; it is not, or it is."""
 
 _Wrapped = tuple[Resource, InstrumentationScope | None, bytes, bytes]
 _latest: _Wrapped | None = None
@@ -26,7 +26,7 @@ _latest: _Wrapped | None = None
 
 
 def encode_span(span: ReadableSpan, whole: bool) -> bytes:
-    """`ResourceSpans` bytes of one span; unless ``whole`` without what its exchange tells."""
+    """Return `ResourceSpans` bytes of one span; unless ``whole``, without what its exchange tells."""
     context = span.get_span_context()
     assert context is not None
     left_out = left_out_of(span, whole)
@@ -76,7 +76,7 @@ def _flags(parent: SpanContext | None) -> bytes:
 
 
 def _wrapped(resource: Resource, scope: InstrumentationScope | None, span: bytes) -> bytes:
-    """``span`` within its scope and its resource."""
+    """Return ``span`` inside its scope and its resource."""
     global _latest
     latest = _latest
     if latest is None or latest[0] is not resource or latest[1] is not scope:
@@ -92,7 +92,7 @@ def _wrapped(resource: Resource, scope: InstrumentationScope | None, span: bytes
 
 
 def left_out_of(span: ReadableSpan, whole: bool) -> frozenset[str]:
-    """Attributes that do not travel with the span."""
+    """Return the attributes that are not sent with the span."""
     attributes = span.attributes or {}
     derived: Any = attributes.get(a.PLAYHEAD_DERIVED)
     if whole or not derived or not isinstance(derived, Sequence) or isinstance(derived, str):

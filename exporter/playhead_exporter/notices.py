@@ -1,4 +1,4 @@
-"""What the exporter says aloud: through logging, which falls back to stderr, and once per matter."""
+"""Messages of the exporter to the user: through logging, which falls back to stderr, once per matter."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ logger = logging.getLogger("playhead.exporter")
 
 
 class Notices:
-    """Says each matter once, until it is over. ``quiet``: errors only."""
+    """Reports each matter once, until it is over. ``quiet``: errors only."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._said: set[str] = set()
 
     def fail(self, matter: str, problem: PlayheadError) -> None:
-        """Something is wrong that somebody must see to."""
+        """Report a problem that somebody must fix."""
         if matter not in self._said:
             self._said.add(matter)
             logger.error("%s", visible(str(problem)))
 
     def say(self, matter: str, text: str) -> None:
-        """Something that mends itself, but should be known."""
+        """Report something that recovers by itself, but should be known."""
         if matter not in self._said:
             self._said.add(matter)
             if not self._quiet:
                 logger.warning("playhead: %s", visible(text))
 
     def over(self, matter: str, text: str = "") -> None:
-        """The matter is settled; ``text`` is said if its beginning was."""
+        """The matter is settled; ``text`` is reported if its beginning was."""
         if matter in self._said:
             self._said.discard(matter)
             if text and not self._quiet:

@@ -25,11 +25,11 @@ from playhead_exporter.spool.spool import Spool
 from playhead_semconv.settings import Settings, resolve
 
 FIRST_MEETING_S = 1.0
-"""How old a process must be to wait no more for an endpoint that has never answered."""
+"""Age of a process in seconds after which close no longer waits for an endpoint that never answered."""
 DISK_AT_EXIT_S = 0.05
-"""How long it waits for the disk; what is in shared memory is safe from its death."""
+"""Seconds that close waits for the disk. What is in shared memory survives the process."""
 SYNC_DEADLINE_S = 1.0
-"""With ``PLAYHEAD_SPOOL_SYNC=always``: how long an append waits for the disk before that is a stall."""
+"""With ``PLAYHEAD_SPOOL_SYNC=always``: seconds an append waits for the disk before that is a stall."""
 
 
 class SpoolOutlet:
@@ -42,9 +42,9 @@ class SpoolOutlet:
         places: Places | None = None,
         write: Write = os.pwrite,
     ) -> None:
-        """Opens nothing yet: files and threads come with the first fact.
+        """Opens nothing yet: files and threads are created with the first fact.
 
-        ``write`` puts bytes into a segment. `ConfigurationError` if the settings make no sense.
+        ``write`` writes bytes into a segment. Raises `ConfigurationError` if the settings are invalid.
         """
         self._settings = settings
         self._places = places or Places.of(settings)
@@ -80,7 +80,7 @@ class SpoolOutlet:
 
     @property
     def disk_problem(self) -> str:
-        """Why the spool's disk takes nothing just now; empty if it does."""
+        """Why the spool's disk cannot be written now; empty if it can."""
         return self._disk_problem()
 
     def import_all(self) -> None:
@@ -98,9 +98,9 @@ class SpoolOutlet:
     def close(self, timeout_s: float) -> bool:
         """Deliver and stop; True if nothing is left. Idempotent.
 
-        Waits at most ``timeout_s``, and only for an endpoint that answers. What remains is in the
-        spool, from where the next process, or ``playhead spool push``, sends it. Facts that come
-        later are kept too.
+        Waits at most ``timeout_s``, and only for an endpoint that answers. What remains is in the spool;
+        the next process, or ``playhead spool push``, sends it from there. Facts that are appended later
+        are kept, too.
         """
         shipper, copier = self._current_shipper(), self._copier
         if shipper is None or copier is None or self._closed:
@@ -149,12 +149,12 @@ class SpoolOutlet:
             learn=self._kind.learn if self._kind.asks else None,
             pending=self._pending,
         )
-        with contextlib.suppress(RuntimeError):  # the interpreter ends: the next process will see to it
+        with contextlib.suppress(RuntimeError):  # shutdown: the next process delivers
             self._copier.start()
             self._shipper.start()
 
     def _current_shipper(self) -> Shipper | None:
-        """That of this process; a forked child that has said nothing yet has none."""
+        """Return the shipper of this process; None in a forked child that has recorded nothing yet."""
         return self._shipper if self._begun == self.sink.instance else None
 
     def _mark(self) -> Position | None:
@@ -187,9 +187,9 @@ class SpoolOutlet:
 
 
 def open_outlet(resource: dict[str, Any], settings: Settings | None = None) -> SpoolOutlet:
-    """The entry point: the outlet of this process. Closed at exit by itself.
+    """Entry point: return the outlet of this process. It is closed automatically at exit.
 
-    ``settings``: those of the environment if not given. `ConfigurationError` if they make no sense.
+    ``settings``: by default those of the environment. Raises `ConfigurationError` if they are invalid.
     """
     settings = settings or resolve(os.environ).settings
     outlet = SpoolOutlet(settings, resource)
@@ -199,7 +199,7 @@ def open_outlet(resource: dict[str, Any], settings: Settings | None = None) -> S
 
 
 def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:
-    """Resource attributes as the header of a tape holds them."""
+    """Return resource attributes as the header of a tape holds them."""
     return {str(key): _plain(value) for key, value in resource.items() if value is not None}
 
 

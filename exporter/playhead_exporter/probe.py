@@ -11,10 +11,10 @@ TIMEOUT_S = 5.0
 
 
 def ask(settings: Settings) -> Answer:
-    """Its answer to an empty request for facts and to one for spans: the first that is no `Accepted`.
+    """Return the first answer that is not `Accepted`, to an empty request for facts and one for spans.
 
-    Goes the way of an agent's records: same address, token, certificates. `ConfigurationError` if the
-    settings name no endpoint; `OSError` if a certificate cannot be read.
+    Uses the same address, token and certificates as an agent's records. Raises `ConfigurationError` if
+    the settings name no endpoint, and `OSError` if a certificate cannot be read.
     """
     _, open_transport = transport_opener(settings)
     transport = open_transport()

@@ -1,4 +1,4 @@
-"""Delivering what dead processes left, on demand."""
+"""Delivers, on demand, what dead processes left."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from playhead_semconv.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """What a push did."""
+    """Result of a push."""
 
     tally: Tally
     """What was delivered, and what was refused."""
     remaining: list[Pending]
-    """What is still there: of living processes, which deliver it themselves, or undelivered."""
+    """What is left: tapes of living processes, which deliver them, and what could not be delivered."""
     problem: str = ""
-    """What the endpoint said that ended the push; empty if everything went."""
+    """The endpoint's answer that ended the push; empty if everything was delivered."""
 
 
 def pending(settings: Settings) -> list[Pending]:
-    """What is undelivered in the spool of ``settings``; instances with nothing left out."""
+    """Return what is undelivered in the spool of ``settings``, without instances that have nothing."""
     return [one for one in pending_in(Places.of(settings)) if one.facts or one.spans]
 
 
@@ -41,10 +41,10 @@ def push(
     progress: Callable[[Tally], None] | None = None,
     instances: frozenset[bytes] | None = None,
 ) -> PushReport:
-    """Deliver what dead processes left in the spool of ``settings``. Blocks; safe beside agents.
+    """Deliver what dead processes left in the spool of ``settings``. Blocks; agents may run meanwhile.
 
-    Gives up after ``attempts`` answers in a row that nothing can be taken now. ``instances``: only
-    theirs. `ConfigurationError` if the settings name no endpoint.
+    Gives up after ``attempts`` answers in a row that nothing can be taken now. ``instances``: deliver
+    only theirs. Raises `ConfigurationError` if the settings name no endpoint.
     """
     places = Places.of(settings)
     _, open_transport = transport_opener(settings)

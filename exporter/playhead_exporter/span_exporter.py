@@ -25,14 +25,14 @@ TIMEOUT_S = 10.0
 
 
 class PlayheadSpanExporter(SpanExporter):
-    """Sends whole spans over OTLP/HTTP in requests that no default limit refuses.
+    """Sends complete spans over OTLP/HTTP in requests that no default size limit refuses.
 
-    Named ``playhead_otlp`` in ``OTEL_TRACES_EXPORTER``; endpoint, headers, timeout and certificates
-    come from the standard ``OTEL_EXPORTER_OTLP_*`` variables.
+    Its name in ``OTEL_TRACES_EXPORTER`` is ``playhead_otlp``. Endpoint, headers, timeout and
+    certificates come from the standard ``OTEL_EXPORTER_OTLP_*`` variables.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, notices: Notices | None = None) -> None:
-        """`ConfigurationError` if the endpoint is no address."""
+        """Raises `ConfigurationError` if the endpoint is not an address."""
         text = _variable(environ, "ENDPOINT") or f"http://127.0.0.1:{DEFAULT_PORTS['http/protobuf']}"
         endpoint = Endpoint.parse(text, "http/protobuf")
         self._timeout_s = _seconds(_variable(environ, "TIMEOUT"))
@@ -84,7 +84,7 @@ class PlayheadSpanExporter(SpanExporter):
         self._transport.close()
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Nothing is held back here."""
+        """No-op: nothing is buffered here."""
         return True
 
 

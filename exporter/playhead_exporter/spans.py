@@ -14,8 +14,8 @@ from playhead_semconv.tape.frames import SpanRecord
 class SpoolSpanProcessor(SpanProcessor):
     """Keeps every finished span, sampled or not, as one `SpanRecord`.
 
-    A span that says from which exchange its messages can be derived leaves them out, unless
-    ``whole()``: the endpoint is known not to derive them.
+    A span that names the exchange from which its messages can be derived leaves them out, unless
+    ``whole()``: then the endpoint is known not to derive them.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class SpoolSpanProcessor(SpanProcessor):
         self._notices = notices
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Encode the span and put it into the spool. Never raises."""
+        """Encode the span and append it to the spool. Never raises."""
         try:
             self._keep(SpanRecord(encode_span(span, self._whole())))
         except (
@@ -40,7 +40,7 @@ class SpoolSpanProcessor(SpanProcessor):
             self._notices.say(f"span {type(problem)}", f"a span could not be kept: {problem!r}")
 
     def shutdown(self) -> None:
-        """Nothing: what is in the spool is safe, and more may come."""
+        """No-op: what is in the spool is safe, and more may come."""
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Deliver what is there; False if that did not succeed."""

@@ -1,4 +1,4 @@
-"""``python -m playhead_instrumentation record|replay|…``: see `command_line`."""
+"""``python -m playhead_instrumentation record|replay|…``: see `bootstrap.command_line`."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations

@@ -15,20 +15,21 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
+from playhead_receiver.access import Audit, Guard, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.names import KnownNames
+from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Limits, Shown
 from playhead_receiver.host.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
-from playhead_receiver.intake.http import http_app
 from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.store import Upkeep, open_store
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.tenants.tenants import Kept, Tenants
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
@@ -191,12 +192,8 @@ class Receiver:
             tenants = self._tenants = Tenants(
                 self.data_dir,
                 self._store,
-                self._store_url,
-                self._policy,
-                self._history,
-                self._blobs_url,
+                Kept(self._store_url, self._blobs_url, self._policy, self._history, self._search),
                 self._apart,
-                self._search,
                 deleted,
             )
             if self._forward:
@@ -321,14 +318,15 @@ class Receiver:
             tenants,
             guard,
             audit,
-            shown,
             self._destinations,
             version("playhead-receiver"),
             self._references,
         )
         self._serving = serving
+        app = query_app(serving, FACES)
+        app.state.shown = shown
         self._query = HttpServer(
-            self._by_known_names(query_app(serving, FACES), guard),
+            self._by_known_names(app, guard),
             self._host,
             port,
             "--query-port",
@@ -361,8 +359,8 @@ class Receiver:
         ]
 
     def _start_grpc(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int) -> None:
+        from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and not everybody wants it
         from playhead_receiver.faces.jaeger.storage import jaeger_handlers
-        from playhead_receiver.intake.grpc import grpc_server  # heavy, and not everybody wants it
 
         server = grpc_server(
             tenants, guard, jaeger_handlers(shown, guard, audit), limit_bytes=self._limit_bytes

@@ -1,6 +1,7 @@
 """From stored spans and a tape to a run: fold, launch, compare, report."""
 
-from playhead_replay.launch.replaying import Replay, replay
+from playhead_replay.launch.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.launch.replaying import Replayer
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.command import Command
@@ -25,12 +26,16 @@ __all__ = [
     "Gap",
     "Outputs",
     "RecordedExchange",
-    "Replay",
+    "ReplayConfiguration",
+    "ReplayResult",
+    "Replayer",
     "Report",
+    "Rules",
     "Run",
     "Span",
     "Step",
     "StoreLike",
+    "Surroundings",
     "TapeFile",
     "Usage",
     "body_difference",
@@ -39,7 +44,6 @@ __all__ = [
     "json_difference",
     "read_tape_file",
     "read_unfinished",
-    "replay",
     "spans_of",
     "text_difference",
     "write_tape_file",

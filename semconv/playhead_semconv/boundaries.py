@@ -416,7 +416,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below("pty", "fork spawn waitpid"),
             *_below("uvloop.Loop", "subprocess_exec subprocess_shell close"),
         ),
-        at_start=("host.process.os_calls:watch", "boundaries.process.blocked:watch"),
+        at_start=("host.process.os_calls:watch", "host.process.fence:watch"),
         on_import=(
             ("subprocess", "host.process.popen:patch"),
             ("asyncio.base_subprocess", "host.process.asyncio_transport:patch"),
@@ -503,7 +503,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         at_start=(
             "determinism.hooks.timers:watch",
             "determinism.hooks.waits:watch_waits",
-            "determinism.scheduler.timer_ends:watch",
+            "determinism.hooks.waiting_clock:watch",
         ),
         on_import=(("uvloop", "determinism.hooks.timers:patch_uvloop"),),
     ),

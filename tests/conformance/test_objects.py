@@ -23,7 +23,7 @@ from playhead_receiver.store import Batch, Query, Upkeep, open_store, restore
 from playhead_receiver.store.content import object_store as object_module
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.content.references import References
-from playhead_receiver.store.protocol.store import StoredTape
+from playhead_receiver.store.values.stored import StoredTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable

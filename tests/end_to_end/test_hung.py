@@ -11,8 +11,7 @@ from pathlib import Path
 from support.home import Home
 from support.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
 
-from playhead_replay import Run
-from playhead_replay.launch.replaying import replay
+from playhead_replay import ReplayConfiguration, Replayer, Run, Surroundings
 from playhead_replay.tape_files.tape_file import read_unfinished
 
 SLEEPS = """
@@ -52,7 +51,8 @@ def test_where_nobody_goes_on_the_replay_ends_and_names_who_waits_for_what(tmp_p
         never.wait_reached()
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-    done = replay(Run.of_tape(read_unfinished(tape).tape), environ=kept)
+    around = Surroundings(environ=kept)
+    done = Replayer(ReplayConfiguration(around)).replay(Run.of_tape(read_unfinished(tape).tape))
     assert done.returncode != 0
     (stands,) = [note for note in done.report.notes if "stands still" in note]
     assert "MainThread waits in Event.wait, called in hangs.py:25 (<module>)" in stands
@@ -80,6 +80,6 @@ def test_a_run_that_was_killed_while_it_polls_ends_where_its_tape_does(tmp_path:
         for _ in range(3):
             agent.stdout.readline()
         agent.kill()
-    done = replay(Run.of_tape(read_unfinished(tape).tape))
+    done = Replayer().replay(Run.of_tape(read_unfinished(tape).tape))
     assert done.stdout.count(b"asked") in (3, 4)
     assert any("MainThread is in agent.py:5" in note for note in done.report.notes), done.report.notes

@@ -11,9 +11,9 @@ import pytest
 from support.branching import environment, playhead, stored
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
+from playhead_replay import ReplayConfiguration, Replayer, Surroundings
 from playhead_replay.goldens import read_golden
 from playhead_replay.goldens.replayed import Replayed
-from playhead_replay.launch.replaying import replay
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -158,10 +158,11 @@ def test_a_golden_asserts_states(stage: Stage):
     golden = stage.folder / "goldens" / "order.tape"
     run, folder = read_golden(golden)
     kept = stage.folder / "now.tape"
-    replayed = replay(run, cwd=str(folder), keep=kept)
+    told = ReplayConfiguration(Surroundings(folder=folder), keep=kept)
+    replayed = Replayer(told).replay(run)
     assert replayed.report.verdict == "identical", list(replayed.report.lines())
     now = Run.of_tape(replayed.now)
-    seen = Replayed(golden, run, now, replayed.report, "", "", 0)
+    seen = Replayed(golden, run, now, replayed)
     seen.assert_state(2, "order.lines[-1]", "to order 81, 3 left")
     seen.assert_state(4, "left", 0, name="again")
     assert seen.state(1)["left"] == 3

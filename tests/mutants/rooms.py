@@ -74,11 +74,15 @@ ROOMS = {
         ("tests/replay",),
     ),
     "access": Room(
-        (f"{_RECEIVER}/access/*.py",),
-        ("tests/receiver/access",),
+        (f"{_RECEIVER}/access/*.py", f"{_RECEIVER}/tenants/*.py"),
+        ("tests/receiver/access", "tests/receiver/tenants", "tests/receiver/cli/verbs/test_backup.py"),
     ),
     "retention": Room(
-        (f"{_RECEIVER}/store/keeping/retention.py", f"{_RECEIVER}/store/keeping/share_of_traces.py"),
+        (
+            f"{_RECEIVER}/store/keeping/amounts.py",
+            f"{_RECEIVER}/store/keeping/retention.py",
+            f"{_RECEIVER}/store/keeping/share_of_traces.py",
+        ),
         ("tests/receiver/store/test_upkeep.py",),
     ),
 }

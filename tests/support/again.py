@@ -1,4 +1,4 @@
-"""A program recorded in a process of its own and replayed in another."""
+"""Records a program in a process and replays it in another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.programs import Program
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Report
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
 from playhead_semconv import events as e
@@ -29,7 +29,7 @@ class Again:
     report: Report
 
     def identical(self) -> Again:
-        """Fails where anything at all differs."""
+        """Fail if anything differs."""
         assert self.replayed.stdout == self.recorded.stdout, self.replayed.stderr
         assert self.report.verdict == "identical", "\n".join(self.report.lines())
         return self
@@ -38,7 +38,7 @@ class Again:
 def recorded(
     program: Program, *arguments: str, stdin: str | None = None, level: str = "causal"
 ) -> tuple[subprocess.CompletedProcess[str], MemoryTape]:
-    """Run ``program`` recorded; what it did, and the tape of its main process."""
+    """Run ``program`` recorded. Returns its result, and the tape of its main process."""
     try:
         done = _run(
             program,
@@ -60,7 +60,7 @@ def recorded(
 def replayed(
     program: Program, tape: MemoryTape, *words: str, arguments: tuple[str, ...] = (), **environ: str
 ) -> tuple[subprocess.CompletedProcess[str], MemoryTape]:
-    """Run ``program`` again, answered from ``tape``. ``words``: for the launcher."""
+    """Replay ``program`` from ``tape``. ``words``: for the launcher."""
     write_tape_file(program.folder / "recorded.tape", tape)
     if (program.folder / "forks.tape").exists():
         words = ("--forks", "forks.tape", *words)

@@ -1,4 +1,4 @@
-"""What programs do with aiohttp's client, and what they see of it."""
+"""Programs that use aiohttp's client, and what they observe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = aiohttp.ClientTimeout(sock_read=0.1)
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what the server answers it, and how its exchanges end."""
+    """A program, the server's answers, and how its exchanges end."""
 
     name: str
     script: Callable[[], list[Reply]]
@@ -56,7 +56,7 @@ async def any_pieces(url: str) -> Any:
 
 async def chunks(url: str) -> Any:
     async with aiohttp.ClientSession() as client, client.get(url) as answer:
-        # Whether the end of a chunk comes with it or by itself is the socket's doing.
+        # Whether the end of a chunk is delivered with it or separately depends on the socket.
         return [data async for data, _ in answer.content.iter_chunks() if data]
 
 

@@ -1,4 +1,4 @@
-"""Facts and spans in numbers, for stores and transports."""
+"""Large numbers of facts and spans for stores and transports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 def facts_of(instance: bytes, numbers: Iterable[int], text: str = "chunk") -> list[Fact]:
-    """Chunks of one endless stream. The trace id is the instance."""
+    """Chunks of one endless stream. The trace id is the instance id."""
     return [
         Fact(
             START_NS + number,
@@ -78,6 +78,6 @@ def span_of(
 
 
 def as_if_come_then(folder: Path) -> None:
-    """As if what a closed store holds had come in when it began."""
+    """Set the arrival time of each run in a closed store to its start time."""
     with closing(sqlite3.connect(folder / "store.sqlite")) as db, db:
         db.execute("UPDATE run SET arrived_ns = started_ns")

@@ -1,4 +1,4 @@
-"""What programs do with a blocking HTTP library, and what they see of it."""
+"""Programs that use a blocking HTTP library, and what they observe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELD: list[Any] = []
 
 
 def failure(error: BaseException) -> list[tuple[str, str, str]]:
-    """Class and text of an exception and of those behind it."""
+    """Class and text of an exception and of its causes."""
     found: list[tuple[str, str, str]] = []
     while True:
         found.append((type(error).__module__, type(error).__qualname__, str(error)))
@@ -44,7 +44,7 @@ def headers(response: Any) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what the server answers it, and how its exchanges end."""
+    """A program, the server's answers, and how its exchanges end."""
 
     name: str
     script: Callable[[], list[Reply]]

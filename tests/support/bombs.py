@@ -1,4 +1,4 @@
-"""Small bodies that grow large, and a gRPC client that sends such a one as it is."""
+"""Small bodies that decompress to large ones, and a gRPC client that sends such a body unchanged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PIECE_BYTES = 1 << 20
 
 
 def deflate_bomb(size_bytes: int) -> bytes:
-    """A raw deflate stream of zeros, made of one piece that is repeated."""
+    """A raw deflate stream of zeros, made of one repeated piece."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     piece = packer.compress(bytes(PIECE_BYTES)) + packer.flush(zlib.Z_FULL_FLUSH)
     return piece * (size_bytes // PIECE_BYTES) + b"\x03\x00"
 
 
 def gzip_bomb(size_bytes: int) -> bytes:
-    """The same as gzip; its checksum is wrong, which shows at its end only."""
+    """A gzip bomb; its checksum is wrong, which is detected only at its end."""
     return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + deflate_bomb(size_bytes) + bytes(8)
 
 
@@ -35,7 +35,7 @@ def zstd_bomb(size_bytes: int) -> bytes:
 
 
 def grpc_status(endpoint: str, path: str, message: bytes, encoding: str = "gzip") -> int:
-    """Send one compressed message; the ``grpc-status`` that comes back."""
+    """Send one compressed message. Returns the ``grpc-status`` of the answer."""
     host, _, port = endpoint.rpartition(":")
     connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
     data = b"\x01" + struct.pack(">I", len(message)) + message

@@ -1,4 +1,4 @@
-"""Runs that are killed, resumed and forked: the command line in processes of its own."""
+"""Runs that are killed, resumed and forked, with the command line in processes of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_S = 120
 
 
 def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run ``playhead``, with nobody at its terminal."""
+    """Run ``playhead`` without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "playhead_receiver", *words],
         env=environ,
@@ -30,7 +30,7 @@ def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.C
 
 
 def environment(folder: Path, provider: str, **more: str) -> dict[str, str]:
-    """Of an agent and of the command line that share a home, a spool and a data folder."""
+    """Environment of an agent and a command line that share a home, a spool and a data folder."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     return agent_environment(

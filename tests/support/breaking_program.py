@@ -1,11 +1,11 @@
-"""Runs a program that uses many boundaries, unrecorded, and recorded by a recorder that is broken.
+"""Runs a program that uses many boundaries: unrecorded, and recorded by a recorder with a defect.
 
 ::
 
     python breaking_program.py LEVEL HTTP_URL WEBSOCKET_URL GRPC_TARGET {each|all}
 
-Each case runs in a fork of its own. On standard output: one JSON object per case, with its name, and
-what the program printed where that is not what it prints unrecorded.
+Each case runs in a fork of its own. Prints one JSON object per case on standard output: its name, and
+the program's output if it differs from the output without recording.
 """
 
 from __future__ import annotations
@@ -199,22 +199,22 @@ def program(words: list[str]) -> None:
 
 
 class Broken(Exception):
-    """Nobody expects it."""
+    """An exception that no code expects."""
 
 
 looked_up: dict[str, None] = {}
-"""Attributes that a patch has asked for."""
+"""Attributes that a patch has requested."""
 layered: dict[str, None] = {}
-"""Layers that were put before something."""
+"""Layers that were put before a function."""
 
 
 class Breaks:
-    """What is broken in this process."""
+    """The defects in this process."""
 
     absent: Callable[[str], bool] = staticmethod(lambda name: False)
     fails: Callable[[str], bool] = staticmethod(lambda name: False)
     when = ""
-    """A layer fails ``before`` or ``after`` it has called what comes after it."""
+    """A layer fails ``before`` or ``after`` it has called the next one."""
 
 
 _required, _around = patching.required, patching.Patches.around
@@ -237,7 +237,7 @@ def around(self: Any, owner: Any, name: str, layer: Any, **more: Any) -> None:
     inner = layer.func if isinstance(layer, functools.partial) else layer
     said = f"{_name(owner, name)} {inner.__module__.rpartition('.')[2]}.{inner.__name__}"
     layered[said] = None
-    # The gate counts a loop that waits for its turn to begin: who fails after has begun.
+    # The gate counts loops that wait to begin: a layer that fails after the call has begun.
     relied_on = layer if name == "run_forever" and Breaks.when == "after" else None
     _around(
         self,
@@ -272,7 +272,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 def places() -> Iterator[tuple[Any, str]]:
-    """What layers call, of ours."""
+    """Our functions that layers call."""
     from playhead_exporter.spool.spool import Spool
     from playhead_instrumentation.boundaries.http import exchange as http_exchange
     from playhead_instrumentation.driver import driver
@@ -287,11 +287,11 @@ def places() -> Iterator[tuple[Any, str]]:
 
 
 Prepare = Callable[[], Callable[[], None] | None]
-"""Breaks something before the recording starts; what it gives breaks something after that."""
+"""Breaks something before the recording starts; the function that it returns, after the start."""
 
 
 def run(words: list[str], level: str, prepare: Prepare | None) -> str:
-    """What the program prints in a fork. None: nothing is recorded."""
+    """The output of the program in a fork. None: without recording."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -332,7 +332,7 @@ def run(words: list[str], level: str, prepare: Prepare | None) -> str:
 
 
 def cases(which: str) -> Iterator[tuple[str, Prepare]]:
-    """Names, and what breaks something."""
+    """Names of cases, and what breaks something."""
 
     def absent_where(wanted: Callable[[str], bool]) -> Prepare:
         return lambda: setattr(Breaks, "absent", staticmethod(wanted))
@@ -365,7 +365,7 @@ def cases(which: str) -> Iterator[tuple[str, Prepare]]:
 
 
 def learn(words: list[str], level: str) -> None:
-    """Have the names of what is looked up, and of layers, here too."""
+    """Collect the names of requested attributes and of layers in this process too."""
     reader, writer = os.pipe()
     if not os.fork():
         os.close(reader)

@@ -1,4 +1,4 @@
-"""The command line in this process, and a data directory that holds runs made by hand."""
+"""The command line in this process, and a data directory with hand-made runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Done:
 
 
 class CommandLine:
-    """``playhead`` on one data directory."""
+    """``playhead`` with one data directory."""
 
     def __init__(self, data_dir: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.data_dir, self._capture = data_dir, capture
@@ -41,12 +41,12 @@ class CommandLine:
         return Done(status, captured.out, captured.err)
 
     def captured(self) -> str:
-        """What has been written to stdout since the last command."""
+        """Output on stdout since the last command."""
         return self._capture.readouterr().out
 
 
 def store_run(data_dir: Path, made: HandMade) -> str:
-    """Keep a run made by hand; the name that the store gave it."""
+    """Store a hand-made run. Returns the name that the store gave it."""
     store = open_store(data_dir)
     try:
         store.commit(Batch(made.spans, made.facts, {}))
@@ -56,7 +56,7 @@ def store_run(data_dir: Path, made: HandMade) -> str:
 
 
 def refund(trace_id: bytes = TRACE, instance: bytes = bytes(range(16)), **start: Any) -> HandMade:
-    """A run of eleven steps that failed: a search in circles, a retry, a refund without order."""
+    """A failed run of eleven steps: a search in circles, a retry, a refund without an order."""
     made = HandMade(instance, trace_id)
     made.at_ns = time.time_ns() - MINUTE_AGO_S * SECOND
     made.start(**start)

@@ -1,7 +1,7 @@
-"""Every form in which the SDKs are called, sync and async, and what each means on the wire.
+"""Every form in which the SDKs are called, sync and async, and its meaning on the wire.
 
-A form's `run` makes the call and reads the answer to its end; for the async ones it is a coroutine.
-Forms that an installed SDK does not have (old versions) are left out of `FORMS`.
+A form's `run` makes the call and reads the answer to its end; for async forms it is a coroutine. Forms
+that an installed (old) SDK does not have are left out of `FORMS`.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ class Form:
 
     @property
     def sdk(self) -> SDK:
-        """Which SDK."""
+        """Name of the SDK."""
         return "anthropic" if self.wire.startswith("anthropic") else "openai"
 
     @property
     def model(self) -> str:
-        """The model that is asked for."""
+        """The requested model."""
         return MODELS[self.wire]
 
     @property
     def path(self) -> str:
-        """Where the request goes."""
+        """Path of the request."""
         return PATHS[self.wire]
 
     def client(self, server: ScriptedServer, **settings: Any) -> Any:
@@ -92,7 +92,7 @@ class Form:
         return kind(base_url=server.url, api_key="sk-ant-test", **settings)
 
     def reply(self, **fields: Any) -> Reply:
-        """A good answer."""
+        """A successful answer."""
         if self.wire == "openai.chat":
             whole = openai_chat.completion(self.text)
             return chat_sse(whole, **fields) if self.streamed else json_reply(whole, **fields)
@@ -105,7 +105,7 @@ class Form:
         return anthropic_sse(whole, **fields) if self.streamed else json_reply(whole, **fields)
 
     def error(self, status: int) -> Reply:
-        """A bad one."""
+        """An error answer."""
         return openai_error(status) if self.sdk == "openai" else anthropic_error(status)
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ def validator(attribute: str) -> Draft202012Validator:
 
 
 def check_content(found: Mapping[str, Any]) -> int:
-    """Validate the content attributes of a span, JSON text or structured; how many there were."""
+    """Validate the content attributes of a span, JSON text or structured. Returns their number."""
     count = 0
     for name in SCHEMAS:
         if name in found:

@@ -1,4 +1,4 @@
-"""A call to a model as OpenInference and OpenLLMetry tell it."""
+"""A call to a model in the attributes of OpenInference and OpenLLMetry."""
 
 from typing import Any
 

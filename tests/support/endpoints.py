@@ -1,4 +1,4 @@
-"""OTLP endpoints on loopback that keep what they get, and misbehave as a test tells them."""
+"""OTLP endpoints on loopback that keep what they receive, and misbehave as a test demands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEADLINE_S = 60
 
 @dataclass
 class Reply:
-    """What an endpoint says to one request. The default: taken."""
+    """The answer of an endpoint to one request. The default: accepted."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Reply:
 
 @dataclass
 class Got:
-    """One request as it came, decompressed."""
+    """One received request, decompressed."""
 
     path: str
     headers: dict[str, str]
@@ -62,14 +62,14 @@ def windows_of(logs: Any) -> list[Window]:
 
 
 class Kept:
-    """What an endpoint has got, and what it is going to answer."""
+    """Received requests and prepared answers of an endpoint."""
 
     def __init__(self) -> None:
         self.requests: list[Got] = []
         self.replies: deque[Any] = deque()
-        """Answers to the next requests, in order; then all is taken."""
+        """Answers to the next requests, in order; after these everything is accepted."""
         self.rule: Callable[[str, bytes], Any] | None = None
-        """Answer to any request, by path and body; None from it: taken."""
+        """Answer to any request, by path and body; if it returns None, the request is accepted."""
         self._changed = threading.Condition()
         self.closing = threading.Event()
 
@@ -84,7 +84,7 @@ class Kept:
             self._changed.notify_all()
 
     def wait(self, condition: Callable[[], Any]) -> None:
-        """Until ``condition()`` holds, which is looked at whenever a request has come."""
+        """Wait until ``condition()`` holds; it is checked whenever a request has arrived."""
         with self._changed:
             assert self._changed.wait_for(condition, DEADLINE_S), "the endpoint did not get it in time"
 
@@ -92,7 +92,7 @@ class Kept:
         return [got.body for got in self.requests if got.taken and got.path == path]
 
     def facts(self) -> list[Fact]:
-        """Facts of the requests that were taken, as they came."""
+        """Facts in accepted requests, in order of arrival."""
         return [
             fact
             for body in self.taken("/v1/logs")
@@ -101,7 +101,7 @@ class Kept:
         ]
 
     def windows(self) -> list[Window]:
-        """Windows of the requests that were taken, as they came."""
+        """Windows in accepted requests, in order of arrival."""
         return [
             window
             for body in self.taken("/v1/logs")
@@ -110,7 +110,7 @@ class Kept:
         ]
 
     def spans(self) -> list[Span]:
-        """Spans of the requests that were taken, as they came."""
+        """Spans in accepted requests, in order of arrival."""
         return [
             span
             for body in self.taken("/v1/traces")
@@ -121,7 +121,7 @@ class Kept:
 
 
 class HttpEndpoint(Kept):
-    """OTLP/HTTP. ``playhead``: answers GET /v1/playhead as a receiver does, of ``windows``."""
+    """OTLP/HTTP. ``playhead``: answers GET /v1/playhead as a receiver that supports ``windows``."""
 
     def __init__(self, playhead: bool = True, windows: int = 0) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class HttpEndpoint(Kept):
 
 @dataclass
 class GrpcReply:
-    """A refusal of a gRPC endpoint, or (code OK) a response message."""
+    """An error of a gRPC endpoint, or (code OK) a response message."""
 
     code: grpc.StatusCode
     details: str = ""
@@ -194,7 +194,7 @@ class GrpcReply:
 
 
 class GrpcEndpoint(Kept):
-    """OTLP/gRPC with the default limit of 4 MiB a message. ``about``: what it says that it is."""
+    """OTLP/gRPC with the default limit of 4 MiB per message. ``about``: its description of itself."""
 
     def __init__(self, about: bytes = b"") -> None:
         super().__init__()
@@ -255,7 +255,7 @@ def grpc_endpoint(about: bytes = b"") -> Iterator[GrpcEndpoint]:
 
 
 def nobody() -> str:
-    """An address where nobody listens."""
+    """An address at which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""A program recorded in a folder with files, and replayed over that folder, which stays as it is."""
+"""A program recorded in a folder with files, and replayed over that folder, which must not change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import closing
 
 from support.programs import Program
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -18,7 +18,7 @@ from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 def digest(folder):
-    """Of everything that lies below, with its time."""
+    """Digest of everything below a folder, including times."""
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         found.update(f"{path} {path.lstat().st_mode} {path.lstat().st_mtime_ns}".encode())
@@ -30,7 +30,7 @@ class Ran:
     """A program recorded in a folder with files."""
 
     def __init__(self, tmp_path, source="", **environ):
-        """Without a ``source``, it is to be recorded later."""
+        """Without a ``source``, the program is recorded later."""
         self.tmp_path = tmp_path
         self.folder = tmp_path / "folder"
         self.ws = self.folder / "ws"
@@ -66,7 +66,7 @@ class Ran:
         write_tape_file(self.tapes / "recorded.tape", self.tape)
 
     def again(self, *arguments, **environ):
-        """What a replay printed, and its report; the folder is as it was."""
+        """The output of a replay, and its report; checks that the folder is unchanged."""
         before = digest(self.folder)
         now = self.tapes / "now.tape"
         words = ["replay", "--tape", self.tapes / "recorded.tape", "--now", now, "--", "agent.py"]

@@ -1,4 +1,7 @@
-"""Words for an interpreter whose program forks."""
+"""Interpreter options for a program that forks."""
 
 UNWARNED = ("-W", "ignore::DeprecationWarning")
-"""Since Python 3.12 a process with threads is warned as it forks; playhead has threads of its own."""
+"""Suppresses the warning that Python 3.12 and later give when a process with threads forks.
+
+playhead has threads of its own.
+"""

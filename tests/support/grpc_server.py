@@ -17,11 +17,11 @@ from typing import Any
 
 SECRET = b"sk-received0123456789abcdef"
 COUNT = itertools.count(1)
-"""Over all calls: identical questions get different answers."""
+"""Counts all calls, so that identical requests get different answers."""
 
 
 class GrpcServer:
-    """Runs until the end of the block."""
+    """Runs for the length of the ``with`` block."""
 
     def __enter__(self) -> GrpcServer:
         self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Tapes and a store made by hand, fact by fact, for tests that need no agent."""
+"""Tapes and a store built fact by fact, for tests that need no agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.store.protocol.store import Batch, Change, Query, Receipt, RunSummary, StoredSpan
+from playhead_receiver.store.values.run_summaries import Query, RunSummary
+from playhead_receiver.store.values.stored import Batch, Change, Receipt, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.custody import Link
@@ -34,7 +35,7 @@ def span_id(number: int) -> bytes:
 
 
 class HandMade:
-    """Writes a tape fact by fact, and the spans that belong to it."""
+    """Writes a tape fact by fact, and its spans."""
 
     def __init__(self, instance: bytes = INSTANCE, trace_id: bytes = TRACE) -> None:
         self.instance, self.trace_id = instance, trace_id
@@ -95,7 +96,7 @@ class HandMade:
         carried: bool = False,
         **attributes: Any,
     ) -> int:
-        """A span starts; its number. ``carried``: the next ask tells it."""
+        """Start a span. Returns its number. ``carried``: its start is part of the next ask."""
         if not number:
             number, self._next_span = self._next_span, self._next_span + 1
         at = {key.replace("__", "."): value for key, value in attributes.items()}
@@ -117,7 +118,7 @@ class HandMade:
         return number
 
     def finish(self, number: int, *, error: str = "", **attributes: Any) -> None:
-        """A span ends."""
+        """End a span."""
         started_ns, name, parent, kind, at = self._started[number]
         envelope = ResourceSpans()
         set_attributes(envelope.resource.attributes, {a.PLAYHEAD_INSTANCE: self.instance.hex()})
@@ -150,7 +151,7 @@ class HandMade:
         answered: bool = True,
         **stated: Any,
     ) -> ExchangeId:
-        """A whole exchange; ``stated``: fidelity and origin, as a player states them."""
+        """A complete exchange; ``stated``: fidelity and origin, as a player states them."""
         place = (lane, "http")
         ordinal = self._ordinals.get(place, 0)
         self._ordinals[place] = ordinal + 1
@@ -219,7 +220,7 @@ class HandMade:
         tokens: tuple[int, int] = (812, 64),
         **fields: Any,
     ) -> int:
-        """A logical call with one attempt under it; the number of its span."""
+        """A logical call with one attempt. Returns the number of its span."""
         call = self.begin(
             name, kind=3, **{a.GEN_AI_OPERATION_NAME: "chat", "gen_ai.request.model": "gpt-4o"}
         )
@@ -275,11 +276,11 @@ class HandMade:
 
 
 class HandMadeTape(MemoryTape):
-    """A memory tape with what a stored tape has beside."""
+    """A memory tape with the additional members of a stored tape."""
 
 
 class HandMadeStore:
-    """A store in memory that knows the runs it was given."""
+    """A store in memory that holds the given runs."""
 
     def __init__(self) -> None:
         self.summaries: list[RunSummary] = []

@@ -1,4 +1,4 @@
-"""`playhead` as a user runs it, in a home of its own."""
+"""`playhead` as a user runs it, with a home of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs do with an HTTP client, and what they see of it; sync and async, httpx and httpx2."""
+"""Programs that use an HTTP client, and what they observe; sync and async, httpx and httpx2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def failure(error: BaseException) -> tuple[str, str, str]:
 
 
 def seen(response: Any) -> dict[str, Any]:
-    """All of a response that a program can see."""
+    """Everything that a program can see of a response."""
     return {
         "status": response.status_code,
         "reason": response.reason_phrase,
@@ -33,7 +33,7 @@ def seen(response: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what the server answers it, and how its exchanges end."""
+    """A program, the server's answers, and how its exchanges end."""
 
     name: str
     script: Callable[[], list[Reply]]

@@ -1,4 +1,4 @@
-"""Programs of OpenTelemetry SDKs that send spans: what they say they made, what is stored of it."""
+"""Programs with OpenTelemetry SDKs that send spans: what they report as made, and what is stored."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from playhead_receiver.store import Query, Store
 
 FOLDER = Path(__file__).parents[1] / "interop"
 OTHERS = Path(__file__).parents[2] / ".venv-interop"
-"""Made by `make acceptance`: what does not go into the environment of the test suite."""
+"""Environment made by `make acceptance`, for packages that are not in that of the test suite."""
 SPANS_PER_TRACE = 50
 
 
 def bare_environment() -> dict[str, str]:
-    """Without settings of OpenTelemetry's or ours."""
+    """The environment without variables of OpenTelemetry or playhead."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PLAYHEAD_"))
     }
 
 
 class Sender:
-    """A program that sends spans; a context manager. ``words``: the program."""
+    """A program that sends spans; a context manager. ``words``: its command line."""
 
     def __init__(self, words: Iterable[str | Path], transport: str, endpoint: str, folder: Path) -> None:
         self._file = folder / f"made-{transport}.jsonl"
@@ -48,23 +48,23 @@ class Sender:
         )
 
     def begin(self, traces: int) -> None:
-        """Have so many traces made and sent."""
+        """Make and send this number of traces, without waiting."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{traces}\n")
         self._process.stdin.flush()
 
     def sent(self) -> None:
-        """Wait until they are; all of them."""
+        """Wait until all of them are sent."""
         assert self._process.stdout is not None
         assert json.loads(self._process.stdout.readline()) == {"failed": 0, "flushed": True}
 
     def send(self, traces: int) -> None:
-        """Both."""
+        """Make and send this number of traces, and wait until they are sent."""
         self.begin(traces)
         self.sent()
 
     def made(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """The spans that it made, by their ids."""
+        """The spans that the program made, by their ids."""
         lines = self._file.read_text().splitlines()
         return {(one["trace"], one["span"]): tagged(one) for one in map(json.loads, lines)}
 
@@ -87,7 +87,7 @@ class Sender:
 
 
 def python_sender(transport: str, endpoint: str, folder: Path) -> Sender:
-    """``grpc``, ``http``; ``json``, which has an environment of its own."""
+    """``grpc``, ``http``; or ``json``, which has an environment of its own."""
     python = OTHERS / "bin" / "python" if transport.startswith("json") else sys.executable
     return Sender([python, FOLDER / "sender.py"], transport, endpoint, folder)
 
@@ -99,7 +99,7 @@ def javascript_sender(transport: str, endpoint: str, folder: Path) -> Sender:
 
 
 def tagged(value: Any) -> Any:
-    """What JSON says of a span, so that equal values are equal and others are not."""
+    """A JSON value of a span in a form in which exactly the equal values compare as equal."""
     if isinstance(value, bool):
         return {"bool": value}
     if isinstance(value, list):
@@ -110,7 +110,7 @@ def tagged(value: Any) -> Any:
 
 
 def stored_spans(store: Store) -> dict[tuple[str, str], dict[str, Any]]:
-    """All spans of a store as `Sender.made` has them; no span is there twice."""
+    """All spans of a store in the form of `Sender.made`; fails if a span occurs twice."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for run in store.runs(Query(mode=None, limit=10**6)):
         for stored in store.spans(bytes.fromhex(run.trace_id)):
@@ -167,7 +167,7 @@ def value_of(value: AnyValue) -> Any:
 
 
 class Relay:
-    """rotel, which takes OTLP and passes it on to ``endpoint``; a context manager."""
+    """rotel, which receives OTLP and forwards it to ``endpoint``; a context manager."""
 
     def __init__(self, endpoint: str, protocol: str, folder: Path) -> None:
         self.grpc_endpoint, self.http_address = free_address(), free_address()
@@ -184,7 +184,7 @@ class Relay:
             self._process = subprocess.Popen(words, env=environment, stdout=log, stderr=log)
 
     def log(self) -> str:
-        """What it has said."""
+        """Its log output."""
         return self._log.read_text()
 
     def __enter__(self) -> Relay:
@@ -199,7 +199,7 @@ class Relay:
         trace: TracebackType | None,
     ) -> None:
         with self._process:
-            self._process.terminate()  # passes on what it holds
+            self._process.terminate()  # forwards what it holds
 
 
 def free_address() -> str:
@@ -217,9 +217,9 @@ def listens(address: str) -> bool:
 
 
 class ClosedDoor:
-    """A port on which nobody is at home: who connects is cut off. A context manager.
+    """A port that closes every connection. A context manager.
 
-    It ends when somebody has tried, and lets go of the port.
+    On exit it waits for a connection attempt, and then releases the port.
     """
 
     def __init__(self, port: int) -> None:

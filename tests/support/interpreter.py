@@ -1,6 +1,6 @@
-"""What stands where in the standard library: a program compares it before and after.
+"""Snapshot of the attributes of the standard library, for comparison before and after a change.
 
-Is copied beside programs that import it, so it needs nothing but the standard library.
+It is copied beside programs that import it, so it needs only the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNUSED = frozenset(
     "__main__ _pyrepl antigravity idlelib lib2to3 nturl2path pdb pip site sitecustomize test this "
     "tkinter turtle turtledemo".split()
 )
-"""What has effects when it is imported, or is of no program."""
+"""Modules that have effects when they are imported, or that no program uses."""
 
 WORTH = (
     type,
@@ -36,7 +36,7 @@ WORTH = (
 
 
 def import_all(more: tuple[str, ...] = ()) -> None:
-    """Import the standard library, and the modules below it that ``more`` names."""
+    """Import the standard library, and also the submodules named in ``more``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in (*sorted(sys.stdlib_module_names), *more):
@@ -44,15 +44,15 @@ def import_all(more: tuple[str, ...] = ()) -> None:
                 try:
                     importlib.import_module(name)
                 except Exception:
-                    continue  # of another system, or it was taken out of this interpreter
+                    continue  # for another system, or removed from this interpreter
     for name in concurrent.futures.__all__:
-        getattr(concurrent.futures, name)  # some come when they are asked for
+        getattr(concurrent.futures, name)  # some are loaded on access
 
 
 def snapshot(before: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What stands in each attribute of modules and classes, and of a few objects, by its name.
+    """The values of attributes of modules, classes and a few objects, by name.
 
-    ``before``: an earlier one; only modules and classes that were there then are looked into.
+    ``before``: an earlier snapshot; only modules and classes that it contains are examined.
     """
     found: dict[str, Any] = {}
     known = None if before is None else {id(one) for one in before.values()}
@@ -78,21 +78,21 @@ def snapshot(before: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def replaced(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Names of functions, classes and modules that are others now, or were not there before."""
+    """Names of functions, classes and modules that have been replaced or added."""
     found: list[str] = []
     for name, value in after.items():
         old = before.get(name)
         if value is old or name.rpartition(".")[2] in ("__abstractmethods__", "_abc_impl"):
             continue
         if name not in before and isinstance(value, types.ModuleType):
-            continue  # it was imported since
+            continue  # imported since then
         if isinstance(value, WORTH) or isinstance(old, WORTH) or callable(value) or callable(old):
             found.append(name)
     return sorted(found)
 
 
 def there(before: dict[str, Any], target: str) -> bool:
-    """Whether this interpreter has the attribute ``target``, maybe of a base class."""
+    """Whether this interpreter has the attribute ``target``, possibly of a base class."""
     if target in before:
         return True
     owner, _, name = target.rpartition(".")

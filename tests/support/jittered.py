@@ -1,4 +1,4 @@
-"""A provider whose answers differ each time, and take a while."""
+"""A provider whose answers differ each time, after varying delays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.scripted import (
 
 
 class Jittered:
-    """Answers every request with a new number, each after a while of its own."""
+    """Answers every request with a new number, after a delay that varies."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)

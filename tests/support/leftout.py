@@ -1,4 +1,4 @@
-"""Logical calls as an agent sends them to a playhead endpoint: their content left out."""
+"""Logical calls as an agent sends them to a playhead endpoint, with their content left out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAM = [("content-type", "text/event-stream")]
 
 @dataclass
 class Call:
-    """What was sent, and what another endpoint would have got."""
+    """What was sent, and what an endpoint other than playhead would have received."""
 
     stored: StoredSpan
     whole: dict[str, Any]
@@ -54,13 +54,13 @@ def answer_chunks(text: str) -> tuple[bytes, ...]:
 
 
 def derived_from(request: bytes, chunks: tuple[bytes, ...], complete: bool = True) -> Derived:
-    """What the agent derives."""
+    """What the agent derives from an exchange."""
     response = WireResponse(200, STREAM, chunks, complete)
     return derive("openai.chat", request, response)
 
 
 def exchange(made: HandMade, request: bytes, chunks: tuple[bytes, ...], span: int) -> ExchangeId:
-    """A streamed answer."""
+    """A streamed exchange."""
     id = made.exchange(f"POST {URL}", request, chunks, span=span)
     for place, fact in enumerate(made.facts):
         if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE and fact.exchange == id:
@@ -70,7 +70,7 @@ def exchange(made: HandMade, request: bytes, chunks: tuple[bytes, ...], span: in
 
 
 def chat(made: HandMade, question: str, answer: str) -> Call:
-    """A whole call on ``made``; its span is not among ``made.spans``."""
+    """A complete call on ``made``; its span is not in ``made.spans``."""
     request, chunks = request_body(question), answer_chunks(answer)
     call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
     attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})

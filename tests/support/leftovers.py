@@ -1,4 +1,4 @@
-"""All that can be read out of the files of a data directory, alive, or deleted and not overwritten."""
+"""Everything readable in the files of a data directory: current data, or deleted and not overwritten."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WAL_HEADER, WAL_FRAME_HEADER = 32, 24
 
 
 def leftovers(folder: Path) -> Iterator[bytes]:
-    """The raw bytes of every file, and every compressed frame in them that can be opened.
+    """The raw bytes of every file, and the content of every compressed frame in them.
 
-    A frame in a database runs over pages that need not belong to anything any more: its first part ends
-    with the number of a page, and each page after it begins with the number of the next.
+    A frame in a database spans pages that may no longer belong to anything: its first part ends with the
+    number of a page, and each following page begins with the number of the next.
     """
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -34,7 +34,7 @@ def leftovers(folder: Path) -> Iterator[bytes]:
 
 
 def finds(folder: Path, text: bytes) -> bool:
-    """Whether ``text`` can be read out of a data directory in one of these ways."""
+    """Whether ``text`` can be read from a data directory in one of these ways."""
     return any(text in data for data in leftovers(folder))
 
 

@@ -1,4 +1,4 @@
-"""Where the MCP server is, and how it is served over HTTP."""
+"""The path of the MCP server, and how it is served over HTTP."""
 
 import socket
 import subprocess

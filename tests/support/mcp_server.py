@@ -1,4 +1,4 @@
-"""An MCP server: on stdio, or with a port over streamable HTTP."""
+"""An MCP server: on stdio, or, given a port, over streamable HTTP."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from mcp.types import ToolAnnotations
 
 
 def traced(what: str) -> None:
-    """Leave a line where whoever has started the server finds it."""
+    """Write a line to where the test that started the server reads it."""
     if "TRACE" in os.environ:
         with open(os.environ["TRACE"], "a") as trace:
             trace.write(f"{what}\n")

@@ -1,4 +1,4 @@
-"""A command of playhead in a process of its own: what it said, how much memory it took, how long."""
+"""Runs a playhead command in a process of its own and measures output, memory and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass
 class Measured:
-    """A command that has ended."""
+    """A finished command."""
 
     status: int
     out: str
@@ -22,8 +22,10 @@ class Measured:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process had since its program began. What `getrusage` says counts from what
-    its parent had."""
+    """Peak memory of a process since its program began.
+
+    `getrusage` is not suitable, because it starts from the memory of the parent.
+    """
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -37,11 +39,11 @@ _, status, used = os.wait4(child.pid, 0)
 with open(sys.argv[2], "w") as told:
     json.dump([os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024], told)
 """
-"""A small process that starts the command: what a child takes counts from what its parent has."""
+"""A small process that starts the command, because a child's peak starts from its parent's memory."""
 
 
 def measured(data_dir: Path, *words: str, limit_bytes: int = 8 << 30) -> Measured:
-    """Run ``playhead WORDS``. ``limit_bytes``: of address space, so that a failure hurts nobody."""
+    """Run ``playhead WORDS``. ``limit_bytes``: address space, so that a failure does no harm."""
     out, err, told = (data_dir.parent / name for name in ("out", "err", "told"))
     began = time.monotonic()
     command = [sys.executable, "-m", "playhead_receiver", "--data-dir", str(data_dir), *words]

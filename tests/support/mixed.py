@@ -1,7 +1,8 @@
-"""A program that mixes all there is: tasks and threads that ask, the same and different things.
+"""A program that mixes many kinds of concurrency: tasks and threads make equal and different requests.
 
-Some tasks start threads, some threads run event loops; results go through queues, locks, sets of tasks
-and of jobs. It returns all that it saw, in order; who is who is a name, never an object.
+Some tasks start threads, and some threads run event loops; results pass through queues, locks, and sets
+of tasks and of jobs. It returns everything that it saw, in order; participants are identified by names,
+never by objects.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ THREADS = 32
 
 @contextmanager
 def jittered(longest_s: float = 0.02) -> Iterator[ScriptedServer]:
-    """A server that gives each request another answer, each after a while of its own."""
+    """A server that gives each request a different answer, after a varying delay."""
     numbers = itertools.count()
     chance = random.SystemRandom()
 
@@ -47,7 +48,7 @@ def jittered(longest_s: float = 0.02) -> Iterator[ScriptedServer]:
 
 
 class Mixed:
-    """One run of it."""
+    """One execution of the program."""
 
     def __init__(self, url: str, tasks: int, threads: int) -> None:
         self.url = url
@@ -82,7 +83,7 @@ class Mixed:
         )
         return done.choices[0].message.content
 
-    # What threads do.
+    # Work of threads.
 
     def locked(self, who: int) -> None:
         with self.lock:
@@ -118,7 +119,7 @@ class Mixed:
         asyncio.run(main())
 
     def nests(self, who: int) -> None:
-        """A thread starts a pool, whose jobs start threads."""
+        """A thread starts a pool whose jobs start threads."""
 
         def job(number: int) -> None:
             inner = threading.Thread(target=lambda: self.tell("inner", who, number, self.ask("same")))
@@ -140,7 +141,7 @@ class Mixed:
         self.tell("handed", who, answer)
         loop.call_soon_threadsafe(self.tell, "soon", who)
 
-    # What tasks do.
+    # Work of tasks.
 
     async def one_task(self, client: Any, aclient: Any, who: int) -> Any:
         if who % 10 == 3:
@@ -180,7 +181,7 @@ class Mixed:
             }
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:  # a set: in the order of its hashes
+                for task in done:  # a set: iterated in the order of its hashes
                     self.tell("done", task.result())
             for thread in set(threads):
                 await asyncio.to_thread(thread.join)

@@ -1,4 +1,4 @@
-"""Export requests with damage, told by a seed: of bytes, of JSON, before and after compression."""
+"""Damaged export requests, made from a seed: in bytes or JSON, before or after compression."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Mutant:
 
 
 class Mutants:
-    """``bodies``: a sound request by signal, in binary form and in JSON's."""
+    """Generator of mutants. ``bodies``: a valid request by signal, in binary form and in JSON."""
 
     def __init__(self, seed: int, bodies: Mapping[str, tuple[bytes, bytes]]) -> None:
         self._random = Random(seed)
@@ -47,7 +47,7 @@ class Mutants:
         self._signals = sorted(bodies)
 
     def next(self) -> Mutant:
-        """The next one."""
+        """The next mutant."""
         signal = self._random.choice(self._signals)
         binary, text = self._bodies[signal]
         if self._random.random() < 0.3:
@@ -103,7 +103,7 @@ class Mutants:
 
 
 def _places(node: Any) -> Any:
-    """Every value of a document, as its holder and its key there."""
+    """Every value of a document, as its container and its key there."""
     pairs = list(node.items()) if isinstance(node, dict) else list(enumerate(node))
     for key, value in pairs:
         yield node, key

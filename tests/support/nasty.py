@@ -1,4 +1,4 @@
-"""Programs that end early, or run elsewhere than one thinks. Each returns all it saw, in order."""
+"""Programs with early exits and unusual contexts. Each returns everything it saw, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.racing import ask, ask_async
 
 
 def async_generators(url: str) -> Any:
-    """Consumed to the end, left in the middle, dropped for the collector, left to the loop."""
+    """Generators that are consumed, left in the middle, or left to the garbage collector or the loop."""
     seen: list[Any] = []
 
     async def answers(client: Any, who: object) -> AsyncIterator[Any]:
@@ -49,7 +49,7 @@ def async_generators(url: str) -> Any:
 
 
 def sets_of_strings(url: str) -> Any:
-    """Prompts made from sets: as exact as the hash seed, which one process has."""
+    """Prompts made from sets: deterministic only for a fixed hash seed."""
     words = {f"word {number}" for number in range(20)}
     with httpx.Client() as client:
         return [client.post(url, json={"words": list(words)}).json()["answer"], *words]
@@ -76,7 +76,7 @@ def stack_of_tasks(url: str) -> Any:
 
 
 def own_executors(url: str) -> Any:
-    """`run_in_executor` with an executor of the program's own, which counts."""
+    """`run_in_executor` with the program's own executor, which counts."""
     seen: list[Any] = []
 
     class Counting(ThreadPoolExecutor):

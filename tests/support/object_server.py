@@ -1,6 +1,6 @@
-"""A real S3 server of our own, in a process on loopback. It can be told to be out of order.
+"""A real S3 server in a process on loopback. It can be switched to return errors.
 
-Run as a program it is that process: it prints its port, and serves until it is killed.
+Run as a program, this module is that process: it prints its port, and serves until it is killed.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ObjectServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs."""
+        """Variables that a client needs."""
         return {**ACCESS, "AWS_ENDPOINT_URL": self.endpoint}
 
     def url(self, prefix: str) -> str:
-        """Of a place in the bucket."""
+        """URL of a prefix in the bucket."""
         return f"s3://{BUCKET}/{prefix}"
 
     def put(self, url: str, data: bytes) -> None:
@@ -58,7 +58,7 @@ class ObjectServer:
         self._ask("PUT", url.removeprefix("s3://"), data)
 
     def fail(self, fails: bool = True) -> None:
-        """From now on answer 503 to everything; or not any more."""
+        """Answer 503 to all requests from now on; or stop doing so."""
         self._ask("POST", "-/fail" if fails else "-/work")
 
     def _ask(self, method: str, path: str, data: bytes | None = None) -> None:

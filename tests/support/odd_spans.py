@@ -1,4 +1,4 @@
-"""Spans as no SDK makes them: any bytes that are a message, unknown fields, double keys, any order."""
+"""Spans that no SDK makes: arbitrary valid messages, unknown fields, repeated keys, any order."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ drawn_spans = st.lists(envelopes, min_size=1, max_size=6)
 
 
 def odd_spans(drawn: list[Any], trace_ids: Sequence[bytes]) -> list[StoredSpan]:
-    """What `drawn_spans` has drawn, as spans of these traces in turn."""
+    """The output of `drawn_spans` as spans of these traces in turn."""
     spans: list[StoredSpan] = []
     for number, (inside, beside, around, leading) in enumerate(drawn, 1):
         trace_id, span_id = trace_ids[number % len(trace_ids)], number.to_bytes(8, "big")

@@ -1,10 +1,10 @@
-"""A program that talks over `websockets.asyncio` as its versions since 13 do; seen, recorded, replayed.
+"""A program that uses `websockets.asyncio` as in versions since 13: unrecorded, recorded, replayed.
 
 ::
 
     PYTHONPATH=<an older websockets>:tests python -m support.old_websockets LEVEL
 
-Prints what was seen alone, while recording, and at a replay with the server gone, as JSON.
+Prints as JSON what it saw without playhead, while recording, and in a replay without the server.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from playhead_semconv.settings import Settings
 
 
 class Connection(ClientConnection):
-    """A connection of the program's own kind."""
+    """A connection class of the program."""
 
 
 class Connect(connect):
-    """A subclass that changes what is asked, and retries on all."""
+    """A subclass that changes the request, and retries on all errors."""
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url + "?of=subclass", create_connection=Connection, **options)
@@ -72,7 +72,7 @@ async def talk(url: str) -> list[Any]:
 
 
 async def own_server() -> list[Any]:
-    """The program serves itself, and turns some away."""
+    """The program runs a server itself, and rejects some connections."""
 
     async def process_request(connection: Any, request: Any) -> Any:
         if request.path == "/no":
@@ -100,7 +100,7 @@ def main(level: str) -> None:
     settings = Settings(quiet=True, level=level)
     with WebSocketServer() as server:
         alone = asyncio.run(talk(server.url("")))
-    with WebSocketServer() as server:  # its answers are counted
+    with WebSocketServer() as server:  # the server counts its answers
         url = server.url("")
         recorded, tape = record(lambda: asyncio.run(talk(url)), settings=settings)
     replayed, _ = replay(lambda: asyncio.run(talk(url)), tape, settings=settings)

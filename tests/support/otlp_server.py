@@ -1,4 +1,4 @@
-"""An OTLP/HTTP endpoint that keeps what it is sent, and may pass it on."""
+"""An OTLP/HTTP endpoint that keeps the requests it receives, and can forward them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from playhead_semconv.otlp import value_of
 
 
 class OtlpServer:
-    """Keeps what comes by request and signal; ``relay``: an endpoint that gets every request too."""
+    """Keeps requests by signal; ``relay``: an endpoint to which every request is forwarded."""
 
     def __init__(self, relay: str = "") -> None:
         self.traces: list[ExportTraceServiceRequest] = []
         self.logs: list[ExportLogsServiceRequest] = []
         self.metrics: list[ExportMetricsServiceRequest] = []
         self.body_bytes = 0
-        """All bodies as they came, compressed or not."""
+        """Total size of all bodies as received, compressed or not."""
         self.largest_bytes = 0
         """Largest body after decompression."""
         outer = self
@@ -78,7 +78,7 @@ class OtlpServer:
                 self.metrics.append(ExportMetricsServiceRequest.FromString(data))
 
     def spans(self) -> list[Span]:
-        """Every span that came, in order of arrival."""
+        """All received spans, in order of arrival."""
         with self._lock:
             return [
                 span
@@ -99,5 +99,5 @@ class OtlpServer:
 
 
 def attributes(span: Span) -> dict[str, Any]:
-    """The attributes of a span, values as Python has them."""
+    """The attributes of a span as Python values."""
     return {pair.key: value_of(pair.value) for pair in span.attributes}

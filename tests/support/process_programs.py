@@ -1,4 +1,4 @@
-"""What programs do with child processes, and what they see of them."""
+"""Programs that start child processes, and what they observe."""
 
 from __future__ import annotations
 

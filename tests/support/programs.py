@@ -1,4 +1,4 @@
-"""Programs in processes of their own, recorded into a spool that nobody empties; and what is in it."""
+"""Programs in processes of their own, recorded into a spool that is not shipped; and its content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Program:
 
     @classmethod
     def of(cls, folder: Path, source: str, name: str = "agent.py", **environ: str) -> Program:
-        """``source`` in ``folder``; a clean home; spans are whole, nothing listens at the endpoint."""
+        """``source`` in ``folder``, with a clean home.
+
+        Spans keep their whole content, and nothing listens at the endpoint.
+        """
         (folder / name).write_text(source, "utf-8")
         kept = {
             key: value
@@ -74,9 +77,9 @@ class Program:
         )
 
     def records(self) -> dict[str, list[Any]]:
-        """What is in the spool, by instance, in shared memory and on disk.
+        """The content of the spool by instance, in shared memory and on disk.
 
-        What a process that was killed leaves on disk may lack the last of its head.
+        After a kill, the part on disk may lack the last records of the head.
         """
         settings = Settings(spool_dir=str(self.spool))
         places = Places.of(settings)
@@ -111,12 +114,12 @@ class Program:
         return sorted(found, key=lambda span: span.start_time_unix_nano)
 
     def span(self, name: str) -> Span:
-        """The one span of that name."""
+        """The only span of that name."""
         (found,) = [span for span in self.spans() if span.name == name]
         return found
 
     def close(self) -> None:
-        """Remove what is in shared memory."""
+        """Remove its shared memory."""
         forget(Settings(spool_dir=str(self.spool)))
 
 

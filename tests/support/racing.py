@@ -1,4 +1,4 @@
-"""Programs whose output depends on who comes first. Each returns all that it saw, in order."""
+"""Programs whose output depends on the order of events. Each returns everything it saw, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _chance = random.SystemRandom()
 
 
 def noise() -> None:
-    """Run a while later than one would have."""
+    """Delay the current thread by a random time of at most 2 ms."""
     select.select([], [], [], _chance.random() * 0.002)
 
 
@@ -46,7 +46,7 @@ def first_come(url: str) -> Any:
 
 
 def race(url: str) -> Any:
-    """The first of five wins and cancels the others; six times."""
+    """The first of five wins and cancels the others; repeated six times."""
 
     async def main() -> Any:
         seen: list[Any] = []
@@ -109,7 +109,7 @@ def queued(url: str) -> Any:
 
 
 def threads_and_loop(url: str) -> Any:
-    """Tasks that ask, and threads that do, writing into one list."""
+    """Tasks that make requests, and threads that do, writing into one list."""
     seen: list[Any] = []
 
     def in_thread(who: int) -> None:
@@ -131,7 +131,7 @@ def threads_and_loop(url: str) -> Any:
 
 
 def threads_and_queue(url: str) -> Any:
-    """Threads that ask and put what they got into a queue.Queue that others take from."""
+    """Threads that make requests and put the answers into a queue.Queue that others read."""
     seen: list[Any] = []
     waiting: queue.Queue[Any] = queue.Queue(3)
 

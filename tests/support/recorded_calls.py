@@ -1,4 +1,4 @@
-"""The clients patched in the test's own process, over the real HTTP boundary, with a list for a tape."""
+"""Patches the clients in the test's own process, over the real HTTP boundary, with a list as tape."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class ListSink:
 
 @dataclass
 class Recorded:
-    """What the calls of a test became."""
+    """The recording of a test's calls."""
 
     calls: Calls
     sink: ListSink
     exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
 
     def spans(self) -> list[ReadableSpan]:
-        """All spans that have ended, in order of their starts."""
+        """All finished spans, in order of their starts."""
         assert self.calls.worker.drain(20)
         return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def call(self) -> ReadableSpan:
-        """The one span of a logical call."""
+        """The only span of a logical call."""
         (found,) = [span for span in self.spans() if "gen_ai.operation.name" in (span.attributes or {})]
         return found
 
@@ -67,7 +67,7 @@ class Recorded:
 
 
 def global_provider() -> TracerProvider:
-    """The provider of this process; set once."""
+    """The provider of this process; set only once."""
     provider = trace.get_tracer_provider()
     if not isinstance(provider, TracerProvider):
         provider = TracerProvider(shutdown_on_exit=False)
@@ -77,7 +77,7 @@ def global_provider() -> TracerProvider:
 
 @contextmanager
 def recorded_calls(**settings: Any) -> Iterator[Recorded]:
-    """Patch both SDKs, record, and undo it."""
+    """Patch both SDKs and record; undone on exit."""
     provider, sink = global_provider(), ListSink()
     made = Settings(**settings)
     finisher = Finisher(

@@ -1,4 +1,4 @@
-"""Agents in processes of their own, a receiver beside them, and what reached its store."""
+"""Agents in processes of their own, a receiver, and what reached its store."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from playhead_semconv.tape.indexed_tapes import MemoryTape
 AGENTS = Path(__file__).parent.parent / "end_to_end" / "agents"
 PATIENCE_S = 60.0
 HEARTBEAT_MS = 200
-"""Short, so that a killed process is soon known to be dead."""
+"""A short interval, so that a killed process is detected soon."""
 
 
 def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> Any:
-    """Poll ``condition`` until it is true; its value. Fails with ``what`` when the patience ends."""
+    """Poll ``condition`` until it is true and return its value. Fails with ``what`` at the timeout."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"never happened: {what}"
@@ -43,7 +43,7 @@ def receiver(data_dir: Path, **options: Any) -> Iterator[Receiver]:
 
 
 def agent_environment(endpoint: str, spool: Path, provider: str, **more: str) -> dict[str, str]:
-    """The environment of a recorded agent, and nothing of ours that it should not see."""
+    """The environment of a recorded agent, without variables of ours that it should not see."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "PLAYHEAD_"))
     }
@@ -79,7 +79,7 @@ def start_agent(
 def run_agent(
     script: str, *arguments: str, environ: Mapping[str, str], cwd: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of `AGENTS` to its end, recorded; it must succeed."""
+    """Run one of `AGENTS` to its end, recorded; fails if it does not succeed."""
     done = subprocess.run(
         record_words(AGENTS / script, *arguments),
         env=environ,
@@ -93,7 +93,7 @@ def run_agent(
 
 
 def push_leftovers(environ: Mapping[str, str]) -> None:
-    """Send what a dead process left in its spool."""
+    """Deliver what a dead process left in its spool."""
     push(resolve(environ).settings)
 
 
@@ -103,18 +103,18 @@ def instances(store: Store) -> list[bytes]:
 
 
 def facts_of(store: Store, instance: bytes) -> list[Fact]:
-    """The facts of a process instance as the store gives them."""
+    """The facts of a process instance in the order of the store."""
     return list(store.tape(instance).facts())
 
 
 def only_run(store: Store) -> RunSummary:
-    """The one run that is there."""
+    """The only run in the store."""
     (run,) = store.runs(Query(mode=None))
     return run
 
 
 def whole_tape(store: Store, instance: bytes) -> MemoryTape:
-    """The tape of an instance: nothing twice, nothing missing."""
+    """The tape of an instance; fails if a fact is missing or occurs twice."""
     facts = facts_of(store, instance)
     numbers = [fact.seq for fact in facts]
     assert len(set(numbers)) == len(numbers), "a fact is there twice"
@@ -124,12 +124,12 @@ def whole_tape(store: Store, instance: bytes) -> MemoryTape:
 
 
 def ended(store: Store, instance: bytes) -> bool:
-    """Whether the exit of a process has arrived."""
+    """Whether the exit fact of a process has arrived."""
     return any(fact.name == e.PLAYHEAD_PROCESS_EXIT for fact in facts_of(store, instance))
 
 
 def exit_codes(store: Store) -> list[int]:
-    """Exit statuses of all processes that ended in order."""
+    """Exit statuses of all processes that ended regularly."""
     return [
         fact.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE]
         for instance in instances(store)

@@ -1,4 +1,4 @@
-"""Looks for values in files, also in what is compressed in them and in the rows of databases."""
+"""Searches for values in files, including compressed content and rows of databases."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ZSTD = bytes.fromhex("28b52ffd")
 
 
 def texts(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file below ``folder``, as it is and with whatever is compressed in it opened."""
+    """The content of every file below ``folder``, raw and with compressed parts decompressed."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             data = path.read_bytes()
             yield str(path), data
             values = [data]
             if data.startswith(b"SQLite format 3"):
-                # A value that is larger than a page is scattered over the file.
+                # A value larger than a page is scattered over the file.
                 values += rows(path)
             for value in values:
                 yield str(path), value
@@ -56,7 +56,7 @@ def unpacked(data: bytes) -> Iterator[bytes]:
 
 
 def leaks(where: Iterator[tuple[str, bytes]], wanted: dict[str, bytes]) -> dict[str, str]:
-    """Which of ``wanted`` is found, and where first."""
+    """Which of ``wanted`` occur, each with the first place."""
     found: dict[str, str] = {}
     for place, data in where:
         for name, value in wanted.items():

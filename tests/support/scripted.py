@@ -6,10 +6,11 @@
         server.script([json_reply(openai_chat.completion("hi"))])
         client = openai.OpenAI(base_url=server.openai_url, api_key="test")
 
-Replies are given in order (`script`), or by path or predicate (`on`); what nobody expected is answered
-with 599 and fails the ``with`` block. Its threads have names of playhead's own: they are no part of the
-program that is recorded in the same process. There is no delay anywhere: a reply that waits, waits at a
-`Gate` that the test opens. Every request is kept, in order of arrival, in `requests`.
+Replies are given in order (`script`), or by path or predicate (`on`). An unexpected request is answered
+with 599 and fails the ``with`` block. The server's threads are named like those of playhead, so that
+they do not count as part of the program that is recorded in the same process. There are no delays: a
+reply that waits, waits at a `Gate` that the test opens. Every request is kept, in order of arrival, in
+`requests`.
 """
 
 from __future__ import annotations
@@ -56,26 +57,26 @@ __all__ = [
 ]
 
 PATIENCE_S = 60.0
-"""How long a gate holds, and a wait lasts, before the test is taken to be broken."""
+"""Seconds that a gate holds or a wait lasts before the test counts as broken."""
 
 
 class Gate:
-    """A place in a reply where the server waits. Put it among `Reply.parts`, or in `Reply.before`."""
+    """A point in a reply at which the server waits. Put it among `Reply.parts`, or in `Reply.before`."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
         self._open = threading.Event()
 
     def open(self) -> None:
-        """Let the server go on. A gate stays open."""
+        """Let the server continue. A gate stays open."""
         self._open.set()
 
     def wait_reached(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until the server stands here: all parts before it are sent."""
+        """Wait until the server is at this gate: all parts before it are sent."""
         assert self._reached.wait(timeout_s), "the server never reached the gate"
 
     def hold(self, closing: threading.Event) -> bool:
-        """Server side: stop here. False if the server closes instead."""
+        """Server side: wait here. False if the server closes instead."""
         self._reached.set()
         for _ in range(int(PATIENCE_S / 0.02)):
             if self._open.wait(0.02):
@@ -93,10 +94,10 @@ class Request:
     path: str
     """Path and query, as sent."""
     headers: dict[str, str]
-    """Lower-case names; of repeated ones the last."""
+    """By lower-case name; the last one of repeated headers."""
     body: bytes
     connection: int
-    """Number of the TCP connection, from 0."""
+    """Number of the TCP connection, counted from 0."""
 
     @property
     def json(self) -> Any:
@@ -161,7 +162,7 @@ def anthropic_sse(whole: dict[str, Any], **fields: Any) -> Reply:
 
 
 def openai_error(status: int, headers: Mapping[str, str] | None = None, *, message: str = "") -> Reply:
-    """An OpenAI error; a 429 asks for a retry at once unless ``headers`` say otherwise."""
+    """An OpenAI error; a 429 asks for an immediate retry unless ``headers`` say otherwise."""
     given = {"retry-after-ms": "1"} if status == 429 and headers is None else headers
     return json_reply(failures.openai(status, message=message), status, given)
 
@@ -169,13 +170,13 @@ def openai_error(status: int, headers: Mapping[str, str] | None = None, *, messa
 def anthropic_error(
     status: int, headers: Mapping[str, str] | None = None, *, message: str = ""
 ) -> Reply:
-    """An Anthropic error; 429 and 529 ask for a retry at once unless ``headers`` say otherwise."""
+    """An Anthropic error; 429 and 529 ask for an immediate retry unless ``headers`` say otherwise."""
     given = {"retry-after-ms": "1"} if status in (429, 529) and headers is None else headers
     return json_reply(failures.anthropic(status, message=message), status, given)
 
 
 def raw_reply(data: bytes, *, end: Literal["close", "reset"] = "close") -> Reply:
-    """These bytes and nothing else: garbage, half a head, a wrong length."""
+    """Only these bytes: garbage, half a head, a wrong length."""
     return Reply(raw=data, end=end)
 
 
@@ -210,7 +211,7 @@ class _Rule:
 
 @dataclass
 class ScriptedServer:
-    """The server: one thread accepts, one serves each connection. Closed by leaving the block."""
+    """The server: one thread accepts, one serves each connection. Leaving the block closes it."""
 
     requests: list[Request] = field(default_factory=list[Request])
     unscripted: list[Request] = field(default_factory=list[Request])
@@ -228,33 +229,33 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """``http://127.0.0.1:PORT``; what the Anthropic SDK takes as its base URL."""
+        """``http://127.0.0.1:PORT``; the base URL for the Anthropic SDK."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def openai_url(self) -> str:
-        """What the OpenAI SDK takes as its base URL."""
+        """The base URL for the OpenAI SDK."""
         return f"{self.url}/v1"
 
     @property
     def connections(self) -> int:
-        """How many TCP connections were accepted."""
+        """Number of accepted TCP connections."""
         return self._connections
 
     def script(self, answers: Iterable[Answer], *, repeat: bool = False) -> None:
-        """Answer the next requests in order, whatever their path; ``repeat``: the last one for ever."""
+        """Answer the next requests in order, whatever their path; ``repeat``: repeat the last answer."""
         self.on(lambda _: True, *answers, repeat=repeat)
 
     def on(self, match: Match, *answers: Answer, repeat: bool = False) -> None:
         """Answer requests with that path (without query), or for which ``match`` is true, in order.
 
-        An answer is a `Reply` or a function of the `Request`. Rules are asked in the order given.
+        An answer is a `Reply` or a function of the `Request`. Rules are tried in the order given.
         """
         with self._changed:
             self._rules.append(_Rule(match, list(answers), repeat))
 
     def wait_requests(self, count: int, timeout_s: float = PATIENCE_S) -> list[Request]:
-        """Wait until ``count`` requests have arrived; all of them."""
+        """Wait until ``count`` requests have arrived. Returns all of them."""
         with self._changed:
             arrived = self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s)
             assert arrived, f"{len(self.requests)} requests came, not {count}"
@@ -333,7 +334,7 @@ class ScriptedServer:
 
 
 def _read(stream: Any, number: int) -> Request | None:
-    """The next request; None of one that its client did not send whole, as where it was killed."""
+    """The next request; None if its client did not send it completely, such as one that was killed."""
     line = stream.readline().decode("latin-1").split()
     if len(line) != 3:
         return None
@@ -358,7 +359,7 @@ def _read(stream: Any, number: int) -> Request | None:
 
 
 def _send(connection: socket.socket, request: Request, reply: Reply, closing: threading.Event) -> bool:
-    """Write one reply; whether the connection goes on."""
+    """Write one reply. Returns whether the connection stays open."""
     if reply.before is not None and not reply.before.hold(closing):
         return False
     if reply.raw is not None:

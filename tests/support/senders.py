@@ -1,4 +1,4 @@
-"""Senders that know what was acknowledged, receivers in processes of their own, and what is stored."""
+"""Senders that track acknowledgements, receivers in processes of their own, and checks of the store."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ FACTS = 20
 SPANS = 5
 
 Send = Callable[[str, bytes], bool]
-"""Whether a request was acknowledged; it may be sent again if not. Raises when nobody is there."""
+"""Whether a request was acknowledged; if not, it may be sent again. Raises if nothing listens."""
 
 
 class Sender:
-    """Sends one instance, portion by portion; one that was not acknowledged is sent again."""
+    """Sends the data of one instance in portions; a portion without acknowledgement is sent again."""
 
     def __init__(self, number: int) -> None:
         self.instance = bytes([number]) * 16
@@ -72,7 +72,7 @@ class Sender:
         return ExportTraceServiceRequest(resource_spans=spans).SerializeToString()
 
     def run(self, send: Send, stop: threading.Event) -> None:
-        """Until told to stop, or the receiver is gone."""
+        """Send until told to stop, or until the receiver is gone."""
         while not stop.is_set():
             for signal in ("logs", "traces"):
                 try:
@@ -118,7 +118,7 @@ def over_grpc(endpoint: str) -> Send:
 
 
 class Standing:
-    """A receiver in a process of its own; ``within`` stands before its command.
+    """A receiver in a process of its own; ``within``: words before its command.
 
     ``store``: the database that it writes to, else the data folder.
     """
@@ -134,21 +134,21 @@ class Standing:
 
     @staticmethod
     def refused(data_dir: Path, within: Sequence[str] = ()) -> str:
-        """What one says that does not start."""
+        """The error message of a receiver that does not start."""
         command = [*within, sys.executable, "-c", STAND, str(data_dir), ""]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
         return done.stderr
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Kill it with SIGKILL."""
         self.process.kill()
         self.process.communicate()
 
 
 @contextmanager
 def sending(senders: Sequence[Sender], standing: Standing) -> Generator[None]:
-    """All of them send, every other one over gRPC, to the end or until the receiver is gone."""
+    """All senders send, every other one over gRPC, to the end or until the receiver is gone."""
     stop = threading.Event()
     threads = [
         threading.Thread(
@@ -168,18 +168,18 @@ def sending(senders: Sequence[Sender], standing: Standing) -> Generator[None]:
 
 
 def total(senders: Sequence[Sender]) -> int:
-    """Requests that were acknowledged."""
+    """Number of acknowledged requests."""
     return sum(sum(sender.acknowledged.values()) for sender in senders)
 
 
 def more(senders: Sequence[Sender], count: int) -> None:
-    """Wait until so many more requests were acknowledged."""
+    """Wait until this many more requests were acknowledged."""
     enough = total(senders) + count
     until(lambda: total(senders) >= enough, "acknowledged enough")
 
 
 def all_are_refused(senders: Sequence[Sender]) -> None:
-    """Wait until each of them was told to come again, and again."""
+    """Wait until each sender was told repeatedly to come again."""
     before = [sender.refused for sender in senders]
     until(
         lambda: all(sender.refused > was + 1 for sender, was in zip(senders, before, strict=True)),
@@ -188,7 +188,7 @@ def all_are_refused(senders: Sequence[Sender]) -> None:
 
 
 def nothing_is_missing(place: Path | str, senders: Sequence[Sender], within: Sequence[str] = ()) -> None:
-    """What was acknowledged is there, nothing is there twice, and `verify` finds nothing wrong."""
+    """Check that all acknowledged data is stored exactly once, and that `verify` finds nothing wrong."""
     instances = [sender.instance.hex() for sender in senders]
     said = subprocess.run(
         [*within, sys.executable, "-c", LOOK, str(place), *instances],

@@ -1,4 +1,4 @@
-"""A service of the programs here, recorded by `playhead record` under a real server."""
+"""A service recorded by `playhead record` under a real server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ LISTENS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 
 
 class RecordedService:
-    """A service while it runs. ``words``: what `playhead record` runs, which says where it listens."""
+    """A running service.
+
+    ``words``: the command that `playhead record` runs; it prints where it listens.
+    """
 
     def __init__(self, home: Home, *words: str) -> None:
         self._home = home
@@ -55,7 +58,7 @@ class RecordedService:
         self.stop()
 
     def stop(self, by: signal.Signals = signal.SIGINT) -> None:
-        """End the service, and wait until all of it is stored."""
+        """End the service, and wait until all its data is stored."""
         if self._process.poll() is None:
             self._process.send_signal(by)
         try:
@@ -74,14 +77,14 @@ def home_with(folder: Path, provider: Provider, program: str) -> Home:
 
 
 def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
-    """The tests in the folder of a home, where nobody serves and nobody answers."""
+    """Run the tests in the folder of a home, without the service and the provider."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
     options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
     return subprocess.run(words, timeout=PATIENCE_S, **options)
 
 
 def identical(home: Home, name: str, *words: str) -> dict[str, Any]:
-    """The report of a replay that must not differ from the recording in anything."""
+    """The report of a replay; fails if it differs from the recording."""
     status, report = home.report(name, *words)
     assert report["divergences"] == []
     assert (status, report["verdict"]) == (0, "identical")
@@ -91,7 +94,7 @@ def identical(home: Home, name: str, *words: str) -> dict[str, Any]:
 
 
 def at_once(asks: Sequence[Callable[[], T]]) -> list[T]:
-    """All of ``asks`` begun at the same time, each in a thread; what they gave."""
+    """Start all of ``asks`` at the same time, each in a thread. Returns their results."""
     start = threading.Barrier(len(asks))
 
     def ask(one: Callable[[], T]) -> T:
@@ -103,5 +106,5 @@ def at_once(asks: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def outputs(report: dict[str, Any]) -> dict[str, bool]:
-    """Which outputs of a report are identical."""
+    """For each output of a report, whether it is identical."""
     return {name: check["identical"] for name, check in report["outputs"].items()}

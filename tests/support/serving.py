@@ -1,4 +1,4 @@
-"""The tape of a process that serves, made by hand: requests that overlap, with lanes below."""
+"""The hand-made tape of a process that serves: overlapping requests with lanes below them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ INSTANCE = b"\x51" * 16
 PROCESS = b"\x52" * 16
 MAIN = 7
 DEEP = 1 << 63
-"""Lanes use all of their 64 bits."""
+"""Makes lane ids use all of their 64 bits."""
 
 
 def trace_of(number: int) -> bytes:
-    """The trace of a request."""
+    """The trace id of a request."""
     return b"request" + number.to_bytes(9, "big")
 
 
 def root_of(number: int) -> int:
-    """The lane that a request began."""
+    """The root lane of a request."""
     return DEEP + 10 * number
 
 
 def service_facts(requests: int, wide: int = 3) -> list[Fact]:
-    """A boot, then ``requests`` of which ``wide`` go on at once; each has eight facts.
+    """A boot, then ``requests`` of which ``wide`` overlap; each has eight facts.
 
-    One of them is in a lane of the process, one comes when the request is over. Every tenth time a
-    heartbeat says what was imported.
+    One of these is in a lane of the process, and one comes after the end of the request. For every tenth
+    request, a heartbeat reports what was imported.
     """
     facts: list[Fact] = []
 

@@ -1,4 +1,4 @@
-"""Sessions in this process: record a function, replay it from its tape."""
+"""Sessions in this process: record a function, and replay it from its tape."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MemorySink:
 def recording(
     tape: MemoryTape | None = None, settings: Settings | None = None, **options: Any
 ) -> Iterator[MemorySink]:
-    """A session for the length of the block; with a tape, its replay."""
+    """A session for the length of the block; given a tape, a replay of it."""
     sink = MemorySink()
     running = session.start(settings or CAUSAL, sink=sink, tape=tape, **options)
     installing.watch(PATCHES, running)
@@ -60,14 +60,14 @@ def recording(
 
 
 def record(program: Callable[[], T], **options: Any) -> tuple[T, MemoryTape]:
-    """What ``program`` returns, and its tape."""
+    """The result of ``program``, and its tape."""
     with recording(**options) as sink:
         result = program()
     return result, sink.tape()
 
 
 def replay(program: Callable[[], T], tape: MemoryTape, **options: Any) -> tuple[T, MemoryTape]:
-    """What ``program`` returns when ``tape`` answers, and the tape of the replay."""
+    """The result of ``program`` replayed from ``tape``, and the tape of the replay."""
     with recording(tape, **options) as sink:
         result = program()
     return result, sink.tape()

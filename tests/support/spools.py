@@ -1,4 +1,4 @@
-"""Spools for tests: facts to put in, and what is in them."""
+"""Spools for tests: facts to write, and reading the content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def state(**attributes: Any) -> Fact:
 
 
 def read_all(segments: Segments) -> list[Record]:
-    """Every record of the segments that are there."""
+    """Every record of the existing segments."""
     records: list[Record] = []
     position = START
     while True:
@@ -44,12 +44,12 @@ def read_all(segments: Segments) -> list[Record]:
 
 
 def tape_of(outlet: SpoolOutlet, settings: Settings) -> list[Record]:
-    """Every record that is in this process's spool."""
+    """Every record in this process's spool."""
     return read_all(LiveSegments(outlet.sink, Places.of(settings)))
 
 
 def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
-    """Polls ``condition`` until it holds; its value."""
+    """Poll ``condition`` until it holds. Returns its value."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         value = condition()
@@ -61,7 +61,7 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 
 @contextmanager
 def outlet_for(settings: Settings, **options: Any) -> Iterator[SpoolOutlet]:
-    """An outlet that is closed, and whose shared memory is removed, at the end."""
+    """An outlet that is closed on exit, and whose shared memory is removed."""
     outlet = SpoolOutlet(settings, {"service.name": "refund"}, **options)
     try:
         yield outlet
@@ -71,12 +71,12 @@ def outlet_for(settings: Settings, **options: Any) -> Iterator[SpoolOutlet]:
 
 
 def forget(settings: Settings) -> None:
-    """Remove what this spool has in shared memory."""
+    """Remove the shared memory of this spool."""
     shared = Places.of(settings).shared
     if shared is not None:
         shutil.rmtree(shared, ignore_errors=True)
 
 
 def files(folder: Path) -> list[str]:
-    """Names of all files below ``folder``, sorted; empty if it is not there."""
+    """Names of all files below ``folder``, sorted; empty if it does not exist."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

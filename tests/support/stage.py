@@ -1,4 +1,4 @@
-"""A recorded run without an agent, and an interpreter that only notes how it is started."""
+"""A recorded run without an agent, and a fake interpreter that only notes how it is started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Any
 
 from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 
-from playhead_replay import Run, replay, write_tape_file
+from playhead_replay import (
+    ReplayConfiguration,
+    Replayer,
+    ReplayResult,
+    Rules,
+    Run,
+    Surroundings,
+    write_tape_file,
+)
 from playhead_semconv import attributes as a
 
 STAND_IN_FOR_PYTHON = f"""#!{sys.executable}
@@ -36,7 +44,7 @@ sys.exit(int(os.environ["STATUS"]))
 
 
 class Stage:
-    """A recorded run, and an interpreter that only notes how it was started and leaves a given tape."""
+    """A recorded run, and a fake interpreter that notes how it was started and leaves a given tape."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +55,7 @@ class Stage:
         self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
         self.environ: dict[str, str] = {"STATUS": "0", "PORT": "1"}
         self.seen: dict[str, Any] = {}
-        """How the interpreter was started, last."""
+        """How the interpreter was last started."""
         self.leave(self.made(HandMade(NOW_INSTANCE, NOW_TRACE)))
 
     def made(self, made: HandMade) -> HandMade:
@@ -63,9 +71,15 @@ class Stage:
         write_tape_file(path, now.tape())
         self.environ["NOW_TAPE"] = str(path)
 
-    def replay(self, **options: Any) -> Any:
-        environ = {**self.environ, "SEEN": "1"}
-        done = replay(options.pop("run", None) or self.run(), environ=environ, **options)
+    def replay(
+        self,
+        run: Run | None = None,
+        around: Surroundings | None = None,
+        rules: Rules | None = None,
+        keep: Path | None = None,
+    ) -> ReplayResult:
+        here = dataclasses.replace(around or Surroundings(), environ={**self.environ, "SEEN": "1"})
+        done = Replayer(ReplayConfiguration(here, rules or Rules(), keep)).replay(run or self.run())
         seen, _, stderr = done.stderr.partition(b"\n")
         self.seen = json.loads(seen)
         return dataclasses.replace(done, stderr=stderr)

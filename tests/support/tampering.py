@@ -1,4 +1,4 @@
-"""Changes that somebody makes to facts who knows how they are stored, but leaves the chain as it is."""
+"""Changes to stored facts by somebody who knows the format, but does not change the chain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _decode: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 @dataclass
 class Tampered:
-    """What became of some consecutive facts, and the numbers of those that were meant."""
+    """Some consecutive facts after a change, and the numbers of the affected facts."""
 
     facts: list[Fact]
     numbers: set[int]
@@ -24,7 +24,7 @@ class Tampered:
 
 
 def flipped(facts: list[Fact], chance: random.Random) -> Tampered:
-    """A bit of a fact is another, and what comes out can still be read."""
+    """Flip a bit of a fact so that the result can still be decoded."""
     place = chance.randrange(len(facts))
     while True:
         data = bytearray(_encode(facts[place]))
@@ -38,20 +38,20 @@ def flipped(facts: list[Fact], chance: random.Random) -> Tampered:
 
 
 def removed(facts: list[Fact], chance: random.Random) -> Tampered:
-    """A fact is gone."""
+    """Remove a fact."""
     place = chance.randrange(len(facts))
     return Tampered([*facts[:place], *facts[place + 1 :]], {facts[place].seq}, "removed")
 
 
 def closed_up(facts: list[Fact], chance: random.Random) -> Tampered:
-    """A fact is gone, and those behind it have the numbers that close the gap."""
+    """Remove a fact, and renumber those after it to close the gap."""
     place = chance.randrange(len(facts))
     behind = [msgspec.structs.replace(fact, seq=fact.seq - 1) for fact in facts[place + 1 :]]
     return Tampered([*facts[:place], *behind], {facts[place].seq}, "closed up")
 
 
 def swapped(facts: list[Fact], chance: random.Random) -> Tampered:
-    """Two facts have each other's numbers."""
+    """Swap the numbers of two facts."""
     if len(facts) < 2:
         return replaced(facts, chance)
     one, other = sorted(chance.sample(range(len(facts)), 2))
@@ -62,7 +62,7 @@ def swapped(facts: list[Fact], chance: random.Random) -> Tampered:
 
 
 def disordered(facts: list[Fact], chance: random.Random) -> Tampered:
-    """Two neighbours stand in the other order, with the numbers that they had."""
+    """Swap the order of two neighbouring facts, which keep their numbers."""
     if len(facts) < 2:
         return replaced(facts, chance)
     place = chance.randrange(len(facts) - 1)
@@ -71,7 +71,7 @@ def disordered(facts: list[Fact], chance: random.Random) -> Tampered:
 
 
 def replaced(facts: list[Fact], chance: random.Random) -> Tampered:
-    """A fact says something else, as it might have been said."""
+    """Replace a fact with a different plausible one."""
     place = chance.randrange(len(facts))
     fact = facts[place]
     text = f"something else {chance.random()}".encode()

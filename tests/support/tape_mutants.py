@@ -1,8 +1,9 @@
-"""Damaged tapes, goldens and spools, read in every way that runs nothing, in a process that is watched.
+"""Reads damaged tapes, goldens and spools in every way that executes nothing, in a watched process.
 
-``python -m support.tape_mutants SEED COUNT FOLDER``: each is read, shown, imported as far as its
-requests, forked as far as its folder, delivered, and its values are made. Exits 1 and says why where
-something outside FOLDER/scratch is written, anything runs, or what is raised is no error of playhead.
+``python -m support.tape_mutants SEED COUNT FOLDER``: each one is read, shown, imported as far as its
+requests, forked as far as its folder, and delivered, and its values are made. Exits 1 with the reason if
+anything outside FOLDER/scratch is written, anything is executed, or an exception is not an error of
+playhead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import numpy  # noqa: F401, what values of it are made with
+import numpy  # noqa: F401, values of it are made
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from rich.console import Console
 from support.handmade import HandMade
@@ -95,7 +96,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     e.PLAYHEAD_STANDSTILL: {a.PLAYHEAD_STANDSTILL_THREADS: ["main"]},
     e.PLAYHEAD_TURN_LOST: {a.PLAYHEAD_TURN_THREAD: "main", a.PLAYHEAD_TURN_HOW: "lost"},
 }
-"""Facts of other kinds, and what they carry."""
+"""Facts of other kinds, and their attributes."""
 
 
 def sound() -> HandMade:
@@ -115,7 +116,7 @@ def sound() -> HandMade:
 
 
 class Mutants:
-    """Mutants of a sound run."""
+    """Generator of mutants of a valid run."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -124,7 +125,7 @@ class Mutants:
         self.spans = [span.otlp for span in made.spans]
 
     def _attribute(self, attributes: dict[str, Any]) -> None:
-        """Set one of these, or one that is not there, to a value that it never has."""
+        """Set an attribute from the list, or an unknown one, to a value that it never has."""
         names = list(attributes) if attributes and self.random.random() < 0.5 else NAMES
         attributes[self.random.choice(names)] = self.random.choice(STRANGE)
 
@@ -139,7 +140,7 @@ class Mutants:
             del span.attributes[:]
             try:
                 set_attributes(span.attributes, attributes)
-            except ValueError:  # what no text of protobuf can be
+            except ValueError:  # not a valid protobuf text
                 continue
             spans[at] = found.SerializeToString()
         return [self._bytes(one) if self.random.random() < 0.1 else one for one in spans]
@@ -199,7 +200,7 @@ class Mutants:
         return bytes(found)
 
     def next(self, folder: Path) -> Path:
-        """The file of the next one, in a folder that is empty."""
+        """The file of the next mutant, in an empty folder."""
         facts = self._facts()
         form = self.random.choice(["tape", "tape", "golden", "spool", "packed", "lines"])
         header = Header(self.facts[0].instance, 1)
@@ -234,7 +235,7 @@ def _laid(path: Path, data: bytes) -> Path:
 
 
 def use(file: Path, scratch: Path) -> None:
-    """All that is done with what others bring, without agreeing to anything."""
+    """Do everything that is done with files from others without the user's consent."""
     console = Console(file=io.StringIO(), width=200)
     if file.parent.name != "in":
         segments = LeftSegments(bytes.fromhex(file.parent.name), _places(file.parent.parent))
@@ -317,7 +318,7 @@ def main(seed: int, count: int, folder: Path) -> int:
             for path in args[CHANGES[event]]:
                 told = isinstance(path, str | bytes | os.PathLike)
                 if told and not os.path.abspath(os.fsdecode(path)).startswith(inside):
-                    # a folder that is open is walked by names in it
+                    # an open folder is walked by names relative to it
                     if os.path.isabs(os.fsdecode(path)):
                         problems.append(f"{event} {path!r}")
         elif event in RUNS or event.startswith(("socket.connect", "os.exec", "os.spawn", "ctypes.")):
@@ -327,7 +328,7 @@ def main(seed: int, count: int, folder: Path) -> int:
 
     price_of({a.GEN_AI_REQUEST_MODEL: "gpt-4o", a.GEN_AI_USAGE_INPUT_TOKENS: 1}, 1)  # imports its tables
     sys.addaudithook(heed)
-    for number in range(-20, count):  # the first ones import what is needed
+    for number in range(-20, count):  # the first rounds import what is needed
         for one in (scratch / "in").iterdir():
             shutil.rmtree(one) if one.is_dir() else one.unlink()
         file = mutants.next(scratch / "in")
@@ -335,7 +336,7 @@ def main(seed: int, count: int, folder: Path) -> int:
         try:
             use(file, scratch)
         except Exception:
-            watching = False  # a traceback is made by the compiler
+            watching = False  # the compiler builds the traceback
             problems.append(traceback.format_exc(limit=-6))
         watching = False
         if problems:

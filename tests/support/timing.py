@@ -1,4 +1,4 @@
-"""Programs whose output depends on what time ended first. Each returns all that it saw, in order."""
+"""Programs whose output depends on which timer ends first. Each returns everything it saw, in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _chance = random.SystemRandom()
 
 
 def timeouts(url: str) -> Any:
-    """Timeouts that are over at about the time at which the answer comes, in three forms."""
+    """Timeouts that expire at about the time at which the answer arrives, in three forms."""
 
     async def one(client: Any, who: int, seen: list[Any]) -> None:
         limit = _limits[who % len(_limits)]
@@ -57,7 +57,7 @@ _limits = (0.002, 0.005, 0.02, 5.0)
 
 
 def sleeps_and_calls(url: str) -> Any:
-    """Sleeps of a chance length race against calls; the first wins and the other is cancelled."""
+    """Sleeps of random length race against calls; the first wins and the other is cancelled."""
 
     async def main() -> Any:
         seen: list[Any] = []
@@ -76,7 +76,7 @@ def sleeps_and_calls(url: str) -> Any:
 
 
 def heartbeats(url: str) -> Any:
-    """Tasks that count while others ask, cancelled at the end; and what they had counted by then."""
+    """Tasks that count while others make requests, cancelled at the end; and their final counts."""
 
     async def beat(seen: list[Any], who: int) -> None:
         count = 0
@@ -99,7 +99,7 @@ def heartbeats(url: str) -> Any:
 
 
 def waiting_threads(url: str) -> Any:
-    """Threads that wait for an event, a queue, a condition, each other; some of them for too short."""
+    """Threads that wait for an event, a queue, a condition, each other; some with too short timeouts."""
     seen: list[Any] = []
     told, items = threading.Event(), queue.Queue[Any]()
     condition = threading.Condition()
@@ -143,7 +143,7 @@ def waiting_threads(url: str) -> Any:
 
 
 def pooled_with_timeouts(url: str) -> Any:
-    """Results of jobs, waited for too short."""
+    """Results of jobs, waited for with too short timeouts."""
     seen: list[Any] = []
 
     def job(client: Any, who: int) -> Any:
@@ -168,7 +168,7 @@ def pooled_with_timeouts(url: str) -> Any:
 
 
 def retries(url: str) -> Any:
-    """An SDK that backs off, in a loop and in threads, whose answers come after several attempts."""
+    """An SDK that backs off, in a loop and in threads; its answers take several attempts."""
     seen: list[Any] = []
     options: Any = {"api_key": "test", "base_url": f"{url}/v1", "max_retries": 4}
 
@@ -200,7 +200,7 @@ def retries(url: str) -> Any:
 
 
 def spinning(url: str) -> Any:
-    """A task that never lets its loop be idle, and counts; with sleeps, calls and a thread beside it."""
+    """A task that never lets its loop be idle, and counts; alongside sleeps, calls and a thread."""
 
     async def main() -> Any:
         seen: list[Any] = []
@@ -233,7 +233,7 @@ def spinning(url: str) -> Any:
 
 
 def on_uvloop(url: str) -> Any:
-    """Calls, sleeps, timeouts, a race and threads, on a loop that is written in C."""
+    """Calls, sleeps, timeouts, a race and threads, on a loop written in C."""
 
     async def main() -> Any:
         seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""A server that speaks TLS, with a certificate of its own that nobody else trusts."""
+"""A TLS server with a self-signed certificate that is not trusted by default."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QqO9b9jILzinlKJ7jaGnH74lhIQ=
 
 @contextmanager
 def tls_server(folder: Path) -> Iterator[tuple[str, str]]:
-    """Its address, and the file of what is to be trusted. Answers count from 1."""
+    """Its address, and the file with the certificate to trust. Answers count from 1."""
     identity = folder / "identity.pem"
     identity.write_text(IDENTITY)
     count = iter(range(1, 1000))
@@ -48,7 +48,7 @@ def tls_server(folder: Path) -> Iterator[tuple[str, str]]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Suppress the server's log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

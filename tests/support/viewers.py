@@ -1,4 +1,4 @@
-"""Clients that ask as viewers of traces do: Jaeger's query service, Grafana's Tempo data source."""
+"""Clients that act as trace viewers: Jaeger's query service, Grafana's Tempo data source."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TRACE_KEYS = {
     "spanSets",
     "serviceStats",
 }
-"""What a trace that Tempo found may have; Grafana refuses what it does not know."""
+"""Keys allowed in a trace found by Tempo; Grafana rejects unknown ones."""
 SPAN_KEYS = {"spanID", "name", "startTimeUnixNano", "durationNanos", "attributes"}
 
 
 class Ask(Protocol):
-    """Call a method of `jaeger.storage.v2`; a list where it streams."""
+    """Call a method of `jaeger.storage.v2`; returns a list if it streams."""
 
     def __call__(self, name: str, of: str = "TraceReader", **fields: Any) -> Any: ...
 
@@ -60,7 +60,7 @@ def jaeger_query(**fields: Any) -> Any:
 
 
 def spans_of(*chunks: TracesData) -> list[Span]:
-    """All spans of some messages."""
+    """All spans in some messages."""
     return [
         span
         for chunk in chunks

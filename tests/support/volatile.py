@@ -1,4 +1,4 @@
-"""A run that was recorded and its replay: two clocks and two sources of entropy."""
+"""A recorded run and its replay, with two clocks and two sources of entropy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def instant(after_s: float) -> dt.datetime:
 
 
 class Replay:
-    """What a replay handed out, and what it says about two requests."""
+    """What a replay handed out, and its judgement on two requests."""
 
     def __init__(self, recorded_ns: tuple[int, int] | None = RECORDED_NS) -> None:
         self.handed_out = HandedOut()

@@ -1,4 +1,4 @@
-"""File systems that a test can fill (a tmpfs in namespaces of its own) or break (ext4 in a file)."""
+"""File systems that a test can fill (a tmpfs in private namespaces) or break (ext4 in a file)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SHUT_DOWN = """
 import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))
 """
-"""``EXT4_IOC_SHUTDOWN`` without a last word to the journal."""
+"""Calls ``EXT4_IOC_SHUTDOWN`` without flushing the journal."""
 
 
 class Volume:
-    """A file system of some MiB at ``folder``, seen only by commands that stand behind `within`."""
+    """A file system of some MiB at ``folder``, visible only to commands started with `within`."""
 
     def __init__(self, folder: Path, size_mib: int) -> None:
         folder.mkdir()
@@ -37,14 +37,14 @@ class Volume:
 
     @contextmanager
     def filled(self) -> Generator[None]:
-        """Not a byte is left, even if somebody gives some back meanwhile."""
+        """Keep the file system full, even if space is freed in the meantime."""
         full = f"test $(stat -f -c %a {self._filler}) = 0"
         self._do(f"until cat /dev/zero >> {self._filler}; {full}; do :; done")
         yield
         self._do(f"rm {self._filler}")
 
     def remount(self, how: str) -> bool:
-        """``ro`` or ``rw``; False where the system does not, as a file is open for writing."""
+        """``ro`` or ``rw``; False if the system refuses because a file is open for writing."""
         done = self._do(f"mount -o remount,{how} {self._filler.parent}", check=False)
         return done.returncode == 0
 
@@ -54,14 +54,14 @@ class Volume:
         )
 
     def close(self) -> None:
-        """Let go of it."""
+        """Unmount and release it."""
         self._holder.communicate()
 
 
 class Journalled:
-    """An ext4 at ``folder`` that turns read-only with the first error; for root.
+    """An ext4 at ``folder`` that becomes read-only on the first error; needs root.
 
-    Seen only by commands that stand behind `within`. ``image``: the file that it lies in.
+    Visible only to commands started with `within`. ``image``: the file that holds it.
     """
 
     def __init__(self, folder: Path, image: Path, size_mib: int) -> None:
@@ -81,22 +81,22 @@ class Journalled:
         self._mount()
 
     def fail(self) -> None:
-        """An error: from here on nothing can be written until it is mended."""
+        """Cause an error: nothing can be written until `mend`."""
         source = self._do("findmnt", "-no", "SOURCE", self._folder).stdout.strip()
         Path("/sys/fs/ext4", Path(source).name, "trigger_fs_error").write_text("by a test")
 
     def cut(self) -> None:
-        """A power cut, as far as the file system can tell: nothing reaches the disk any more."""
+        """A power cut from the view of the file system: nothing reaches the disk any more."""
         self._do(sys.executable, "-c", SHUT_DOWN, self._folder)
 
     def mend(self) -> None:
-        """What an administrator does about either. No file may be open."""
+        """Repair it, as an administrator would. No file may be open."""
         self._do("umount", self._folder)
         assert self._do("fsck.ext4", "-fy", self._image, check=False).returncode < 4
         self._mount()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Unmount and release it."""
         self._holder.communicate()
 
     def _mount(self) -> None:
@@ -108,7 +108,7 @@ class Journalled:
 
 @contextmanager
 def volume(folder: Path, size_mib: int) -> Generator[Volume]:
-    """A `Volume`, closed at the end."""
+    """A `Volume` that is closed on exit."""
     made = Volume(folder, size_mib)
     try:
         yield made
@@ -117,13 +117,13 @@ def volume(folder: Path, size_mib: int) -> Generator[Volume]:
 
 
 def may_mount() -> bool:
-    """Whether a `Journalled` can be had here."""
+    """Whether a `Journalled` is possible here."""
     return os.geteuid() == 0 and os.path.exists("/dev/loop-control")
 
 
 @contextmanager
 def journalled(folder: Path, image: Path, size_mib: int) -> Generator[Journalled]:
-    """A `Journalled`, closed at the end."""
+    """A `Journalled` that is closed on exit."""
     made = Journalled(folder, image, size_mib)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""How long a thread was ready to wait, whatever the machine made of it."""
+"""Measures how long a thread was prepared to wait, independent of the speed of the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playhead_semconv.process import interpreter_threads as native
 
 @contextmanager
 def waits() -> Iterator[list[float]]:
-    """Seconds that each wait of the calling thread may take: on conditions, bells, threads, sleeps."""
+    """Timeouts in seconds of each wait of the calling thread: on conditions, bells, threads, sleeps."""
     asked: list[float] = []
     mine = threading.get_ident()
     wait, join, sleep = threading.Condition.wait, threading.Thread.join, time.sleep

@@ -1,4 +1,4 @@
-"""A real WebSocket server in a process of its own. What it does, the path of the request says.
+"""A real WebSocket server in a process of its own. The path of the request selects its behaviour.
 
 ::
 
@@ -19,7 +19,7 @@ SECRET = "sk-received0123456789abcdef"
 
 
 class WebSocketServer:
-    """Runs until the end of the block."""
+    """Runs for the length of the ``with`` block."""
 
     def __enter__(self) -> WebSocketServer:
         self._process = subprocess.Popen(
@@ -41,7 +41,7 @@ class WebSocketServer:
 
 
 async def chat(connection: Any) -> None:
-    """Answers each message by its number; some words do more."""
+    """Answers each message with its number; some words have special effects."""
     numbers = 0
     async for message in connection:
         numbers += 1
@@ -81,7 +81,7 @@ def _count() -> Any:
 
 
 COUNT = _count()
-"""Over all connections: identical questions get different answers."""
+"""Counts over all connections, so that identical requests get different answers."""
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""Bodies and streams of provider APIs as bytes, and what is derived from them, checked."""
+"""Bodies and streams of provider APIs as bytes, and checks of what is derived from them."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ def dump(value: Any) -> bytes:
 
 
 def sse(*events: Any) -> list[bytes]:
-    """One chunk per event, named by its ``type`` where it has one."""
+    """One chunk per event, named by its ``type`` if it has one."""
     names = [b"event: %s\n" % event["type"].encode() if "type" in event else b"" for event in events]
     return [name + b"data: %s\n\n" % dump(event) for name, event in zip(names, events, strict=True)]
 
@@ -26,7 +26,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def derived(wire: str, request: Any, response: WireResponse | None = None) -> Derived:
-    """What ``derive`` says; its content attributes conform to the conventions."""
+    """The result of ``derive``; checks that its content attributes conform to the conventions."""
     found = derive(wire, dump(request), response or WireResponse())
     check_content(found.attributes)
     return found
@@ -43,7 +43,7 @@ def stream(*chunks: bytes, complete: bool = True) -> WireResponse:
 
 
 def content(found: Derived, name: str) -> Any:
-    """A content attribute (``input.messages``, …), read."""
+    """A content attribute (``input.messages``, …), decoded."""
     value = found.attributes[f"gen_ai.{name}"]
     assert isinstance(value, str)
     return json.loads(value)

@@ -1,4 +1,4 @@
-"""What an endpoint can say to a request, and the transport that asks it."""
+"""The answers that an endpoint can give to a request, and the interface of a transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Taken. What it refused of it is told, and must not be sent again."""
+    """The request was taken. Items that it refused are counted, and must not be sent again."""
 
     refused: int = 0
     message: str = ""
@@ -22,11 +22,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class TryLater:
-    """Not taken now; the same request may be sent again."""
+    """The request was not taken now; the same request may be sent again."""
 
     reason: str
     after_s: float | None = None
-    """The endpoint's own wish."""
+    """Seconds after which the endpoint asks to be tried again; None: it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +39,29 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unwelcome:
-    """The endpoint takes nothing of this kind, whatever is in it: wrong path, wrong token, …"""
+    """The endpoint takes nothing of this kind, whatever it contains: wrong path, wrong token, …"""
 
     reason: str
     hint: str = ""
     wrong_place: bool = False
-    """Nothing speaks OTLP at that address."""
+    """Whether nothing speaks OTLP at that address."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an endpoint says it is."""
+    """What an endpoint says about itself."""
 
     playhead: bool
-    """A playhead receiver, which derives what spans leave out."""
+    """Whether it is a playhead receiver, which derives what spans leave out."""
     windows: bool = False
-    """It reads windows of this version."""
+    """Whether it reads windows of this version."""
 
 
 Answer: TypeAlias = Accepted | TryLater | Refused | Unwelcome
 
 
 def read_about(answer: bytes) -> About:
-    """What an endpoint has answered to the question; anything but a receiver's JSON is no playhead."""
+    """Parse an endpoint's answer to `Transport.about`; only a receiver's JSON counts as playhead."""
     try:
         found: Any = json.loads(answer)
     except (ValueError, RecursionError):
@@ -72,10 +72,10 @@ def read_about(answer: bytes) -> About:
 
 
 def accepted(response: bytes) -> Accepted:
-    """What the response to an export says. Those of all signals have one form."""
+    """Parse the response to an export. The responses of all signals have the same form."""
     if not response:
         return Accepted()
-    # Heavy, and what has taken all says nothing.
+    # The import is expensive, and a response that took everything is empty.
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
@@ -92,11 +92,14 @@ class Transport(Protocol):
     def send(
         self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
     ) -> Answer:
-        """``request``: an OTLP export request, protobuf. ``compressed``: nothing makes it smaller."""
+        """Send ``request``, an OTLP export request in protobuf.
+
+        ``compressed``: compressing it again gains nothing.
+        """
         ...
 
     def about(self, timeout_s: float) -> About | TryLater:
-        """What the endpoint is."""
+        """Ask what the endpoint is."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One instance's tape on its way to the endpoint: which records are next, and what became of them."""
+"""Delivery of one instance's tape to the endpoint: which records are next, and what became of them."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request
 
 READ_BYTES = 4 * 1024 * 1024
-"""So much is read at a time where records go one by one."""
+"""Bytes read at a time where records are sent one by one."""
 SMALL_BYTES = 64 * 1024
-"""A record smaller than this is not refused for its size, whatever the endpoint says."""
+"""A smaller record is not given up as too large, whatever the endpoint says."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the records of this process and of those it took over."""
+    """Counts of what became of the records of this process and of those it took over."""
 
     facts: int = 0
     spans: int = 0
     requests: int = 0
     partly_refused: int = 0
-    """Records that an endpoint refused in an otherwise accepted request."""
+    """Records that an endpoint refused in a request that it otherwise accepted."""
     rejected: int = 0
-    """Records that were put aside."""
+    """Records that were refused for good and put aside."""
     damaged: int = 0
-    """Segments with a place that could not be read."""
+    """Segments with a damaged part."""
 
 
 class Delivery:
     """Sends the tape of one instance, request by request, in order.
 
-    A request that was accepted is not sent again by this object, also when one behind it has to wait.
+    This object does not send an accepted request again, even when a later one has to wait.
     """
 
     def __init__(
@@ -61,24 +61,24 @@ class Delivery:
         self._tally = tally
         self._windows = windows
         self._in_windows = True
-        """As long as the endpoint has refused none."""
+        """Whether to send windows: true until the endpoint refuses one."""
         self._queue: list[Request | WindowRequest] = []
         self.position = segments.load()
-        """Everything before it is delivered."""
+        """Everything before this position is delivered."""
         self.facts = 0
-        """How many facts that were."""
+        """How many facts have been delivered."""
         self._end = self.position
         self._kept: set[int] = set()
-        """Damaged segments that were kept."""
+        """Damaged segments of which a copy was kept."""
         self._facts = self._spans = 0
 
     @property
     def instance(self) -> bytes:
-        """Whose tape it is."""
+        """The process instance whose tape it is."""
         return self._segments.instance
 
     def step(self, timeout_s: float) -> bool | TryLater | Unwelcome:
-        """Send one request. True: sent; False: there is nothing to send; else the endpoint's answer."""
+        """Send one request. True: sent; False: nothing to send; else the endpoint's answer."""
         if not self._queue and not self._fill():
             return False
         if not self._queue:
@@ -103,7 +103,10 @@ class Delivery:
     def _step_of(
         self, request: WindowRequest, body: bytes, timeout_s: float
     ) -> bool | TryLater | Unwelcome:
-        """A window that is not taken whole goes once more, one by one: that finds what is to blame."""
+        """Send a window.
+
+        If it is not taken completely, send its records one by one to find the refused one.
+        """
         answer = self._transport.send(request.signal, body, timeout_s, compressed=True)
         if isinstance(answer, Refused) or (isinstance(answer, Accepted) and answer.refused):
             self._in_windows = False
@@ -132,7 +135,7 @@ class Delivery:
         return bool(self._queue) or window.end != self.position
 
     def _damaged(self, window: Window) -> None:
-        """Say it, and keep the segment: what is delivered of it is deleted."""
+        """Report the damage and keep a copy of the segment, since delivered segments are deleted."""
         number, kept = window.segment, ""
         self._tally.damaged += 1
         if number not in self._kept:
@@ -146,7 +149,7 @@ class Delivery:
         )
 
     def _requests(self, window: Window) -> list[Request]:
-        from playhead_exporter.shipping.requests import requests_of_good  # heavy; windows need none
+        from playhead_exporter.shipping.requests import requests_of_good  # expensive; windows need none
 
         requests, problems = requests_of_good(window.records(), self.instance, window.resource)
         for problem in problems:
@@ -164,7 +167,7 @@ class Delivery:
         return True
 
     def _refused(self, request: Request, reason: str) -> None:
-        """Find the record that is to blame: by halves, until it stands alone."""
+        """Halve the request until the record to blame is alone."""
         if len(request.items) > 1:
             self._queue[:1] = request.halves()
             return

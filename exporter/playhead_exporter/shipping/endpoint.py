@@ -30,7 +30,7 @@ class Endpoint:
 
     @classmethod
     def parse(cls, text: str, protocol: str) -> Endpoint:
-        """From the settings. `ConfigurationError` if it names no place."""
+        """Parse an endpoint from the settings. Raises `ConfigurationError` if it names no address."""
         if protocol not in DEFAULT_PORTS:
             raise ConfigurationError(
                 f"protocol is {protocol!r}", hint="use http/protobuf or grpc: PLAYHEAD_PROTOCOL=grpc"
@@ -53,11 +53,11 @@ class Endpoint:
 
     @property
     def target(self) -> str:
-        """Host and port, as gRPC wants it."""
+        """Host and port, in the form that gRPC expects."""
         return urlsplit(self.base).netloc.rpartition("@")[2]
 
     def url(self, signal: Signal) -> str:
-        """Full HTTP address for one signal."""
+        """Return the full HTTP address for one signal."""
         return f"{self.base}/v1/{signal}"
 
 

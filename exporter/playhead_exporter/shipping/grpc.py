@@ -54,7 +54,7 @@ class GrpcTransport:
         trust: Trust = Trust(),  # noqa: B008, frozen
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`OSError` if a file of ``trust`` cannot be read."""
+        """Raises `OSError` if a file of ``trust`` cannot be read."""
         self._endpoint = endpoint
         self._metadata = tuple((headers or {}).items())
         if token:
@@ -76,7 +76,7 @@ class GrpcTransport:
     def send(
         self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
     ) -> Answer:
-        """One unary call; what the endpoint says."""
+        """Send a request as one unary call; returns the endpoint's answer."""
         call = cast(Any, self._channel).unary_unary(METHODS[signal])
         coding = grpc.Compression.NoCompression if compressed else grpc.Compression.Gzip
         try:
@@ -86,7 +86,7 @@ class GrpcTransport:
         return accepted(answer)
 
     def about(self, timeout_s: float) -> About | TryLater:
-        """One unary call that only a receiver of playhead knows."""
+        """Ask with one unary call that only a receiver of playhead implements."""
         call = cast(Any, self._channel).unary_unary(ABOUT)
         try:
             return read_about(call(b"", timeout=timeout_s, metadata=self._metadata))

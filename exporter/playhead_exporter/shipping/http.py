@@ -41,7 +41,7 @@ class _Pool(urllib3.HTTPConnectionPool):
 
 
 class _SecurePool(urllib3.HTTPSConnectionPool):
-    """The same over TLS."""
+    """As `_Pool`, over TLS."""
 
     ConnectionCls = urllib3.HTTPSConnectionPool.ConnectionCls
 
@@ -56,7 +56,7 @@ class HttpTransport:
         trust: Trust = Trust(),  # noqa: B008, frozen
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Opens nothing yet."""
+        """Opens no connection yet."""
         self._endpoint = endpoint
         self._headers = {"Content-Type": PROTOBUF, "User-Agent": "playhead"}
         self._headers.update(headers or {})
@@ -76,7 +76,7 @@ class HttpTransport:
     def send(
         self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
     ) -> Answer:
-        """POST one request; what the endpoint says."""
+        """POST one request; returns the endpoint's answer."""
         url, sent = self._endpoint.url(signal), self._headers
         if not compressed:
             request, sent = gzip.compress(request, COMPRESS_LEVEL, mtime=0), sent | _GZIP
@@ -135,7 +135,7 @@ class HttpTransport:
 
 
 def retry_after_s(value: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for; it holds seconds or a date."""
+    """Return the seconds that a Retry-After header asks for; it holds seconds or a date."""
     if not value:
         return None
     try:
@@ -150,11 +150,11 @@ def retry_after_s(value: str | None) -> float | None:
 
 
 def _message(headers: Mapping[str, str], answer: bytes) -> str:
-    """What the body says, as `google.rpc.Status` or as text."""
+    """Return the error message in the body: `google.rpc.Status` or text."""
     kind = headers.get("content-type", "").partition(";")[0]
     text = ""
     if kind == PROTOBUF:
-        from google.protobuf.message import DecodeError  # heavy, and mostly nothing is refused
+        from google.protobuf.message import DecodeError  # expensive, rarely needed
         from google.rpc.status_pb2 import Status
 
         try:
@@ -171,7 +171,7 @@ def _path(url: str) -> str:
 
 
 def _plain(problem: Exception) -> str:
-    """What an HTTP library's exception says, without its object addresses."""
+    """Return the message of an HTTP library's exception, without its object addresses."""
     cause = problem.__cause__ or getattr(problem, "reason", None) or problem
     text = str(cause)
     return text.split(": ", 1)[1] if text.startswith("<") and ": " in text else text or repr(cause)

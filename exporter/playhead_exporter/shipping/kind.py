@@ -1,4 +1,4 @@
-"""Whether an endpoint is a playhead receiver: as set, as it says, or as it said last time."""
+"""Whether an endpoint is a playhead receiver: by setting, its own answer, or its last known answer."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ KINDS = ("auto", "playhead", "other")
 
 
 class EndpointKind:
-    """What is known of one endpoint. Until something is, it is taken to be playhead."""
+    """What is known about one endpoint. Until anything is known, it counts as playhead."""
 
     def __init__(self, endpoint: Endpoint, setting: str, spool: Path) -> None:
-        """`ConfigurationError` if ``setting`` is not one of `KINDS`."""
+        """Raises `ConfigurationError` if ``setting`` is not one of `KINDS`."""
         if setting not in KINDS:
             raise ConfigurationError(f"endpoint-kind is {setting!r}", hint=f"use {', '.join(KINDS)}")
         self._base = endpoint.base
         self._path = spool / ENDPOINT
         self.asks = setting != "other"
-        """Whether it is to be asked: a receiver also says what it reads."""
+        """Whether to ask the endpoint. A receiver also says what it reads."""
         self._set = setting != "auto"
         self._playhead = setting == "playhead" if self._set else self._remembered()
 
     def whole(self) -> bool:
-        """Whether spans must travel whole."""
+        """Whether spans must be sent complete."""
         return not self._playhead
 
     def learn(self, about: About) -> None:
-        """The endpoint has said what it is. What is set stays."""
+        """Note what the endpoint has said about itself. A setting takes precedence."""
         if self._set:
             return
         playhead = about.playhead
@@ -59,4 +59,4 @@ class EndpointKind:
                 json.dump({self._base: playhead}, file)
             os.replace(draft, self._path)
         except OSError:
-            return  # asked again next time
+            return  # it is asked again next time

@@ -1,4 +1,4 @@
-"""Requests that an endpoint refused for good: kept beside the spool, with the reason."""
+"""Requests that an endpoint rejected permanently: kept next to the spool, with the reason."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ TAPE = ".tape"
 
 
 class Rejected:
-    """The folder of what was refused, or damaged.
+    """The folder of refused requests and damaged segments.
 
-    Each is an OTLP request (``.otlp``) or a segment (``.tape``) and a reason (``.txt``).
+    Each item is an OTLP request (``.otlp``) or a segment (``.tape``), with the reason in a file
+    ``.txt``.
     """
 
     def __init__(self, spool: Path, budget: Budget, notices: Notices) -> None:
@@ -31,7 +32,7 @@ class Rejected:
         self._notices = notices
 
     def keep(self, request: Request, instance: bytes, reason: str) -> None:
-        """Put ``request``, of one record, aside."""
+        """Put ``request``, which holds one record, aside."""
         self.count += 1
         body = request.body()
         name = f"{time.time_ns()}-{instance.hex()[:8]}-{self.count}.{request.signal}"
@@ -53,7 +54,10 @@ class Rejected:
         )
 
     def keep_segment(self, instance: bytes, number: int, data: bytes, damage: str) -> str:
-        """Put a copy of a damaged segment aside; where it is, for a sentence. Once a segment."""
+        """Copy a damaged segment into the folder, once.
+
+        Returns a clause for a message that says where it is.
+        """
         place = self.folder / f"{instance.hex()}-{number}{TAPE}"
         if place.exists() or not self._budget.allows(len(data)):
             return ""

@@ -1,4 +1,4 @@
-"""Records of a tape as OTLP requests that no default limit refuses."""
+"""Records of a tape as OTLP requests that no default size limit refuses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from playhead_semconv.otlp import pack, pack_resource, resource_logs
 from playhead_semconv.tape.frames import Record, SpanRecord
 
 REQUEST_BYTES = 4 * 1024 * 1024
-"""No request is longer, uncompressed, unless a single record is."""
+"""Largest request, uncompressed, unless a single record is larger."""
 _ENVELOPE_BYTES = 4096
 UNPACKABLE = (ValueError, TypeError, DecodeError)
-"""What packing raises when a record holds what OTLP cannot."""
+"""Exceptions of packing where a record holds what OTLP cannot represent."""
 
 
 class LogRequest:
@@ -35,12 +35,12 @@ class LogRequest:
         self.items = items
 
     def body(self) -> bytes:
-        """The OTLP request."""
+        """Return the OTLP request."""
         logs = resource_logs(self._resource, self.items)
         return ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
 
     def halves(self) -> tuple[LogRequest, LogRequest]:
-        """Two requests with the same records."""
+        """Return two requests with the same records."""
         middle = len(self.items) // 2
         return (
             LogRequest(self._resource, self.items[:middle]),
@@ -49,7 +49,7 @@ class LogRequest:
 
 
 class SpanRequest:
-    """Finished spans, each with its resource and scope; equal ones are shared in the body."""
+    """Finished spans, each with its resource and scope. The request holds equal ones once."""
 
     signal = Signal.TRACES
 
@@ -57,11 +57,11 @@ class SpanRequest:
         self.items = items
 
     def body(self) -> bytes:
-        """The OTLP request."""
+        """Return the OTLP request."""
         return merge_spans(self.items).SerializeToString()
 
     def halves(self) -> tuple[SpanRequest, SpanRequest]:
-        """Two requests with the same spans."""
+        """Return two requests with the same spans."""
         middle = len(self.items) // 2
         return SpanRequest(self.items[:middle]), SpanRequest(self.items[middle:])
 
@@ -72,7 +72,7 @@ Request = LogRequest | SpanRequest
 def requests_of_good(
     records: Sequence[Record], instance: bytes, resource: Mapping[str, Any]
 ) -> tuple[list[Request], list[Exception]]:
-    """Requests with all of ``records`` that OTLP can hold, and why it cannot hold the others."""
+    """Return requests with all ``records`` that OTLP can represent, and the errors of the others."""
     try:
         return list(requests_of(records, instance, resource)), []
     except UNPACKABLE:
@@ -93,9 +93,9 @@ def requests_of(
     resource: Mapping[str, Any],
     limit_bytes: int = REQUEST_BYTES,
 ) -> Iterator[Request]:
-    """Requests with all of ``records``, facts before the spans that rest on them.
+    """Yield requests with all ``records``, facts before the spans that refer to them.
 
-    A single record over ``limit_bytes`` travels alone.
+    A single record over ``limit_bytes`` gets a request of its own.
     """
     facts = (record for record in records if isinstance(record, Fact))
     yield from fact_requests(facts, instance, resource, limit_bytes)
@@ -109,7 +109,7 @@ def fact_requests(
     resource: Mapping[str, Any],
     limit_bytes: int = REQUEST_BYTES,
 ) -> Iterator[LogRequest]:
-    """Requests with all facts of a process instance, which are read as they are needed."""
+    """Yield requests with all facts of a process instance; the facts are read lazily."""
     of_instance = pack_resource(instance, resource)
     free = limit_bytes - _ENVELOPE_BYTES - of_instance.ByteSize()
     for logs in bounded(pack(facts), free):
@@ -119,14 +119,14 @@ def fact_requests(
 def span_requests(
     spans: Iterable[bytes], instance: bytes, limit_bytes: int = REQUEST_BYTES
 ) -> Iterator[SpanRequest]:
-    """Requests with finished spans, OTLP `ResourceSpans` bytes of one span each."""
+    """Yield requests with finished spans; ``spans``: OTLP `ResourceSpans` bytes of one span each."""
     read = (_span(otlp, instance) for otlp in spans)
     for some in bounded(read, limit_bytes - _ENVELOPE_BYTES):
         yield SpanRequest(some)
 
 
 def bounded(messages: Iterator[Any], limit_bytes: int) -> Iterator[list[Any]]:
-    """Groups of consecutive messages of at most ``limit_bytes`` each; a larger one alone."""
+    """Yield groups of consecutive messages of at most ``limit_bytes`` each; a larger message alone."""
     group: list[Any] = []
     taken = 0
     for message in messages:
@@ -141,7 +141,7 @@ def bounded(messages: Iterator[Any], limit_bytes: int) -> Iterator[list[Any]]:
 
 
 def merge_spans(singles: list[ResourceSpans]) -> ExportTraceServiceRequest:
-    """One request in which equal resources and scopes stand once."""
+    """Return one request that holds equal resources and scopes once."""
     request = ExportTraceServiceRequest()
     by_resource: dict[tuple[bytes, str], ResourceSpans] = {}
     by_scope: dict[tuple[bytes, str, bytes, str], ScopeSpans] = {}

@@ -1,4 +1,4 @@
-"""The thread that delivers: this process's tape, and what dead processes left."""
+"""The thread that delivers the tape of this process and the tapes that dead processes left."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ LEFT_EVERY_S = 30.0
 SAY_AFTER_FAILURES = 3
 
 _JITTER = random.SystemRandom()
-"""Not the generator behind the functions of `random`: the program may rest on what that draws next."""
+"""Not the generator behind the functions of `random`: the program may depend on its next values."""
 
 
 @dataclass(slots=True)
 class Backoff:
-    """When to try again: twice as late each time, with jitter, or when the endpoint wants it."""
+    """When to try again: exponential backoff with jitter, or when the endpoint asks for it."""
 
     failures: int = 0
     not_before: float = 0.0
-    """`time.monotonic` before which the endpoint does not want to be asked."""
+    """Time of `time.monotonic` before which the endpoint does not want to be asked."""
 
     def failed(self, answer: TryLater | Unwelcome) -> float:
-        """Seconds to wait after ``answer``."""
+        """Return the seconds to wait after ``answer``."""
         self.failures += 1
         longest = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(self.failures, 16))
         wait_s = longest * _JITTER.uniform(0.5, 1.0)
@@ -52,13 +52,13 @@ class Backoff:
         return wait_s
 
     def succeeded(self) -> None:
-        """The endpoint answers."""
+        """The endpoint has answered."""
         self.failures = 0
         self.not_before = 0.0
 
 
 class Shipper:
-    """Delivers in a thread of its own, and never gives up: what is not delivered stays in the spool."""
+    """Delivers in a thread of its own and never gives up: what is not delivered stays in the spool."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Shipper:
     ) -> None:
         """``live``: this process's own tape, if it has one.
 
-        ``learn`` is told what the endpoint is; None: it is not asked. ``pending``: how many
-        facts wait, for messages. ``only``: the dead processes to care for, if not all. ``progress``
-        is called after every request that was accepted.
+        ``learn`` is called with what the endpoint is; None: it is not asked. ``pending``: returns how
+        many facts wait, for messages. ``only``: the dead processes to take care of; None: all.
+        ``progress`` is called after every accepted request.
         """
         self._only = only
         self._progress = progress
@@ -96,7 +96,7 @@ class Shipper:
         self._started = 0.0
         self._bell = Bell()
         self._hurries = False
-        """Whether somebody waits for a round."""
+        """Whether a caller waits for a round."""
         self._heard = False
         self._stopping = False
         self._changed = Changes()
@@ -107,9 +107,9 @@ class Shipper:
         self._left_due = 0.0
         self.tally = Tally()
         self.standing: bool | None = None
-        """Whether the endpoint took what it was asked last; None: it has not answered yet."""
+        """Whether the endpoint took the last request; None: it has not answered yet."""
         self.position = Position(0, 0)
-        """Everything of our own before it is delivered."""
+        """Everything of our own before this position is delivered."""
         self.own_facts = 0
         """How many facts of our own are delivered."""
         self.thread = Thread("playhead-shipper", self._run)
@@ -127,7 +127,7 @@ class Shipper:
             self.thread.join(timeout_s)
 
     def news(self) -> None:
-        """Something was appended after a rest."""
+        """Wake the thread: something was appended after a pause."""
         self._bell.ring()
 
     def _hurry(self) -> None:
@@ -135,9 +135,9 @@ class Shipper:
         self._bell.ring()
 
     def meet(self, patience_s: float) -> bool:
-        """Wait until the endpoint has answered for the first time; whether it takes what we send.
+        """Wait for the first answer of the endpoint; returns whether it takes what we send.
 
-        Not longer than ``patience_s`` since the thread was started.
+        Waits until ``patience_s`` after the start of the thread at most.
         """
         left_s = self._started + patience_s - time.monotonic()
         self._changed.wait_for(lambda: self.standing is not None, max(0.0, left_s))
@@ -146,7 +146,7 @@ class Shipper:
     def flush(self, mark: Position | None, timeout_s: float, left: bool = False) -> bool:
         """Deliver up to ``mark`` now, with ``left`` also what dead processes left.
 
-        False as soon as an attempt that was begun now fails, or after ``timeout_s``.
+        Returns False as soon as an attempt that began after the call fails, or after ``timeout_s``.
         """
         if self._backoff.not_before > time.monotonic():
             return self._at(mark)
@@ -167,9 +167,10 @@ class Shipper:
         return self._at(mark) and self._round_failed <= begun
 
     def deliver_left_once(self, attempts: int) -> str:
-        """In the caller's thread: deliver what dead processes left.
+        """Deliver what dead processes left, in the caller's thread.
 
-        Empty, or what the endpoint said to the last of ``attempts`` requests in a row.
+        Returns an empty text, or the endpoint's answer to the last of ``attempts`` failed requests in a
+        row.
         """
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         transport = self._open_transport()
@@ -204,7 +205,7 @@ class Shipper:
                 if own is None and self._live is not None:
                     own = self._delivery(self._live, transport)
                 problem = self._round(own, transport)
-            except Exception as unexpected:  # the thread must live: nobody would start another one
+            except Exception as unexpected:  # the thread must survive: nothing would start another one
                 problem = TryLater(f"delivery failed: {unexpected!r}")
             wait_s = None if problem is None else self._backoff.failed(problem)
             self._settle(problem)
@@ -216,7 +217,7 @@ class Shipper:
             transport.close()
 
     def _pause(self, wait_s: float) -> None:
-        """Wait ``wait_s``; a flush ends the wait, unless the endpoint said when to come again."""
+        """Wait ``wait_s``. A flush ends the wait, unless the endpoint said when to come again."""
         until = time.monotonic() + wait_s
         while not self._stopping and (left_s := until - time.monotonic()) > 0:
             if self._hurries and self._backoff.not_before <= time.monotonic():
@@ -224,7 +225,7 @@ class Shipper:
             self._bell.wait(left_s)
 
     def _rest(self) -> None:
-        """Until something is appended, and a while more, so that few requests take much; or is left."""
+        """Wait for an append or until dead processes are due, then a while for a larger batch."""
         while not self._hurries and not self._has_news():
             if self._live is not None:
                 self._live.rest()
@@ -240,7 +241,7 @@ class Shipper:
         return self._live is not None and self._live.end() > self.position
 
     def _round(self, own: Delivery | None, transport: Transport) -> TryLater | Unwelcome | None:
-        """Deliver all there is; None, or the answer that stopped it."""
+        """Deliver all there is; returns None, or the answer that stopped it."""
         if self._learn is not None:
             problem = self._ask(transport, self._learn)
             if problem is not None:
@@ -259,7 +260,7 @@ class Shipper:
         return None
 
     def _ask(self, transport: Transport, learn: Callable[[About], None]) -> TryLater | None:
-        """Have the endpoint say what it is, once."""
+        """Ask the endpoint what it is, once."""
         found = transport.about(REQUEST_TIMEOUT_S)
         if isinstance(found, TryLater):
             return found
@@ -270,9 +271,9 @@ class Shipper:
         return None
 
     def _deliver(self, delivery: Delivery, until: Position | None = None) -> TryLater | Unwelcome | None:
-        """Deliver what is there; of a tape that still grows, what was there when the round began.
+        """Deliver what is there; of a growing tape, what was there when the round began.
 
-        What has come since waits for the interval, and goes in few requests instead of many.
+        Later records wait for the interval, and go in few requests instead of many.
         """
         while not self._stopping:
             try:
@@ -332,7 +333,7 @@ class Shipper:
         )
 
     def _settle(self, problem: TryLater | Unwelcome | None) -> None:
-        """Say what there is to say about a round, then tell those who wait for it."""
+        """Report the outcome of a round, then notify those who wait for it."""
         if problem is None:
             self._backoff.succeeded()
             self._notices.over("endpoint", "the endpoint takes what was waiting")

@@ -14,9 +14,9 @@ from playhead_semconv.settings import Settings
 
 
 def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transport]]:
-    """The endpoint, and what opens a transport to it; nothing is opened or imported yet.
+    """Return the endpoint and a function that opens a transport to it; opens and imports nothing yet.
 
-    `ConfigurationError` if the settings name none.
+    Raises `ConfigurationError` if the settings name no endpoint.
     """
     endpoint = Endpoint.parse(settings.endpoint, settings.protocol)
     if endpoint.protocol == "grpc" and importlib.util.find_spec("grpc") is None:
@@ -38,7 +38,7 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
 
 
 def import_all(endpoint: Endpoint) -> None:
-    """Import what delivery to ``endpoint`` imports when it needs it first."""
+    """Import the modules that delivery to ``endpoint`` would otherwise import on first use."""
     kind = "grpc" if endpoint.protocol == "grpc" else "http"
     ours = (f"{__package__}.{kind}", f"{__package__}.requests")
     for name in (*ours, "google.rpc.status_pb2", "zstandard", "encodings.idna"):

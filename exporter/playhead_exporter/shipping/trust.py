@@ -1,4 +1,4 @@
-"""How both ends of an encrypted connection know each other."""
+"""How the two ends of an encrypted connection authenticate each other."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Files in PEM form; empty: none."""
+    """Paths of PEM files; empty: none."""
 
     ca: str = ""
-    """Of the CA that has signed the endpoint's certificate; empty: one of the system's."""
+    """Certificate of the CA that signed the endpoint's certificate; empty: the system's CAs."""
     certificate: str = ""
-    """What we show, where the endpoint wants to know who asks. The key may be in the same file."""
+    """Client certificate, where the endpoint asks for one. The same file may hold the key."""
     key: str = ""

@@ -1,4 +1,4 @@
-"""What of a spool goes to a playhead receiver: windows, as they lie there."""
+"""What a playhead receiver gets from a spool: windows, in the spool's own format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playhead_semconv.otlp_bytes.window_request import window_request
 
 
 class WindowRequest:
-    """Consecutive facts and spans as they lie in the spool, compressed."""
+    """Consecutive facts and spans as the spool holds them, compressed."""
 
     signal = Signal.LOGS
 
@@ -18,7 +18,7 @@ class WindowRequest:
         self._body = b""
 
     def body(self) -> bytes:
-        """The OTLP request, which is made once: its record is compressed."""
+        """Return the OTLP request. It is built once, because its record is compressed."""
         if not self._body:
             window = self.window
             self._body = window_request(window.tape, *window.numbers(), self._instance, window.resource)

@@ -1,4 +1,4 @@
-"""The spool: what this process has to say, kept until it is delivered."""
+"""The spool: keeps what this process has recorded until it is delivered."""
 
 from playhead_exporter.spool.copier import Copier
 from playhead_exporter.spool.places import Places

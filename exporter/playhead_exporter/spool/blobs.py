@@ -1,4 +1,4 @@
-"""Bodies that are too long for one event."""
+"""Splits bodies that are too long for one fact into blob facts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
 
 BLOB_BYTES = 1 << 20
-"""A longer body travels in blob facts of at most this."""
+"""Maximum size of an inline body, and of the body of one blob fact."""
 
 
 def split(fact: Fact, body: Content, data: bytes) -> list[Fact]:
-    """Blob facts with ``data``, the inline part of ``body``, and ``fact`` with a reference to them."""
+    """Blob facts that hold ``data``, the inline part of ``body``; then ``fact`` with a reference."""
     digest = body.digest or digest_of(data)
     start = body.base_bytes if body.base is not None else 0
     parts = [

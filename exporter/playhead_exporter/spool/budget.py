@@ -1,4 +1,4 @@
-"""How much disk a spool takes."""
+"""Limits the disk space of a spool folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COUNT_AGAIN_S = 2.0
 
 
 class Budget:
-    """Disk that one spool folder may take. All processes that share the folder share the budget."""
+    """Disk budget of one spool folder, shared by all processes that use the folder."""
 
     def __init__(self, spool: Path, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -19,7 +19,7 @@ class Budget:
         self._spent = 0
 
     def allows(self, more_bytes: int) -> bool:
-        """Whether ``more_bytes`` may be written; if so they count as written."""
+        """Whether ``more_bytes`` may be written. If so, they count as written."""
         now = time.monotonic()
         over = self._spent + more_bytes > self.limit_bytes
         if now - self._counted_at > COUNT_AGAIN_S or (over and now - self._counted_at > 0.1):
@@ -32,12 +32,12 @@ class Budget:
 
     @property
     def spent_bytes(self) -> int:
-        """What the folder held when it was last counted, and what was written since."""
+        """Size of the folder at the last count, plus what this process has written since."""
         return self._spent
 
 
 def spent_bytes(spool: Path) -> int:
-    """Bytes of all files below ``spool``."""
+    """Total size of all files below ``spool``."""
     total = 0
     for folder, _, names in os.walk(spool):
         for name in names:

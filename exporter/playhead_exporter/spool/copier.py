@@ -1,4 +1,4 @@
-"""Copies heads to the disk, in a thread of its own: the only one that ever waits for the disk."""
+"""Copies heads to the disk in a thread of its own, the only thread that waits for the disk."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
 
 PIECE_BYTES = 256 * 1024
 STALL_S = 0.02
-"""A write that takes longer than this is a stall."""
+"""A write that takes longer counts as a stall."""
 RETRY_S = 0.25
-"""How soon the disk is tried again after it refused, as long as something is appended."""
+"""Seconds until the disk is tried again after a refusal, while facts are appended."""
 LONGEST_RETRY_S = 30.0
-"""And else, at last."""
+"""Longest such pause, reached by doubling while nothing is appended."""
 
 Write = Callable[[int, memoryview, int], int]
-"""``os.pwrite``: descriptor, data, offset; how many bytes were written."""
+"""As ``os.pwrite``: (descriptor, data, offset) → number of bytes written."""
 
 
 class Copier:
     """Copies the heads of one spool into its segments on disk, byte for byte.
 
-    A segment is a prefix of its head, so a copy that was interrupted is simply continued, by this
-    process or, after its death, by another one.
+    A segment is always a prefix of its head. So an interrupted copy can be continued, by this process
+    or, after its death, by another one.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Copier:
         sync: bool = False,
         write: Write = os.pwrite,
     ) -> None:
-        """``sync``: a copy counts when it is synced, and appends wait for that."""
+        """``sync``: a copy counts only when it is synced, and appends wait for it."""
         self._spool = spool
         self._places = places
         self._budget = budget
@@ -58,7 +58,7 @@ class Copier:
         self._bell = Bell()
         self._retry_s = RETRY_S
         self._hurries = False
-        """Whether somebody waits for a copy."""
+        """Whether a thread waits for a copy."""
         self._stopping = False
         self._copied = Changes()
         self._lost_said = 0
@@ -66,27 +66,27 @@ class Copier:
         self.thread = Thread("playhead-copier", self._run)
 
     def start(self) -> None:
-        """Begin to copy."""
+        """Start the thread."""
         self.thread.start()
 
     def wake(self) -> None:
-        """There is something to copy now."""
+        """Copy now: a thread waits for it."""
         self._hurries = True
         self._bell.ring()
 
     def news(self) -> None:
-        """Something was appended after a rest: go on, and copy it with what follows soon."""
+        """First append after a rest: resume, and copy it together with what follows soon."""
         self._bell.ring()
 
     def stalled(self) -> str:
-        """Why the disk takes nothing just now; empty if it does."""
+        """Why the disk takes nothing at the moment; empty if it does."""
         since = self._writing_since
         if since is not None and time.monotonic() - since > STALL_S:
             return "the disk stalls"
         return self._problem
 
     def wait(self, head: Head, upto: int, timeout_s: float) -> bool:
-        """Wait until ``head`` is on disk up to ``upto``; at once False while the disk takes nothing."""
+        """Wait until ``head`` is on disk up to ``upto``. False immediately if the disk takes nothing."""
         if head.copied >= upto:
             return True
         if self.stalled() or not self.thread.is_alive():
@@ -96,7 +96,7 @@ class Copier:
         return head.copied >= upto
 
     def await_room(self, timeout_s: float) -> bool:
-        """Wait until a head is copied and free again, at most ``timeout_s``; False if nobody copies."""
+        """Wait at most ``timeout_s`` for a copied, free head; False if the copier does not run."""
         if not self.thread.is_alive():
             return False
         self.wake()
@@ -104,7 +104,7 @@ class Copier:
         return True
 
     def flush(self, timeout_s: float) -> bool:
-        """Copy what is there now; False if that takes longer than ``timeout_s`` or does not succeed."""
+        """Copy everything appended so far; False if it fails or takes longer than ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
         return all(
             self.wait(head, head.written, max(0.0, deadline - time.monotonic()))
@@ -113,7 +113,7 @@ class Copier:
         )
 
     def stop(self, timeout_s: float) -> None:
-        """Stop after the round in progress; a copy that stalls is left behind."""
+        """Stop after the current round; a stalled copy is abandoned."""
         self._stopping = True
         self.wake()
         if self.thread.is_alive():
@@ -132,11 +132,11 @@ class Copier:
                 return
             try:
                 self.round()
-            except Exception as unexpected:  # the thread must live: nobody would start another one
+            except Exception as unexpected:  # the thread must survive: it is never restarted
                 self._refused(repr(unexpected), f"the spool cannot be copied: {unexpected!r}")
 
     def _pause(self) -> None:
-        """Until the next round is due; where everything is copied, until something is appended."""
+        """Wait until the next round is due or, if everything is copied, until the next append."""
         if not self._may_rest():
             self._bell.wait(self._interval_s)
             return
@@ -146,7 +146,7 @@ class Copier:
             self._bell.wait(RETRY_S if self._problem else self._interval_s)
 
     def _may_rest(self) -> bool:
-        """Whether there is nothing to do unless something is appended, from now on."""
+        """Whether there is nothing to do before the next append, which then rings the bell."""
         if not self._problem and not self._all_copied():
             return False
         self._spool.rests = True
@@ -160,7 +160,7 @@ class Copier:
         )
 
     def round(self) -> None:
-        """Copy everything that is not yet on disk, then see to the next head and to losses."""
+        """Copy everything that is not on disk yet, then prepare the next head and report losses."""
         self._spool.settle_if_free()
         for number in sorted(self._spool.heads):
             head = self._spool.heads.get(number)
@@ -180,14 +180,14 @@ class Copier:
             self._notices.over("disk", f"the spool {self._places.spool} is written again")
         self._writing_since = None
         for number in [number for number in self._fds if number not in self._spool.heads]:
-            os.close(self._fds.pop(number))  # delivered before all of it was copied
+            os.close(self._fds.pop(number))  # delivered before it was copied completely
         self._copied.tell()
         self._spool.prepare()
         self._spool.settle_if_free()
         self._say_losses()
 
     def _copy(self, head: Head) -> bool:
-        """Copy what ``head`` has got; False if the disk budget does not allow it."""
+        """Copy the new part of ``head``; False if the disk budget does not allow it."""
         rolled = head.rolled
         end = head.written
         if head.copied < end and end > head.first_frame and not head.released:
@@ -211,7 +211,7 @@ class Copier:
                     self._writing_since = time.monotonic()
             if self._sync:
                 os.fdatasync(fd)
-                os.posix_fallocate(fd, 0, 1)  # refused where the journal has stopped and a sync may lie
+                os.posix_fallocate(fd, 0, 1)  # fails if the journal has stopped; a sync may not
                 head.copied = place
             self._writing_since = None
         if rolled and (head.copied >= end or head.released or end == head.first_frame):

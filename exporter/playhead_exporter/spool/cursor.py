@@ -1,4 +1,4 @@
-"""Up to where an instance's tape is delivered."""
+"""The cursor: how far the tape of an instance is delivered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playhead_exporter.spool.places import CURSOR, FILE_MODE
 
 
 class Position(NamedTuple):
-    """A place on a tape: number of a segment, and the offset in it where the next frame begins."""
+    """A position on a tape: number of a segment, and offset of the next frame in it."""
 
     segment: int
     offset: int
@@ -20,7 +20,7 @@ START = Position(0, 0)
 
 
 def load_cursor(home: Path) -> Position:
-    """What is written in ``home``; the start of the tape if nothing readable is."""
+    """Read the cursor in ``home``; the start of the tape if there is no valid one."""
     try:
         segment, offset = (home / CURSOR).read_text("ascii").split()
         return Position(int(segment), int(offset))
@@ -29,9 +29,9 @@ def load_cursor(home: Path) -> Position:
 
 
 def store_cursor(home: Path, position: Position) -> bool:
-    """Write the cursor, atomically. False if the disk does not take it.
+    """Write the cursor atomically. False if the disk does not take it.
 
-    Then what was delivered since is delivered once more after a restart, which is harmless.
+    In that case deliveries since the last cursor are repeated after a restart, which is harmless.
     """
     path = home / CURSOR
     draft = path.with_suffix(".draft")

@@ -1,4 +1,4 @@
-"""The head: the segment that is being written, a preallocated memory-mapped file."""
+"""The head: the segment that is being written, as a preallocated memory-mapped file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FRAME_HEAD_BYTES = HEAD.size
 
 
 class Head:
-    """A mapped file in the form of a tape: magic, header frame, frames, zeros.
+    """A mapped file in tape format: magic, header frame, frames, zeros.
 
-    What is put here is in the page cache at once, so it outlives the process, and putting it is a
-    copy: no system call. A frame's length and checksum are written after its payload; half a frame
-    never looks like a whole one.
+    A frame that was put is in the page cache, so it survives the process, and putting it is a copy
+    without a system call. Length and checksum are written after the payload, so a partial frame is never
+    taken for a whole one.
     """
 
     __slots__ = (
@@ -36,9 +36,9 @@ class Head:
     )
 
     def __init__(self, folder: Path, number: int, size: int, header: bytes) -> None:
-        """Make the file: at least ``size`` bytes, beginning with the frame ``header``.
+        """Create the file with at least ``size`` bytes; its first frame is ``header``.
 
-        OSError if there is no room; nothing is left behind then.
+        OSError if there is no room; no file is left in that case.
         """
         self.number = number
         self.path = folder / segment_name(number, "head")
@@ -57,16 +57,16 @@ class Head:
         self.map[start : start + len(header)] = header
         self.first_frame = start + len(header)
         self.written = self.first_frame
-        """Where the next frame goes; everything before it is whole."""
+        """Offset of the next frame; everything before it is complete."""
         self.copied = 0
-        """Up to where it is on disk."""
+        """Offset up to which the head is copied to disk."""
         self.rolled = False
-        """No more frames will come."""
+        """Whether no more frames will be written."""
         self.released = False
-        """Delivered, no longer needed by anybody."""
+        """Whether the head is delivered and no longer needed."""
 
     def put(self, payload: bytes) -> None:
-        """Write one frame. The caller holds the spool's lock and has seen that it fits."""
+        """Write one frame. The caller holds the lock of the spool and has checked that it fits."""
         start = self.written
         data = start + _FRAME_HEAD_BYTES
         end = data + len(payload)
@@ -75,5 +75,5 @@ class Head:
         self.written = end
 
     def remove(self) -> None:
-        """Delete the file. The mapping lives as long as somebody reads it."""
+        """Delete the file. The mapping stays valid while it is read."""
         remove_file(self.path)

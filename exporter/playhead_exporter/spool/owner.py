@@ -1,4 +1,4 @@
-"""Whether the process that writes an instance's tape is alive: a file lock, which dies with it."""
+"""The lock of an instance: a file lock held as long as the process that writes its tape lives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playhead_exporter.spool.places import FILE_MODE, OWNER
 
 
 class OwnerLock:
-    """An exclusive lock on an instance folder. Ends with the process, however that ends."""
+    """An exclusive lock on an instance folder. The kernel releases it when the process ends."""
 
     def __init__(self, folder: Path, fd: int) -> None:
         self.folder = folder
@@ -19,7 +19,7 @@ class OwnerLock:
 
     @classmethod
     def take(cls, folder: Path) -> OwnerLock | None:
-        """Lock ``folder``; None if somebody else holds it or the folder is not there."""
+        """Lock ``folder``; None if another process holds the lock or the folder does not exist."""
         path = folder / OWNER
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -44,16 +44,16 @@ class OwnerLock:
         return cls(folder, fd)
 
     def release(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         os.close(self._fd)
 
     def forget_after_fork(self) -> None:
-        """In a forked child: let go of the copy of the descriptor; the parent's lock stays."""
+        """In a forked child: close the inherited descriptor; the parent keeps the lock."""
         os.close(self._fd)
 
 
 def owner_alive(folder: Path) -> bool:
-    """Whether some process holds the lock of ``folder``. Changes nothing."""
+    """Whether a process holds the lock of ``folder``. Has no side effects."""
     try:
         fd = os.open(folder / OWNER, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -68,7 +68,7 @@ def owner_alive(folder: Path) -> bool:
 
 
 def owner_pid(folder: Path) -> int | None:
-    """Process id of the last owner of ``folder``, if it is written there."""
+    """Process id of the last owner of ``folder``, or None if unknown."""
     try:
         return int((folder / OWNER).read_text("ascii"))
     except (OSError, ValueError):

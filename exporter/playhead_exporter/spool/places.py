@@ -1,21 +1,21 @@
-"""Where a spool lies: folders, file names, permissions.
+"""Layout of a spool: folders, file names, permissions.
 
 ::
 
-    <spool>/                        0700, kept
+    <spool>/                        0700, never deleted
         <instance>/                 32 hex digits, one per process instance
-            owner                   locked as long as that process lives
+            owner                   locked while that process lives
             00000001.tape           segment: the copy of a head on disk
-            cursor                  up to where it is delivered
-        rejected/                   what an endpoint refused for good, with the reason
-        endpoint                    whether the endpoint is a playhead receiver, as last told
+            cursor                  how far the tape is delivered
+        rejected/                   what an endpoint refused permanently, with the reason
+        endpoint                    whether the endpoint was a playhead receiver when last asked
     <shared memory>/playhead-<uid>/<digest of the spool's path>/
         <instance>/
             owner
-            copied                  the instance has its folder in the spool: without it these are stale
-            00000001.head           segment that is being written, mapped
+            copied                  there is a folder in the spool too; if it is gone, these are stale
+            00000001.head           the segment that is being written, mapped
 
-Without shared memory the heads lie in the spool's own instance folders.
+Without shared memory the heads are in the instance folders of the spool.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEGMENT = re.compile(r"([0-9]{8,})\.(?:tape|head)\Z")
 
 
 def default_spool() -> Path:
-    """The user's state folder, playhead/spool."""
+    """``playhead/spool`` in the state folder of the user."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "playhead" / "spool"
 
@@ -55,11 +55,11 @@ class Places:
 
     spool: Path
     shared: Path | None
-    """Folder of the heads in shared memory; None where there is none."""
+    """Folder of the heads in shared memory; None if there is no shared memory."""
 
     @classmethod
     def of(cls, settings: Settings, shared_memory: Path | None = SHARED_MEMORY) -> Places:
-        """Where the spool of these settings lies. Touches no disk but shared memory."""
+        """The folders for these settings. Touches shared memory, but no disk."""
         spool = Path(settings.spool_dir).expanduser() if settings.spool_dir else default_spool()
         spool = Path(os.path.abspath(spool))
         shared = (
@@ -70,21 +70,21 @@ class Places:
         return cls(spool, shared)
 
     def home(self, instance: bytes) -> Path:
-        """Folder of an instance's segments on disk."""
+        """Folder of the segments of an instance on disk."""
         return self.spool / instance.hex()
 
     def heads(self, instance: bytes) -> Path:
-        """Folder of an instance's heads."""
+        """Folder of the heads of an instance."""
         return (self.shared or self.spool) / instance.hex()
 
     def tie(self, instance: bytes) -> None:
-        """An instance has its folder in the spool: whoever deletes that deletes its heads. OSError."""
+        """Tie the heads to the folder in the spool: if that is deleted, the heads are stale. OSError."""
         if self.heads(instance) != self.home(instance):
             path = self.heads(instance) / COPIED
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
 
     def stale(self, instance: bytes) -> bool:
-        """Whether its heads have outlived its folder in the spool, which somebody has deleted."""
+        """Whether the folder in the spool was deleted, so that the heads must not be delivered."""
         if not (self.heads(instance) / COPIED).exists():
             return False
         try:
@@ -96,7 +96,7 @@ class Places:
         return False
 
     def instances(self) -> list[bytes]:
-        """Instances that have left something in this spool, dead or alive, in no particular order."""
+        """Instances with files in this spool, dead or alive, in no particular order."""
         found: set[str] = set()
         for folder in (self.spool, self.shared):
             if folder is not None and folder.is_dir():
@@ -105,7 +105,7 @@ class Places:
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder`` and what is missing above it, readable by the user alone."""
+    """Create ``folder`` and its missing parents, accessible to the user only."""
     missing: list[Path] = []
     while not folder.is_dir():
         missing.append(folder)
@@ -115,13 +115,13 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Delete ``path``. What cannot be deleted is delivered once more by the next one, harmlessly."""
+    """Delete ``path`` if possible. If not, it will be delivered again, which is harmless."""
     with contextlib.suppress(OSError):
         path.unlink()
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete an instance folder that holds no segments any more; one that does stays."""
+    """Delete an instance folder, unless it still holds segments."""
     for name in (CURSOR, f"{CURSOR}.draft", COPIED, OWNER):
         remove_file(folder / name)
     with contextlib.suppress(OSError):
@@ -134,7 +134,7 @@ def segment_name(number: int, suffix: str) -> str:
 
 
 def segment_numbers(folder: Path, suffix: str) -> list[int]:
-    """Numbers of the segments in ``folder``, ascending; empty if there is no such folder."""
+    """Numbers of the segments in ``folder``, ascending; empty if the folder does not exist."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -144,7 +144,7 @@ def segment_numbers(folder: Path, suffix: str) -> list[int]:
 
 
 def _own_folder(folder: Path) -> Path | None:
-    """``folder`` if it is, or can be made, a folder of this user that nobody else can enter."""
+    """``folder``, created if missing, if only this user can access it; else None."""
     try:
         folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
         status = folder.lstat()

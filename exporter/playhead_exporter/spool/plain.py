@@ -1,4 +1,4 @@
-"""Facts that carry what no tape can hold, made plain."""
+"""Replaces attribute values that a tape cannot hold."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 from playhead_semconv.facts import Fact
 
 DEEPEST = 16
-"""Nesting beyond this becomes text."""
+"""Values nested deeper than this become text."""
 
 UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-"""What encoding a fact may raise when its attributes are not plain values."""
+"""Exceptions of the encoder if attributes are not plain values."""
 
 
 def plain(fact: Fact) -> Fact:
-    """``fact`` with every attribute value a plain one: what is none becomes its ``repr``."""
+    """``fact`` with plain attribute values only; all others become their ``repr``."""
     return Fact(
         fact.time_ns,
         fact.lane,
@@ -41,7 +41,7 @@ def _text(value: Any) -> str:
 def _repr(value: Any) -> str:
     try:
         return repr(value)
-    except Exception as problem:  # a stranger's __repr__ may raise anything
+    except Exception as problem:  # a foreign `__repr__` may raise anything
         return f"<{type(value).__qualname__}: repr raised {type(problem).__qualname__}>"
 
 

@@ -1,4 +1,4 @@
-"""What dead processes left in a spool: found, completed from their heads, delivered, deleted."""
+"""Takes over what dead processes left in a spool, and completes their segments from their heads."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from playhead_semconv.tape.frames import Scan, next_frame
 
 @dataclass(slots=True)
 class Left:
-    """What a dead process left, ours as long as we hold its locks."""
+    """The tape that a dead process left, owned by us while we hold its locks."""
 
     segments: LeftSegments
     _folders: list[Path]
     _locks: list[OwnerLock]
 
     def remove(self) -> None:
-        """Everything is delivered: delete the instance's folders."""
+        """Delete the folders of the instance, after everything is delivered."""
         numbers = self.segments.numbers()
         if numbers:
             self.segments.delivered(Position(numbers[-1] + 1, 0))
@@ -40,17 +40,17 @@ class Left:
         self.let_go()
 
     def let_go(self) -> None:
-        """Somebody else may take it up."""
+        """Release the locks, so that another process may take over."""
         for lock in self._locks:
             lock.release()
         self._locks.clear()
 
 
 def take_left(places: Places, instance: bytes) -> Left | None:
-    """Take over what ``instance`` left; None if it lives, or somebody else has taken it.
+    """Take over the tape of ``instance``; None if its process lives, or another one has taken it.
 
-    Heads whose spool was deleted are deleted. What the disk copy lacks is completed from the heads
-    first, as far as the disk takes it.
+    Heads whose spool was deleted are deleted. Otherwise segments on disk are first completed from the
+    heads, as far as the disk takes it.
     """
     folders = [
         folder
@@ -81,11 +81,11 @@ def take_left(places: Places, instance: bytes) -> Left | None:
 
 
 def _complete(head: Path, home: Path, number: int) -> None:
-    """Copy the whole frames of ``head`` to its segment and delete it. OSError: the head stays."""
+    """Copy the complete frames of ``head`` to its segment, then delete it. On OSError it stays."""
     data = head.read_bytes()
     scan = Scan(data)
     frames, end = sum(1 for _ in scan), scan.end
-    if next_frame(data, scan.end) is not None:  # behind damage, where whoever delivers goes on
+    if next_frame(data, scan.end) is not None:  # behind damage: delivery continues there
         frames, end = 2, len(data.rstrip(b"\0"))
     if frames > 1:
         make_folder(home)
@@ -102,7 +102,7 @@ def _complete(head: Path, home: Path, number: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What one instance has not yet delivered."""
+    """The undelivered part of one instance."""
 
     instance: bytes
     alive: bool
@@ -115,9 +115,9 @@ class Pending:
 
 
 def pending(places: Places) -> Iterator[Pending]:
-    """What is undelivered in this spool, instance by instance. Changes nothing.
+    """The undelivered part of each instance in this spool. Has no side effects.
 
-    Of living processes it is what their last delivery left, and may be on its way just now.
+    For a living process it is what its cursor says; some of it may be in delivery right now.
     """
     for instance in places.instances():
         segments = LeftSegments(instance, places)

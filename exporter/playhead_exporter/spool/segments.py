@@ -1,4 +1,4 @@
-"""Reading the segments of an instance: what is still to be delivered, and letting go of the rest."""
+"""Reads the undelivered segments of an instance, and deletes delivered ones."""
 
 from __future__ import annotations
 
@@ -27,61 +27,61 @@ class Segments(Protocol):
 
     @property
     def instance(self) -> bytes:
-        """Whose they are."""
+        """The process instance."""
         ...
 
     def numbers(self) -> list[int]:
-        """Numbers of those that are there, ascending."""
+        """Numbers of the existing segments, ascending."""
         ...
 
     def finished(self, number: int) -> bool:
-        """Whether nothing will be added to it any more."""
+        """Whether nothing more will be added to a segment."""
         ...
 
     def data(self, number: int) -> memoryview | bytes:
-        """Its bytes so far, beginning with the magic. OSError if they cannot be read."""
+        """The bytes of a segment so far, from the magic on. OSError if they cannot be read."""
         ...
 
     def load(self) -> Position:
-        """Up to where they are delivered."""
+        """The position up to which they are delivered."""
         ...
 
     def delivered(self, position: Position) -> None:
-        """Everything before ``position`` is delivered and may be deleted."""
+        """Mark everything before ``position`` as delivered; it may be deleted."""
         ...
 
 
 @dataclass(slots=True)
 class Window:
-    """Some consecutive records of a tape."""
+    """Consecutive records of one segment."""
 
     segment: int
-    """The segment that they are of."""
+    """Number of the segment."""
     end: Position
     """Where the next window begins."""
     tape: bytes = MAGIC
-    """They as a tape file of version 1."""
+    """The records as a tape file of version 1."""
     facts: int = 0
-    """How many of them are facts."""
+    """Number of facts among the records."""
     spans: int = 0
     resource: dict[str, Any] = field(default_factory=dict[str, Any])
     damage: str = ""
-    """Bytes of a finished segment that are no frame; the next frame begins at ``end``."""
+    """Describes damaged bytes of a finished segment; the next frame begins at ``end``."""
 
     def records(self) -> list[Record]:
-        """They themselves, without those that this version cannot read."""
+        """The records, without those that this version cannot read."""
         return [record for _, record in Scan(self.tape)]
 
     def numbers(self) -> tuple[int, int]:
-        """Numbers of the first and the last fact; -1 where there is none."""
+        """Numbers of the first and the last fact; -1 if there is none."""
         facts = [payload for _, payload in Scan(self.tape).payloads() if tag_of(payload) == FACT]
         return (_number_of(facts[0]), _number_of(facts[-1])) if facts else (-1, -1)
 
 
 def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
-    """The records from ``start`` on, as many as a tape of ``limit_bytes`` holds, but at least one.
+    """Read records of one segment from ``start`` on, up to ``limit_bytes``, but at least one.
 
-    All of them are of one segment. Empty if there is nothing (yet) behind ``start``.
+    The window is empty if there is nothing behind ``start`` yet.
     """
     window = Window(start.segment, start)
     for number in segments.numbers():
@@ -123,7 +123,7 @@ def _number_of(payload: memoryview) -> int:
 
 
 class LiveSegments:
-    """Those of this process: from its heads, without waiting for the disk, else from the disk."""
+    """Segments of this process, read from its heads while they exist, else from the disk."""
 
     def __init__(self, spool: Spool, places: Places) -> None:
         self._spool = spool
@@ -132,41 +132,41 @@ class LiveSegments:
 
     @property
     def instance(self) -> bytes:
-        """Whose they are."""
+        """The process instance."""
         return self._instance
 
     def numbers(self) -> list[int]:
-        """Numbers of those that are not yet delivered, ascending."""
+        """Numbers of the undelivered segments, ascending."""
         return sorted(self._spool.segments.copy())
 
     def finished(self, number: int) -> bool:
-        """Whether another head is written now."""
+        """Whether writing continues in another head."""
         head = self._spool.heads.get(number)
         return head is None or head.rolled
 
     def data(self, number: int) -> memoryview | bytes:
-        """From memory where it still is."""
+        """From memory if the head still exists, else from the disk."""
         head = self._spool.heads.get(number)
         if head is not None:
             return memoryview(head.map)[: head.written]
         return (self._places.home(self._instance) / segment_name(number, "tape")).read_bytes()
 
     def end(self) -> Position:
-        """Where the tape ends now; the start of it while nothing is written."""
+        """The current end of the tape; its start while nothing is written."""
         number = max(self.numbers(), default=0)
         head = self._spool.heads.get(number)
         return Position(number, head.written if head is not None else 0)
 
     def rest(self) -> None:
-        """The next append wakes the thread that delivers."""
+        """Let the next append wake the shipper."""
         self._spool.rests = True
 
     def load(self) -> Position:
-        """A process begins with an empty tape."""
+        """The start: a process begins with an empty tape."""
         return Position(0, 0)
 
     def delivered(self, position: Position) -> None:
-        """Delete the segments before ``position``, in memory and on disk; keep the place."""
+        """Delete the segments before ``position``, in memory and on disk, and store the cursor."""
         home = self._places.home(self._instance)
         for number in self.numbers():
             if number >= position.segment:
@@ -182,7 +182,7 @@ class LiveSegments:
 
 
 class LeftSegments:
-    """Those that a dead process left: on disk, and heads that the disk did not take."""
+    """Segments of a dead process: on disk, and heads that were not copied."""
 
     def __init__(self, instance: bytes, places: Places) -> None:
         self._instance = instance
@@ -191,22 +191,22 @@ class LeftSegments:
 
     @property
     def instance(self) -> bytes:
-        """Whose they are."""
+        """The process instance."""
         return self._instance
 
     def numbers(self) -> list[int]:
-        """Numbers of those that are there, ascending."""
+        """Numbers of the existing segments, ascending."""
         found = set(segment_numbers(self._home, "tape"))
         for folder in self._heads:
             found |= set(segment_numbers(folder, "head"))
         return sorted(found)
 
     def finished(self, number: int) -> bool:
-        """The dead write no more."""
+        """Always: the process is dead."""
         return True
 
     def data(self, number: int) -> memoryview | bytes:
-        """From the head where there is one: it has everything that the copy has."""
+        """From the head if it exists, because it includes everything in the copy."""
         for folder in self._heads:
             try:
                 return (folder / segment_name(number, "head")).read_bytes()
@@ -215,11 +215,11 @@ class LeftSegments:
         return (self._home / segment_name(number, "tape")).read_bytes()
 
     def load(self) -> Position:
-        """What the process, or who went on for it, had delivered."""
+        """The stored cursor."""
         return load_cursor(self._home)
 
     def delivered(self, position: Position) -> None:
-        """Delete the segments before ``position``; keep the place."""
+        """Delete the segments before ``position`` and store the cursor."""
         for number in self.numbers():
             if number >= position.segment:
                 break

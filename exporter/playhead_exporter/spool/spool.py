@@ -1,4 +1,4 @@
-"""The spool of this process: takes facts and finished spans, and never lets the agent wait."""
+"""The spool of this process: the sink for facts and finished spans. It never blocks the agent."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from playhead_semconv.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record
 HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
 PATIENCE_S = 1.0
-"""How long an append waits for a disk that works, when facts come faster than it takes them."""
+"""Seconds that an append waits for a working disk if facts come faster than it takes them."""
 HOLD_TRIES = 5
-"""Somebody who looks whether an owner lives holds the lock for a moment."""
+"""Attempts to take a lock: a process that checks an owner holds its lock for a moment."""
 GAP_ROOM_BYTES = 1024
-"""More than a gap fact's frame takes."""
+"""An upper bound for the frame of a gap fact."""
 
 _FRAME_HEAD_BYTES = HEAD.size
 _encode = msgspec.msgpack.Encoder().encode
@@ -40,12 +40,12 @@ _number = msgspec.structs.force_setattr
 
 
 class Spool:
-    """Keeps the tape of this process instance in heads, from where copier and shipper take it.
+    """Writes the tape of this process instance into heads, from which copier and shipper read it.
 
     It is a `playhead_semconv.tape.protocols.Sink`. `append` copies into a mapped file under a lock that
-    is only ever held for such a copy; an append from a finalizer or signal handler that interrupts
-    another append of the same thread is written at the end of that one. After ``os.fork`` the child
-    has another instance and writes into files of its own.
+    is held for such copies only. An append from a finalizer or signal handler that interrupts another
+    append of the same thread is written at the end of that one. After ``os.fork`` the child is a new
+    instance with files of its own.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Spool:
         disk_stalled: Callable[[], str] = lambda: "",
         await_room: Callable[[float], bool] = lambda timeout_s: False,
     ) -> None:
-        """``memory_bytes``: what the heads may take. Makes no file before the first append.
+        """``memory_bytes``: limit for all heads. Creates no file before the first append.
 
-        ``on_begin`` is called when an instance writes its first fact (in a forked child: again).
-        ``after_append`` is called, outside the lock, with the head and the position behind the frame.
-        ``disk_stalled`` says why the disk takes nothing just now; empty if it does. ``await_room``
-        returns when a head has become free, or after so many seconds; False if nobody copies.
-        ``on_news`` is called behind the first append after `rests` was set: who sleeps is to go on.
+        ``on_begin`` is called when an instance writes its first fact, and again in a forked child.
+        ``after_append`` is called, outside the lock, with the head and the offset behind the frame.
+        ``disk_stalled`` returns why the disk takes nothing at the moment; empty if it does.
+        ``await_room`` waits up to the given seconds for a free head; False if the copier does not run.
+        ``on_news`` is called after the first append since `rests` was set, to wake sleeping threads.
         """
         self.places = places
         self._resource = dict(resource)
@@ -92,11 +92,11 @@ class Spool:
     def _begin(self) -> None:
         self.instance: bytes = os.urandom(16)
         self.heads: dict[int, Head] = {}
-        """Heads that are still needed in memory, by number."""
+        """Heads that are still in memory, by number."""
         self.segments: set[int] = set()
-        """Numbers of the segments that are begun and not yet delivered."""
+        """Numbers of the undelivered segments, including the one being written."""
         self.rests = False
-        """Set by the background threads that sleep until something is appended."""
+        """Set by background threads that sleep until the next append."""
         self._lock = make_lock()
         self._writer = 0
         self._deferred: deque[Record] = deque()
@@ -119,7 +119,7 @@ class Spool:
     # The caller's path
 
     def append(self, fact: Fact) -> int:
-        """Number ``fact`` and keep it; its sequence number. Never raises, never waits for a disk."""
+        """Number and store ``fact``; returns its number. Never raises or waits for a stalled disk."""
         body = fact.body
         if body is not None and body.inline is not None and len(body.inline) > BLOB_BYTES:
             *blobs, fact = split(fact, body, body.inline)
@@ -154,7 +154,7 @@ class Spool:
         return seq
 
     def append_span(self, span: SpanRecord) -> None:
-        """Keep a finished span, in its place among the facts. Never raises."""
+        """Store a finished span, in order with the facts. Never raises."""
         if self._writer == get_ident():
             self._deferred.append(span)
             return
@@ -203,7 +203,7 @@ class Spool:
         return True
 
     def _interrupted(self, record: Record, seq: int, kept: bool, problem: BaseException) -> None:
-        """Something was raised in the middle of an append: Ctrl-C, or what should not be."""
+        """Handle an exception inside an append: Ctrl-C, or an unexpected error."""
         if isinstance(problem, Exception):
             self._lose(record, f"{type(problem).__qualname__}: {problem}")
             return
@@ -219,13 +219,13 @@ class Spool:
             record = self._deferred.popleft()
             try:
                 self._keep(record)
-            except Exception as problem:  # the sink's contract: what cannot be kept is a gap
+            except Exception as problem:  # contract of a sink: what cannot be stored becomes a gap
                 self._lose(record, f"{type(problem).__qualname__}: {problem}")
 
-    # Room: all under the lock
+    # Room for frames: called with the lock
 
     def _room(self, size: int) -> Head | None:
-        """A head that takes a frame of ``size`` bytes; the present one if it does, else another."""
+        """A head with room for a frame of ``size`` bytes: the current one if it fits, else a new one."""
         if self._lost is not None:
             size += GAP_ROOM_BYTES
         head = self._head
@@ -263,7 +263,7 @@ class Spool:
         return head
 
     def _make_when_copied(self, size: int) -> Head | None:
-        """Memory is full and the disk works: wait for it, but not for one that stalls."""
+        """The memory budget is used up: wait for the copier, unless the disk stalls."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._disk_stalled() and time.monotonic() < deadline:
             if not self._await_room(0.005):
@@ -296,7 +296,7 @@ class Spool:
         return None
 
     def hold(self, folder: Path) -> None:
-        """Make an instance folder and lock it, once. OSError if that cannot be done."""
+        """Create and lock an instance folder, once. OSError if that fails."""
         key = os.fspath(folder)
         for _ in range(HOLD_TRIES):
             if key in self._locks:
@@ -338,7 +338,7 @@ class Spool:
     # For the background threads
 
     def settle(self) -> None:
-        """Write what was deferred, and the gap that is not yet declared, as far as there is room."""
+        """Write deferred records and an undeclared gap, as far as there is room."""
         with self._lock:
             try:
                 self._writer = get_ident()
@@ -349,31 +349,31 @@ class Spool:
                 self._writer = 0
 
     def settle_if_free(self) -> None:
-        """`settle`, unless an append is in progress: that one may be waiting for the caller."""
+        """`settle`, unless an append is in progress, which may be waiting for the calling thread."""
         if not self._lock.locked() and (self._deferred or self._lost is not None):
             self.settle()
 
     def settled(self) -> bool:
-        """Whether nothing waits for `settle`."""
+        """Whether there is nothing to `settle`."""
         return not self._deferred and self._lost is None
 
     def prepare(self) -> None:
-        """Make the head that comes next, so that no append has to. For the copier."""
+        """Create the next head in advance, so that no append has to. Called by the copier."""
         head = self._head
         if head is None or self._prepared is not None:
             return
         if head.number == 1 and head.written < head.size // 8:
-            return  # a process that may have nothing more to say
+            return  # the process may not need another head
         self._prepared = self._make(0)
 
     @property
     def why_lost(self) -> str:
-        """The reason of the last loss."""
+        """Reason of the last loss."""
         return self._why_lost
 
     @property
     def count(self) -> int:
-        """How many numbers were given."""
+        """How many numbers were assigned."""
         return self._next
 
     @property
@@ -382,9 +382,9 @@ class Spool:
         return self._head
 
     def retire(self) -> tuple[int, int] | None:
-        """No thread will look after the heads any more: begin another one at the next append.
+        """The background threads end: let the next append begin a new head.
 
-        Number and end of the head that was being written; None if there was none.
+        Returns number and end of the head that was being written; None if there was none.
         """
         with self._lock:
             head = self._head
@@ -397,13 +397,13 @@ class Spool:
         return None if head is None else (head.number, head.written)
 
     def unlock(self) -> None:
-        """Let somebody else take up what this instance has; a later append begins another one."""
+        """Release the locks so that another process may deliver; a later append is a new instance."""
         for lock in self._locks.values():
             lock.release()
         self._begin()
 
     def clear(self) -> None:
-        """Everything is delivered: delete what this instance has, and let go of its folders.
+        """Delete all files of this instance after complete delivery, and release its folders.
 
         A later append takes them again.
         """

@@ -11,10 +11,10 @@
     fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
          -- [-m MODULE | SCRIPT] ARGUMENTS…
 
-``record --tape`` writes a tape file and sends nothing anywhere. ``command`` becomes another program; the
-Python in it is recorded. ``replay`` answers from the tape and writes what happens to another. ``warm``
-waits, and forks such replays. ``fork`` answers from the tape as far as it goes, goes on for real, and is
-recorded; the plan is that of `playhead_semconv.rerun.plans`. Exit status: the program's.
+``record --tape`` writes a tape file and sends nothing. ``command`` becomes another program; any Python
+in it is recorded. ``replay`` answers from the tape and writes its own tape to another file. ``warm``
+waits and forks such replays. ``fork`` answers from the tape as far as it goes, goes on for real, and is
+recorded; its plan is one of `playhead_semconv.rerun.plans`. The exit status is the program's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CHECKS = environment_name("checks")
 
 
 def prepared(words: list[str]) -> Program | Service:
-    """What ``words`` say, recorded or answered from now on. Leaves by `SystemExit` if it cannot be."""
+    """Start what ``words`` say and give the program to run. Raises `SystemExit` on failure."""
     try:
         if words[:1] == ["replay"]:
             return _replay(words[1:])
@@ -56,7 +56,7 @@ def prepared(words: list[str]) -> Program | Service:
 
 
 def run(program: Program | Service) -> None:
-    """Run it. Leaves by `SystemExit` unless it just ends."""
+    """Run the program. Raises `SystemExit` unless it ends normally."""
     try:
         program.run()
     except PlayheadError as problem:
@@ -90,8 +90,8 @@ def _warm(words: list[str]) -> Program | Service:
 
 
 def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
-    """``waited``: this is the fork of a process that waited for it."""
-    import argparse  # a recording needs none
+    """Start a replay. ``waited``: this process is a fork of a waiting process."""
+    import argparse  # imported late: a recording does not need it
 
     from playhead_instrumentation.bootstrap.replayed import Replayed
 
@@ -128,12 +128,12 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
 
 
 def _given(headers: Path | None) -> dict[str, str]:
-    """Read before anything else: what the program does not open is not let through."""
+    """The headers in a file. Must be read first, since later reads of files are blocked."""
     return {} if headers is None else read_headers(headers.read_bytes())
 
 
 def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Program | Service:
-    """What is run: the program, or its application where the tape is about requests."""
+    """What to run: the program, or its application where the tape holds inbound requests."""
     if not driver.requests:
         return program
     from playhead_instrumentation.service.service import Service
@@ -142,7 +142,7 @@ def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Pro
 
 
 def _fork(words: list[str]) -> Program | Service:
-    import argparse  # a recording needs none
+    import argparse  # imported late: a recording does not need it
 
     from playhead_instrumentation.bootstrap.launch import launch
     from playhead_semconv.rerun.plans import read_plan

@@ -11,13 +11,13 @@ from playhead_semconv.settings import Settings, resolve
 
 
 def settings_of_process() -> Settings:
-    """The settings. `ConfigurationError` where one of them, or a file with some, is not understood.
+    """The settings. Raises `ConfigurationError` where a setting or a file is not valid.
 
-    Nothing may be recorded then: what was meant may be that less is.
+    Nothing may be recorded then, because the intended setting may have been to record less.
     """
     try:
         places = Path.cwd(), Path.home()
-    except (OSError, RuntimeError):  # the folder is gone, or nobody knows whose home it is
+    except (OSError, RuntimeError):  # the folder is gone, or the home is unknown
         return resolve(os.environ).settings
     return resolve(os.environ, files=configuration_files(*places)).settings
 
@@ -25,7 +25,7 @@ def settings_of_process() -> Settings:
 def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, Any]], ...]:
     """The tables of the nearest ``pyproject.toml`` and of the user's file, strongest first.
 
-    `ConfigurationError` where one of them cannot be read or is not TOML.
+    Raises `ConfigurationError` where one of them cannot be read or is not TOML.
     """
     found: list[tuple[str, dict[str, Any]]] = []
     for parent in (folder, *folder.parents):
@@ -43,7 +43,7 @@ def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, 
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import tomllib  # most processes have no such file
+    import tomllib  # imported late, because most processes have no such file
 
     try:
         return tomllib.loads(path.read_text("utf-8"))

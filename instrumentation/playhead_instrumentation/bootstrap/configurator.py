@@ -1,4 +1,4 @@
-"""Entry point ``opentelemetry_configurator``: the SDK's own configuration, recorded."""
+"""Entry point ``opentelemetry_configurator``: configures the SDK and starts the recording."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from opentelemetry.sdk.environment_variables import OTEL_CONFIG_FILE
 from playhead_instrumentation.bootstrap.off import switched_off
 
 AUTOMATIC = "auto_instrumentation_version"
-"""What ``opentelemetry-instrument`` says, which then loads the instrumentors."""
+"""Argument that ``opentelemetry-instrument`` passes; it then loads the instrumentors."""
 
 
 class PlayheadConfigurator(_OTelSDKConfigurator):
-    """Configures the SDK as the ``OTEL_*`` variables say, and starts the recording around it."""
+    """Configures the SDK by the ``OTEL_*`` variables, and starts the recording around it."""
 
     def _configure(self, **kwargs: Any) -> None:
         automatic = AUTOMATIC in kwargs
         if os.environ.get(OTEL_CONFIG_FILE):
-            kwargs = {}  # the file is the only source then, and the SDK warns of others
+            kwargs = {}  # the file must be the only source; the SDK warns about others
         if switched_off():
             super()._configure(**kwargs)
             return

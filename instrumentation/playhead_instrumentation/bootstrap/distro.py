@@ -18,11 +18,11 @@ class PlayheadDistro(BaseDistro):
         return
 
     def load_instrumentor(self, entry_point: Any, **kwargs: Any) -> None:
-        """Load one instrumentor. Where it fails, the others are loaded all the same."""
+        """Load one instrumentor. If it fails, the others are still loaded."""
         try:
             super().load_instrumentor(entry_point, **kwargs)
         except (ImportError, DependencyConflictError):
-            raise  # the caller knows these, and goes on
+            raise  # the caller handles these and continues
         except Exception as problem:
             from playhead_instrumentation.runtime.patching import PATCHES
 

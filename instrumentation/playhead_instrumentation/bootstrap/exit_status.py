@@ -1,4 +1,4 @@
-"""How the process ends, as far as can be known from inside."""
+"""The exit status of the process, as far as it can be known from inside."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from playhead_semconv.facts import ErrorRecord
 
 
 class ExitStatus:
-    """Remembers what `sys.exit` was called with in the main thread. The interpreter tells nobody."""
+    """Keeps the argument of `sys.exit` in the main thread, which the interpreter does not expose."""
 
     def __init__(self) -> None:
         self.status: Any = None
-        """What `sys.exit` was called with; None where it was not, or an exception ends the process."""
+        """Argument of `sys.exit`; None where it was not called, or an exception ends the process."""
 
     def watch(self) -> None:
         """Patch `sys.exit`."""
@@ -29,7 +29,7 @@ class ExitStatus:
         leave(status)
 
     def known(self) -> tuple[int, ErrorRecord | None]:
-        """Exit code, and the exception that nobody caught, in a process that is going down."""
+        """Exit code and uncaught exception of a process that is ending."""
         error: BaseException | None = getattr(sys, "last_value", None)
         if error is not None:
             cls = type(error)
@@ -42,20 +42,20 @@ class ExitStatus:
 
 
 def end_by_interrupt() -> None:
-    """End the process by SIGINT where nobody caught an interrupt. To be called last at exit.
+    """End the process by SIGINT after an uncaught interrupt. Call it last at exit.
 
-    The interpreter notes such an interrupt when the program's own code has ended, and forgets it as soon
-    as any text is evaluated, as `dataclasses` and `namedtuple` do in modules that are imported at exit
-    (`run_eval_code_obj` in CPython's ``pythonrun.c``). The process would exit with 1 then.
+    The interpreter notes such an interrupt at the end of the program's own code. It forgets it as soon
+    as any source text is evaluated, as `dataclasses` and `namedtuple` do in modules that are imported at
+    exit (`run_eval_code_obj` in CPython's ``pythonrun.c``). The process would then exit with 1.
     """
     if getattr(sys, "last_type", None) is not KeyboardInterrupt or sys.flags.interactive:
         return
     if not _left_program(getattr(sys, "last_traceback", None)):
-        return  # a console caught it, and printed it
+        return  # a console has caught and printed it
     try:
         exec("raise KeyboardInterrupt", {})
     except KeyboardInterrupt:
-        pass  # it is noted again
+        pass  # the interpreter has noted it again
 
 
 def _left_program(trace: TracebackType | None) -> bool:
@@ -69,7 +69,7 @@ def _left_program(trace: TracebackType | None) -> bool:
 
 
 def code_of(status: object) -> int:
-    """The exit code that ``sys.exit(status)`` makes."""
+    """The exit code of ``sys.exit(status)``."""
     if status is None:
         return 0
     return status & 0xFF if isinstance(status, int) else 1

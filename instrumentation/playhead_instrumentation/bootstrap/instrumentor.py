@@ -13,10 +13,10 @@ from playhead_instrumentation.bootstrap.off import switched_off
 
 
 class PlayheadInstrumentor(BaseInstrumentor):
-    """Starts the recording, if it was not started with the configuration of the SDK."""
+    """Starts the recording if the configuration of the SDK has not started it."""
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """None: what is there is found out when it is imported."""
+        """No dependencies: libraries are detected when they are imported."""
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""A process that was not started by ``opentelemetry-instrument``, recorded as if it had been."""
+"""Records a process that was not started by ``opentelemetry-instrument`` as if it had been."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:
     """Record this process and its Python children.
 
-    The SDK is configured where the ``OTEL_*`` variables say something of it; of instrumentors those are
-    loaded that are asked for. ``tape`` and ``plan``: it is a fork, with the instrumentors of its origin.
+    The SDK is configured if any ``OTEL_*`` variable concerns it. Only the requested instrumentors are
+    loaded. ``tape`` and ``plan``: the recording is a fork, with the instrumentors of its origin.
     """
     os.environ["PYTHONPATH"] = with_site(os.environ)
     if tape is not None and plan is not None:
@@ -36,11 +36,11 @@ def _chosen() -> list[str]:
     try:
         return other_instrumentors.chosen(settings_of_process().instrumentors)
     except ConfigurationError:
-        return []  # nothing is recorded, which is said where that is found out
+        return []  # nothing is recorded; `start_recording` reports it
 
 
 def _is_configured() -> bool:
-    """Whether a variable says something of the SDK; that nothing is exported goes without saying."""
+    """Whether any variable configures the SDK; the value ``none`` (no exporter) does not count."""
     return any(name.startswith("OTEL_") and value != "none" for name, value in os.environ.items())
 
 

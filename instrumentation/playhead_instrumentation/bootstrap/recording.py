@@ -1,4 +1,4 @@
-"""What records in this process, and how it ends."""
+"""The recording of this process, and its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Recording:
-    """What records in this process. Made by `start_recording`."""
+    """The recording of this process. Made by `start_recording`."""
 
     def __init__(self, settings: Settings, notices: Notices) -> None:
         self.settings = settings
@@ -56,55 +56,55 @@ class Recording:
         )
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
-        """The context in which a span starts: under the run root if it has no parent."""
+        """The context in which a span starts: below the run root if it has no parent."""
         if kind in ADOPTS_NOT and (serving := SERVING.get()) is not None:
             return _within_request(serving, context)
         root = self.root
         return context if root is None or self._ended else root.adopt(context, kind)
 
     def drain(self, timeout_s: float) -> bool:
-        """Have the spans ended whose calls are over."""
+        """End the spans of finished calls; False where ``timeout_s`` was too short."""
         return self.calls.worker.drain(timeout_s)
 
     def close(self, provider: TracerProvider) -> None:
-        """End what ``provider`` will not export any more once it is shut down."""
+        """End the open spans of ``provider``, which exports nothing after its shutdown."""
         processor: Any = getattr(provider, "_active_span_processor", None)
         if self.session is not None and self._ends:
-            # The interpreter ends, and with it what is still held; before that, streams go on.
+            # At the end of the interpreter, open streams end too; before that, they go on.
             self.session.abandon()
         self.calls.abandon(lambda call: getattr(call.span, "_span_processor", None) is processor)
         self.drain(DRAIN_S)
         root = self.root
         if root is not None and self._ends and self.exit_status.known()[0]:
-            root.open(quietly=True)  # while its span is still exported
+            root.open(quietly=True)  # now, while its span can still be exported
         if root is not None and getattr(root.span, "_span_processor", None) is processor:
             self._end_root(root, *self.exit_status.known())
 
     @property
     def _ends(self) -> bool:
-        """Whether the interpreter ends."""
+        """Whether the interpreter is ending."""
         return not threading.main_thread().is_alive()
 
     def flush(self, timeout_s: float) -> bool:
-        """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
+        """Deliver everything that has ended so far; False where ``timeout_s`` was too short."""
         drained = self.drain(timeout_s)
         with apart():
             return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is recorded any more."""
+        """Whether the recording has ended."""
         return self._ended
 
     def end(self) -> None:
-        """The process ends in order: end what is open, write the exit fact. Idempotent, never raises."""
+        """At a regular exit: end everything open and write the exit fact. Idempotent, never raises."""
         if not self._ended:
             self._stop(*self.exit_status.known())
 
     def take_off(self) -> None:
-        """The program wants to be recorded no more: the recording ends here, the process goes on.
+        """End the recording at the program's request; the process goes on.
 
-        What is patched passes through, and is taken off where nobody has wrapped it since. Idempotent,
+        Patches become transparent, and are removed where nothing has wrapped them since. Idempotent,
         never raises.
         """
         if self._ended:
@@ -131,14 +131,14 @@ class Recording:
             log.debug("playhead could not end in order", exc_info=True)
 
     def end_worker(self) -> None:
-        """The same in a process of `multiprocessing`, which leaves without `atexit`."""
+        """End the recording in a `multiprocessing` process, which exits without `atexit`."""
         self.end()
         if self.outlet is not None:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
 
     def _end_root(self, root: RunRoot, code: int | None, error: ErrorRecord | None) -> None:
         if code:
-            root.open(quietly=True)  # a run that fails says why, also where nothing else has happened
+            root.open(quietly=True)  # a failed run reports why, even if nothing else has happened
         attributes, failure = self._at_end(), None
         if error is not None:
             attributes[a.ERROR_TYPE] = name_of(error)
@@ -159,7 +159,7 @@ class Recording:
 
 
 def _within_request(serving: trace.Span, context: Context | None) -> Context | None:
-    """A framework's own span of a request that is served: below ours, where it has the same origin."""
+    """The context for a framework's own span of a request: below our span if the origin is the same."""
     origin = trace.get_current_span(context).get_span_context()
     ours = serving.get_span_context()
     if origin.is_valid and not (origin.is_remote and origin.trace_id == ours.trace_id):

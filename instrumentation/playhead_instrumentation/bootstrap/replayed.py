@@ -1,4 +1,4 @@
-"""A process of a replay: the one that the launcher starts, or one that starts in that."""
+"""A process of a replay: the one that the launcher starts, or one started within it."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ HELD = "PLAYHEAD_REPLAY_HELD"
 
 
 HELD_BY_KERNEL = "PLAYHEAD_HELD_BY_KERNEL"
-"""Variable that says what the kernel keeps from the world: network, files, processes."""
+"""Variable with the areas that the kernel isolates: network, files, processes."""
 
 HELD_AT_MOST = 3
-"""How many areas there are."""
+"""Number of areas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the processes of one replay have in common."""
+    """Parameters that the processes of one replay share."""
 
     now: str
-    """Where the first writes its tape; the others write theirs beside it."""
+    """Path of the first process's tape; the others write theirs beside it."""
     forks: str
-    """File with the tapes of the processes that are started in it; empty: none are."""
+    """File with the tapes of the processes started in it; empty: none are."""
     scratch: str
     origin: str
     live: tuple[str, ...]
@@ -50,22 +50,25 @@ class Replayed:
     checks: tuple[str, ...]
     held_descriptor: int
     by_kernel: tuple[str, ...]
-    """What the kernel keeps from the world; to the rest the process sees itself."""
+    """Areas that the kernel isolates; the process guards the rest itself."""
     instance: str = ""
-    """Of the tape that answers a process which is started in it."""
+    """Instance of the tape that answers a process started in it."""
 
     @staticmethod
     def held() -> int:
-        """The descriptor that the launcher has this process hold; -1: none."""
+        """The descriptor that the launcher gave this process to hold; -1: none."""
         return int(os.environ.pop(HELD, "-1"))
 
     @staticmethod
     def held_by_kernel() -> tuple[str, ...]:
-        """What `playhead_replay.launch.isolated` says of this process; empty if it did not start it."""
+        """Areas from `playhead_replay.launch.isolated`; empty if it did not start this process."""
         return tuple(os.environ.pop(HELD_BY_KERNEL, "").split())
 
     def start(self, tape: IndexedTape, *, beside: bool = False) -> Session:
-        """Have ``tape`` answer this process. `ReplayFailed`. ``beside``: it is not the first."""
+        """Answer this process from ``tape``. Raises `ReplayFailed`.
+
+        ``beside``: it is not the first process of the replay.
+        """
         now, scratch = Path(self.now), self.scratch
         if beside:
             now = now.with_suffix(f".{os.getpid()}{now.suffix}")
@@ -89,7 +92,7 @@ class Replayed:
         return running
 
     def begin(self, tape: IndexedTape) -> Session:
-        """The same in a fork of a process that waited: of a run of one process, and nothing is real."""
+        """Answer a fork of a waiting process: for a run of one process with nothing live."""
         begin_replay(tape, self.origin, self.scratch)
         running = _running()
         ends_at_standstill(running.driver, tape)
@@ -114,7 +117,7 @@ class Replayed:
 
 
 def _others(tape: IndexedTape) -> Sequence[str]:
-    """The instrumentors of others that were active in the recording."""
+    """The other distributions' instrumentors that were active in the recording."""
     return other_instrumentors.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
 
 
@@ -126,7 +129,7 @@ def _running() -> Session:
 
 
 def start_worker() -> None:
-    """This process was started by `multiprocessing` in a replay."""
+    """Start the replay of a process that `multiprocessing` has started in a replay."""
     replayed = msgspec.json.decode(os.environ.pop(WORKER), type=Replayed)
     wanted = bytes.fromhex(replayed.instance)
     tape = next(one for one in load_several(Path(replayed.forks)) if one.instance == wanted)

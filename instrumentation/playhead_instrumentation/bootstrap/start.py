@@ -1,9 +1,9 @@
-"""Start of the recording: what is opened, patched and wired, and in which order.
+"""Start of the recording: opens, patches and connects its parts in the right order.
 
-The order is that of `atexit`, backwards: what is registered first runs last. So the outlet is opened
-before any provider is made, and at exit the providers shut down (after what ends late was drained),
-then the run root ends and the exit fact is written, then the outlet delivers. The way in which the
-process ends is put right last.
+The order follows from `atexit`, which runs handlers in reverse order of registration. So the outlet is
+opened before any provider is made. At exit the providers shut down (after late spans were drained), then
+the run root ends and the exit fact is written, then the outlet delivers. The exit status of the process
+is corrected last.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ if TYPE_CHECKING:
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
-"""Entry point group of what a record is sent through."""
+"""Entry point group of outlets."""
 
 OUR_OWN = "urllib3"
-"""What an outlet imports itself: that it is there says nothing of the program."""
+"""A library that an outlet imports itself; its import does not mean that the program uses it."""
 
 NAME = "playhead"
-"""Of the instrumentor, as ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS`` names it."""
+"""Name of the instrumentor in ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``."""
 
 log = logging.getLogger(__name__)
 
 _starting = threading.RLock()
 _recording: Recording | None = None
 _refused = False
-"""Whether it was said that the settings are not understood."""
+"""Whether invalid settings were already reported."""
 _fork: tuple[IndexedTape, Plan] | None = None
 
 
@@ -94,18 +94,18 @@ def start_recording(
     waits: bool = False,
     others: Sequence[str] = (),
 ) -> Recording | None:
-    """Record this process from now on. Once: later calls give the same recording. Never raises.
+    """Record this process from now on. Later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
-    environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
-    answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
-    a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
-    ``scratch``: an empty folder for what a replay writes. ``waits``: nothing runs here; replays begin in
-    forks of this process, with `begin_replay`. ``others``: names of the instrumentors of others that are
+    environment and the configuration files. ``tape`` and ``sink``: a replay; the exchanges of the tape
+    answer, the facts go to the sink. ``origin``: run id of the replayed run. ``allowed``: what a replay
+    may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of the tape. ``scratch``:
+    an empty folder for the writes of a replay. ``waits``: nothing runs here; replays begin in forks of
+    this process, with `begin_replay`. ``others``: names of other distributions' instrumentors that are
     about to be loaded.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
-    settings are not understood, which is said.
+    settings are invalid, which is reported.
     """
     global _recording, _refused
     if forkserver.is_server():
@@ -128,7 +128,7 @@ def start_recording(
                     _refused = True
                     _configured(configure, notices)
                     return None
-                settings = Settings()  # a replay is told all that counts
+                settings = Settings()  # a replay gets everything that matters from its launcher
         notices = Notices(settings.quiet)
         if settings.disabled or (tape is None and _switched_off()):
             _configured(configure, notices)
@@ -146,9 +146,9 @@ def start_recording(
 
 
 def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
-    """In a fork of a process that waited: what `start_recording` does that a replay has of its own.
+    """In a fork of a waiting process: do the part of `start_recording` that each replay needs itself.
 
-    ``scratch``: an empty folder for what it writes. RuntimeError where nothing waited.
+    ``scratch``: an empty folder for its writes. Raises `RuntimeError` where no process waited.
     """
     from playhead_instrumentation.boundaries import random_state
     from playhead_instrumentation.host.files import covered
@@ -167,13 +167,13 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 
 
 def fork_of(tape: IndexedTape, plan: Plan) -> None:
-    """The recording that is started next is a fork: it begins at the same moment as any other."""
+    """Make the next recording a fork of ``tape``. It starts at the same moment as any other."""
     global _fork
     _fork = tape, plan
 
 
 def flush(timeout_s: float = 30.0) -> bool:
-    """Have delivered what is recorded by now; False if ``timeout_s`` was not enough."""
+    """Deliver everything recorded so far; False where ``timeout_s`` was too short."""
     recording = _recording
     return True if recording is None else recording.flush(timeout_s)
 
@@ -233,7 +233,7 @@ def _start(
             say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
-            # A replay has a trace of its own, whoever the recorded request came from.
+            # A replay has its own trace, wherever the recorded request came from.
             context_of=None
             if tape is None
             else lambda headers: recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context(),
@@ -255,7 +255,7 @@ def _start(
 
 
 def _load_checks(settings: Settings, notices: Notices) -> None:
-    """A file of checks that cannot be run stops no program."""
+    """Load the files of checks. A file that fails is reported and does not stop the program."""
     try:
         checks.load_all(settings.checks)
     except PlayheadError as problem:
@@ -263,13 +263,13 @@ def _load_checks(settings: Settings, notices: Notices) -> None:
 
 
 def start_of(tape: IndexedTape) -> Mapping[str, Any]:
-    """What the process-start fact of a tape says."""
+    """Attributes of the process-start fact of a tape; empty where the tape is."""
     start = next(tape.facts(), None)
     return {} if start is None else start.attributes
 
 
 def _more_of_start(origin: str, others: Sequence[str] = ()) -> dict[str, Any]:
-    """What the process-start fact says of where this process comes from, and of who else instruments."""
+    """Attributes of the process-start fact on the origin of the process and other instrumentors."""
     found: dict[str, Any] = {
         a.PLAYHEAD_RUN_INSTRUMENTORS: list(others),
         a.PLAYHEAD_RUN_ORIGIN: origin,
@@ -282,7 +282,7 @@ def _more_of_start(origin: str, others: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _lane(running: Session) -> int:
-    """The lane that runs now, declared on the tape."""
+    """Hash of the current lane, which is declared on the tape."""
     lane = lanes.current()
     if lane.declared_on != running.sink.instance:
         running.driver.declare(lane)
@@ -290,7 +290,7 @@ def _lane(running: Session) -> int:
 
 
 def _configured(configure: Callable[[], None] | None, notices: Notices) -> None:
-    """Have the SDK set up. A stock exporter that is not there stops neither program nor recording."""
+    """Set up the SDK. A missing stock exporter stops neither the program nor the recording."""
     if configure is None:
         return
     try:
@@ -313,7 +313,7 @@ def _switched_off() -> bool:
 
 
 def _open_outlet(settings: Settings, notices: Notices) -> Outlet | None:
-    """The installed outlet; None, said aloud, where it does not open; None where there is none."""
+    """The installed outlet; None where there is none, or where it fails to open, which is reported."""
     for entry in entry_points(group=OUTLETS):
         try:
             return entry.load()(dict(Resource.create().attributes), settings)
@@ -345,7 +345,7 @@ def _announce(recording: Recording) -> None:
 
 
 def _libraries() -> list[str]:
-    """Which of the program's libraries are patched; the standard library goes without saying."""
+    """The patched libraries of the program, without the standard library."""
     patched = set(PATCHES.patched()) - {"runtimes"}
     modules = (module for row in BOUNDARIES if row.name in patched for module, _ in row.on_import)
     tops = dict.fromkeys(module.partition(".")[0] for module in modules if module in sys.modules)

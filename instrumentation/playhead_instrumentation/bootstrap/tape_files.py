@@ -1,4 +1,4 @@
-"""Tapes that answer a replay, read from their files."""
+"""Reads the tapes for a replay from files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape, MemoryTape, gather
 
 
 def load(path: Path) -> IndexedTape:
-    """The tape of a file, whole and with content. `TapeError` where it is not.
+    """The tape of a file. Raises `TapeError` where it is incomplete or has no content.
 
-    The file is mapped: of the tape, what is in use is in memory.
+    The file is memory-mapped: only the parts in use are in memory.
     """
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
@@ -26,12 +26,12 @@ def load(path: Path) -> IndexedTape:
     if any(one.body is not None and one.body.size and not one.body.digest for one in _requests(tape)):
         raise TapeError("the tape holds no content: it was recorded with content=metadata")
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)  # what was read to find what lies where
+        mapped.madvise(mmap.MADV_DONTNEED)  # drop the pages that were read to build the index
     return tape
 
 
 def load_several(path: Path) -> list[IndexedTape]:
-    """The tapes of a file of several processes."""
+    """The tapes in a file with several processes."""
     data = path.read_bytes()
     return gather(data, scan_whole(data, path.name)).tapes
 

@@ -1,1 +1,1 @@
-"""Where the outside world enters or leaves the process, at every level. One folder per boundary."""
+"""Boundaries of every level: where the outside world enters or leaves the process. One folder each."""

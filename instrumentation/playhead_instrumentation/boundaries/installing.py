@@ -1,7 +1,7 @@
 """Installs the boundaries of a process.
 
-Which of them a process has is said by the table of boundaries; a file is imported when its row is
-installed, or when the module that it patches is imported.
+The table of boundaries says which of them a process has. A file is imported when its row is installed,
+or when the module that it patches is imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from playhead_semconv.boundaries import BOUNDARIES
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Install the rows of the table that ``session`` has. One that fails does not stop the others."""
+    """Install the rows of the table that ``session`` has. A row that fails does not stop the others."""
     patches.forgiving = not session.driver.closed
     if session.settings.recording_level != "exchanges":
         from playhead_instrumentation.runtime import native
@@ -28,7 +28,7 @@ def watch(patches: Patches, session: Session) -> None:
 
 
 def watch_clients(patches: Patches) -> None:
-    """Install what makes spans of model calls alone: nothing keeps a tape."""
+    """Install only what makes spans of model calls, for a process that keeps no tape."""
     for row in BOUNDARIES:
         for module, place in row.on_import:
             if place.startswith("clients."):

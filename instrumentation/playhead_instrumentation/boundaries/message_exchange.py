@@ -1,6 +1,6 @@
-"""An exchange of messages: its span, its facts, and who waits for whom. One edge per library.
+"""An exchange of messages: its span, its facts, and the waits between both sides. One edge per library.
 
-Nothing here raises but what a replay refuses.
+Nothing here raises, except what a replay refuses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class MessageExchange:
-    """What is known of one exchange while it goes on."""
+    """What is known of one exchange while it is in progress."""
 
     __slots__ = ("_ended_ns", "_session", "_span", "_waits", "call", "received_count", "sent_count")
 
@@ -40,7 +40,7 @@ class MessageExchange:
         attributes: dict[str, Any],
         effect: Literal["read", "write"] = "write",
     ) -> None:
-        """``name`` and ``attributes`` are those of the span."""
+        """``name`` and ``attributes`` belong to the span."""
         self._session = session
         self._span = span = session.tracer().start_span(
             name, kind=SpanKind.CLIENT, attributes=attributes
@@ -59,25 +59,25 @@ class MessageExchange:
         self.received_count = 0
         self._ended_ns = 0
         self._waits: Turn | None = None
-        """Of who waits until the program has sent something."""
+        """Turn of a waiter that waits until the program has sent something."""
         session.opened(self)
         if span.is_recording():
             note(span, {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)})
 
     @property
     def over(self) -> bool:
-        """Whether its end is on the tape."""
+        """Whether the end of the exchange is on the tape."""
         return self.call.ended is not None
 
     @property
     def played(self) -> Played | None:
-        """The recording that answers; None where the world does."""
+        """The recording that answers; None where the world answers."""
         verdict = self.call.verdict
         return verdict if isinstance(verdict, Played) else None
 
     @property
     def refusal(self) -> PlayheadError | None:
-        """Why nothing answers; None where something does."""
+        """Why nothing answers; None where the world or a recording does."""
         verdict = self.call.verdict
         return verdict.error if isinstance(verdict, Refused) else None
 
@@ -98,13 +98,13 @@ class MessageExchange:
             self._wake()
 
     def answered(self, values: dict[str, Any], at: Delivery | None) -> None:
-        """The head of the answer is there, credentials already removed."""
+        """The head of the answer has arrived, with credentials already removed."""
         self._report(self.call.head, values, at)
 
     def received(
         self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
     ) -> None:
-        """A message came, before the program gets it."""
+        """A message has arrived; the program does not have it yet."""
         self._report(self.call.part, data, at, attributes)
         self.received_count += 1
 
@@ -117,7 +117,7 @@ class MessageExchange:
             log.debug("playhead could not record what came", exc_info=True)
 
     def along(self, at: Delivery | None, place: int) -> Delivery | None:
-        """The delivery of what comes together with what came ``at``, as the ``place``-th after it."""
+        """Return the delivery of the ``place``-th item after ``at`` that arrived together with it."""
         if at is None or not place:
             return at
         if running_loop() is not None and self._session.driver.gate.level != "strict":
@@ -125,27 +125,27 @@ class MessageExchange:
         return Delivery(at.batch, at.order + place)
 
     def describe(self, attributes: Mapping[str, Any], *, error: str = "") -> None:
-        """More attributes of the span. ``error``: it is that of something that failed."""
+        """Add attributes to the span. ``error``: description of a failure; empty: none."""
         if self._span.is_recording():
             note(self._span, dict(attributes))
             if error:
                 self._span.set_status(Status(StatusCode.ERROR, error))
 
     def turn(self) -> Turn:
-        """At replay: the turn of what comes next, or, before it may come, of nothing.
+        """Replay: return the turn of the next item or, while it may not come yet, one that never comes.
 
-        Where `due` says that nothing is due, it was given up, and another is to be taken.
+        Where `due` then returns False, the turn was given up, and the caller takes another one.
         """
         played = self.played
         if played is None or self.call.missing() <= 0:
             return self.call.arrive()
         self._waits = turn = self._session.driver.gate.never()
-        if self.call.missing() <= 0:  # it was sent meanwhile
+        if self.call.missing() <= 0:  # it was sent in the meantime
             turn.give_up()
         return turn
 
     def due(self, turn: Turn) -> bool:
-        """Whether ``turn``, which came, is that of the next thing."""
+        """Whether ``turn``, which has come, belongs to the next item."""
         waited, self._waits = self._waits, None
         return waited is not turn
 
@@ -155,15 +155,15 @@ class MessageExchange:
             turn.give_up()
 
     def interrupt(self) -> None:
-        """Nothing is to be waited for any more."""
+        """Release a waiter: nothing is to be waited for any more."""
         self._wake()
 
     def finished(self, at: Delivery | None, said: Mapping[str, Any] | None = None) -> None:
-        """It ended in order. ``said``: what the end says."""
+        """The exchange ended normally. ``said``: values of the end."""
         self._end("complete", at, None, said)
 
     def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
-        """It ended with ``error``. ``phase``: as in `ErrorRecord`."""
+        """The exchange ended with ``error``. ``phase``: as in `ErrorRecord`."""
         if isinstance(error, GeneratorExit):
             self._end("abandoned", at, None)
         elif not self.over:
@@ -175,20 +175,20 @@ class MessageExchange:
     def broken(
         self, record: ErrorRecord, at: Delivery | None, said: Mapping[str, Any] | None = None
     ) -> None:
-        """The same, of an error that is described already."""
+        """The exchange ended with an error that is described already."""
         self._end("error", at, record, said)
 
     def exhausted(self, error: ExchangeExhausted) -> None:
-        """The tape ends before this does."""
+        """The tape ends before the exchange does."""
         self.call.exhausted(error)
         self.failed(error)
 
     def recorded(self, error: BaseException) -> ErrorRecord:
-        """``error`` as it goes on tape."""
+        """Return ``error`` as the tape holds it."""
         return record_of(error, self._session.redactor.text)
 
     def abandoned(self) -> None:
-        """The program has let go of it. Safe in a finalizer."""
+        """The program has dropped the exchange. Safe in a finalizer."""
         self._end("abandoned", None, None)
 
     def _end(
@@ -203,7 +203,7 @@ class MessageExchange:
                 return
             self._session.closed(self)
             if self.call.inherited:
-                return  # the span is the parent's, too
+                return  # the span is also the parent's
             self._ended_ns = self.call.time_ns
             self._session.submit(self)
         except Exception:
@@ -229,7 +229,7 @@ class MessageExchange:
 
 
 def drive(coroutine: Coroutine[Any, None, None]) -> None:
-    """Run ``coroutine``, which waits for turns only, in the callbacks of the loop: it is no task."""
+    """Run ``coroutine``, which waits only for turns, in callbacks of the event loop, not as a task."""
 
     def step(_: object = None) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The state of the generator behind the functions of `random`, once per process. Nothing is patched."""
+"""The state of the shared generator of `random`, recorded once per process. Nothing is patched."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ STATE: Final = "entropy/random.state"
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Put the state on the tape; at a replay, put the generator into the recorded one."""
+    """Put the state on the tape; at a replay, set the generator to the recorded state."""
     patches.attempt("random state", functools.partial(restore, session))
 
 
 def restore(session: Session) -> None:
-    """The same, also after a fork, when Python has seeded the generator anew."""
+    """As `watch`; also used after a fork, because Python seeds the generator again there."""
     shared: Any = required(random, "_inst")
 
     def state() -> list[Any]:

@@ -1,4 +1,4 @@
-"""States: what a program says of itself, so that it can be looked at, compared, and edited in a fork."""
+"""States: what a program reports about itself, to be viewed, compared, and edited in a fork."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ T = TypeVar("T")
 
 
 def state(value: T, /, *, name: str = "state") -> T:
-    """Say that ``value`` is the state that the program is in, and get it back.
+    """Record ``value`` as the current state of the program, and return it.
 
-    It is put on the tape as JSON, each content once, with the current span. Objects of any class are
-    told by their attributes; of what cannot be kept (open files, functions) the class alone. A replay
-    compares the states. A fork may edit one: then the edited value is given back, and a dict or a list
-    holds it, too. ``name``: where a program says several. Without a recording nothing happens.
+    It is put on the tape as JSON, each content once, with the current span. An object of any class is
+    recorded by its attributes; of what cannot be kept (open files, functions), only the class. A replay
+    compares the states. A fork may edit one: then the edited value is returned, and a dict or a list is
+    updated in place, too. ``name``: tells several states of a program apart. Without a recording this
+    does nothing.
     """
     session = current()
     if session is None:
         return value
     try:
-        with Shadow():  # what an object does to say its attributes is no part of the run
+        with Shadow():  # code that an object runs to list its attributes is not part of the run
             told = values.written(value, stubs=[])
         changed = session.driver.states.said(name, told, session.here())
         if changed is None:

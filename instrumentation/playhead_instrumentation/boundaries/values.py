@@ -1,11 +1,11 @@
 """Python values as JSON text, and back: equal, and of the same type.
 
 What JSON has no form for is an object with one key ``$type``: ``{"$type": "bytes", "value": "aGk="}``.
-Objects of the program's own classes are kept as class and state and made again without running any
-code of theirs (`plain_classes`). Nothing is pickled and nothing but numpy is imported; what a tape names
-beyond that is a `Placeholder`. What cannot be kept so is `Unkept`: open files, connections, functions,
-generators, classes inside functions, objects that say themselves how they are pickled or take their
-state, cycles.
+Objects of the program's own classes are kept as class and state. They are rebuilt without running any of
+their code (`plain_classes`). Nothing is pickled, and nothing but numpy is imported. Whatever else a tape
+names becomes a `Placeholder`. `Unkept` is raised for what cannot be kept: open files, connections,
+functions, generators, classes inside functions, objects that customize how they are pickled or restored,
+cycles.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from typing import Any, Final, NoReturn, cast
 from playhead_instrumentation.runtime import plain_classes
 
 TYPE: Final = "$type"
-"""The key that marks what is no plain JSON."""
+"""The key that marks a value that is not plain JSON."""
 
 DEEPEST: Final = 200
-"""Levels of nesting."""
+"""Largest number of nested levels."""
 
 
 class Unkept(Exception):
@@ -46,7 +46,10 @@ class Unkept(Exception):
 
 
 class Placeholder:
-    """Stands for what a tape names and nothing makes. It does nothing; whoever uses it is told so."""
+    """Stands for a value that the tape names and that was not rebuilt.
+
+    Any use raises an error that says so.
+    """
 
     __slots__ = ("_name",)
 
@@ -64,7 +67,7 @@ class Placeholder:
 
 
 class PlaceholderError(Exception):
-    """Stands for an exception that a tape names and nothing makes."""
+    """Stands for an exception that the tape names and that was not rebuilt."""
 
 
 def _not_made(name: str) -> str:
@@ -72,21 +75,21 @@ def _not_made(name: str) -> str:
 
 
 def written(value: Any, *, stubs: list[str] | None = None) -> bytes:
-    """``value`` as JSON text; the same bytes for equal values. `Unkept` if that is not possible.
+    """Return ``value`` as JSON text; equal values give equal bytes. `Unkept` if that is not possible.
 
-    With ``stubs`` nothing is raised: what cannot be kept is written as the name of its class, which is
-    added to the list.
+    With ``stubs`` nothing is raised: a value that cannot be kept is written as the name of its class,
+    which is added to the list.
     """
     text = _dumped(_Writer(stubs, ordered=True).of(value))
     return text.encode("utf-8", "surrogatepass")
 
 
 def kept(value: Any) -> bytes:
-    """``value`` as JSON text of which `read` makes it again. `Unkept` if that is not possible."""
+    """Return ``value`` as JSON text from which `read` rebuilds it. `Unkept` if that is not possible."""
     writer = _Writer(None)
     data = _dumped(writer.of(value)).encode("utf-8", "surrogatepass")
     if writer.classes:
-        # What a class makes of its state is its own affair: see whether it comes back the same.
+        # A class may use its state in any way, so check that the value comes back the same.
         try:
             again = written(read(data))
         except Exception as problem:
@@ -97,9 +100,9 @@ def kept(value: Any) -> bytes:
 
 
 def read(data: bytes) -> Any:
-    """The value that was `kept`. `Unkept` for one that was not, ValueError for what is no value.
+    """Return the value that was `kept`. `Unkept` for one that was not, ValueError for what is no value.
 
-    A `Placeholder` stands where the tape names what is not made (`plain_classes`).
+    A `Placeholder` stands for what the tape names and what is not rebuilt (`plain_classes`).
     """
     try:
         return _made(json.loads(data.decode("utf-8", "surrogatepass")))
@@ -112,7 +115,7 @@ def read(data: bytes) -> Any:
 
 
 def name_of(cls: type) -> str:
-    """Module and qualified name of a class; of a builtin one the name."""
+    """Return the module and qualified name of a class; for a builtin only the name."""
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -125,12 +128,12 @@ def _text(data: bytes | bytearray) -> str:
 
 
 class _Writer:
-    """Makes plain JSON of one value."""
+    """Converts one value to plain JSON."""
 
     def __init__(self, stubs: list[str] | None, *, ordered: bool = False) -> None:
-        """``ordered``: sets are written in an order of their own, not in that of their iteration."""
+        """``ordered``: write sets in a canonical order instead of iteration order."""
         self.classes: list[str] = []
-        """Classes outside the standard library that were met."""
+        """Classes outside the standard library that were found."""
         self._stubs = stubs
         self._ordered = ordered
         self._above: list[int] = []
@@ -140,7 +143,7 @@ class _Writer:
         if value is None or cls is str or cls is bool:
             return value
         if cls is int:
-            # Longer ones Python does not write in digits.
+            # Python does not convert longer ones to decimal digits.
             return value if abs(value) < 1 << 1024 else {TYPE: "int", "value": hex(value)}
         if cls is float:
             return value if math.isfinite(value) else {TYPE: "float", "value": repr(value)}
@@ -263,7 +266,7 @@ _TAKEN: Final[dict[type[Any], Callable[[Any], Any]]] = {
     ipaddress.IPv4Interface: str,
     ipaddress.IPv6Interface: str,
 }
-"""What of a value stands on the tape, by its exact class."""
+"""Converters from a value to what the tape holds, by exact class."""
 
 
 def _of_pairs(cls: Any) -> Callable[[Any], Any]:
@@ -299,7 +302,7 @@ _MADE: Final[dict[str, Callable[[Any], Any]]] = {
     ),
     "collections.deque": lambda value: cast("Any", collections.deque)(*value),
 }
-"""How what stands on the tape becomes a value, by the name of its form; else its class is called."""
+"""Converters from the tape's form of a value, by name of the form; for others the class is called."""
 
 _CLASSES: Final = {name_of(cls): cls for cls in _TAKEN}
 
@@ -348,7 +351,7 @@ def _of_class(form: str, module: str, qualname: str, value: Any) -> Any:
 
 
 def _numpy_array(data: bytes) -> Any:
-    """An array of a file that `numpy.save` wrote. ValueError for one whose size is not what it says."""
+    """Return an array from a file that `numpy.save` wrote. ValueError where its size does not match."""
     numpy = importlib.import_module("numpy")
     file = io.BytesIO(data)
     form: Any = numpy.lib.format

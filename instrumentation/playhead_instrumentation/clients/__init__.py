@@ -1,1 +1,1 @@
-"""The SDKs: where a logical call begins and returns. One file per SDK; the funnel is shared."""
+"""Patches of model SDKs, one file each: where a logical call begins and returns."""

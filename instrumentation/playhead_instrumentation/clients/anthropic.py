@@ -19,9 +19,9 @@ def patch(base_client: ModuleType) -> None:
 
 
 def silence_native_spans(base_client: ModuleType) -> None:
-    """Switch off the SDK's own spans (2.x), which would double ours.
+    """Switch off the SDK's own spans (2.x), which would duplicate ours.
 
-    A client that was given a tracer provider of its own keeps them: somebody wants them there.
+    A client with a tracer provider of its own keeps them: somebody configured it on purpose.
     """
     owner: Any = getattr(base_client, "BaseClient", None)
     native = getattr(owner, "_tracer", None)

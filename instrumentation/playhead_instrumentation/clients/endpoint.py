@@ -1,4 +1,4 @@
-"""Who is called: provider name, host and port, from a client's class and base URL."""
+"""Provider name, host and port of a call, from a client's class and base URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BY_CLASS = (
     ("Bedrock", Provider.AWS_BEDROCK),
     ("Vertex", Provider.GCP_VERTEX_AI),
 )
-"""A part of the client's class name → provider."""
+"""Part of the client's class name → provider."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -30,14 +30,14 @@ class Endpoint:
 
 
 class Endpoints:
-    """Endpoints by client object; a client is asked again when its base URL is another one."""
+    """Endpoints by client object; looked up again when a client's base URL has changed."""
 
     def __init__(self, default: str) -> None:
         self._default = default
         self._known: weakref.WeakKeyDictionary[Any, tuple[Any, Endpoint]] = weakref.WeakKeyDictionary()
 
     def of(self, client: Any, url: str) -> Endpoint:
-        """Where ``client`` sends a request for ``url``, which may be relative to its base URL."""
+        """Return where ``client`` sends a request for ``url``, which may be relative to its base URL."""
         if url.startswith(("http://", "https://")):
             return endpoint(url, type(client).__name__, self._default)
         base = client.base_url
@@ -50,7 +50,7 @@ class Endpoints:
 
 
 def endpoint(url: str, client_class: str, default: str) -> Endpoint:
-    """Provider, host and port of ``url``; ``default``: the provider that the SDK is made for."""
+    """Return provider, host and port of ``url``; ``default``: the provider that the SDK is made for."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
@@ -58,7 +58,7 @@ def endpoint(url: str, client_class: str, default: str) -> Endpoint:
 
 
 def provider_of(host: str, client_class: str, default: str) -> str:
-    """The provider that answers at ``host``."""
+    """Return the provider that answers at ``host``."""
     for part, provider in BY_CLASS:
         if part in client_class:
             return provider

@@ -1,7 +1,7 @@
 """The one method of an SDK that every call goes through, retries included.
 
-``_base_client.SyncAPIClient.request`` and its async twin, in every SDK of the Stainless family. What is
-called on the way in and out is thin: a span is started, and handed over when the call is over.
+This is ``_base_client.SyncAPIClient.request`` and its async twin, in every SDK of the Stainless family.
+Little is done on the way in and out: a span is started, and handed over when the call is over.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an endpoint does."""
+    """What an endpoint of the API does."""
 
     path: str
-    """How the path of its URL ends."""
+    """End of the path of its URL."""
     name: str
     """``gen_ai.operation.name``."""
     wire: str
@@ -43,7 +43,7 @@ class Funnel:
         self._endpoints: Final = Endpoints(provider)
 
     def operation_of(self, method: str, url: str) -> Operation | None:
-        """What a request to ``url`` is; None: nothing that has a span of its own."""
+        """Return the operation of a request to ``url``; None: it has no span of its own."""
         if method.lower() != "post":
             return None
         path = url.partition("?")[0].rstrip("/")
@@ -53,7 +53,7 @@ class Funnel:
         return None
 
     def begin(self, client: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
-        """The call that ``request(*args, **kwargs)`` is; None when it has no span. Never raises."""
+        """Begin the call ``request(*args, **kwargs)``; None when it has no span. Never raises."""
         calls = current_calls()
         if calls is None:
             return None
@@ -76,18 +76,18 @@ class Funnel:
             return None
 
     def patch(self, base_client: ModuleType) -> None:
-        """Patch the funnel of an SDK. `Unpatchable` when it has none."""
+        """Patch the funnel of an SDK. Raises `Unpatchable` when it has none."""
         sync, asynchronous = (
             required(base_client, "SyncAPIClient"),
             required(base_client, "AsyncAPIClient"),
         )
         if (calls := current_calls()) is not None:
-            calls.prepare()  # here, and not in the first call
+            calls.prepare()  # here, not in the first call
         PATCHES.around(sync, "request", self.request)
         PATCHES.around(asynchronous, "request", self.request_async)
 
     def request(self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
-        """``request`` with a span around it."""
+        """Call ``request`` with a span around it."""
         call = self.begin(client, args, kwargs)
         if call is None:
             return request(client, *args, **kwargs)
@@ -107,7 +107,7 @@ class Funnel:
     async def request_async(
         self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """The same of a coroutine function."""
+        """As `request`, for a coroutine function."""
         call = self.begin(client, args, kwargs)
         if call is None:
             return await request(client, *args, **kwargs)

@@ -1,1 +1,1 @@
-"""What makes an execution repeatable: clocks, entropy, turns. A recording of exchanges loads none."""
+"""What makes an execution repeatable: clocks, entropy, order. Level ``exchanges`` loads none of it."""

@@ -1,1 +1,1 @@
-"""What a boundary asks. It does not know whether the world answers or, from `playback`, a tape."""
+"""What a boundary asks: the driver, made of source, gate and sink, and the calls that it opens."""

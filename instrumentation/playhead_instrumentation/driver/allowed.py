@@ -1,4 +1,4 @@
-"""What a replay may do for real, because its user said so."""
+"""What a replay may do for real because its user allowed it."""
 
 from __future__ import annotations
 

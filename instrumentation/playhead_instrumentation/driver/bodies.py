@@ -1,4 +1,4 @@
-"""Request bodies that extend an earlier one of the process: a reference, a tail and a digest."""
+"""Request bodies written as extensions of earlier ones of the process: a reference, a tail, a digest."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.facts import Content, digest_of
 
 SMALL_BYTES = 512
-"""A body that is not larger is written whole."""
+"""A body of at most this size is written whole."""
 
 KEPT_BYTES = 8 << 20
-"""Earlier bodies that are kept in memory to be compared with."""
+"""Total size of the earlier bodies that are kept in memory for comparison."""
 
 COMPARED = 8
 """How many of the latest bodies a new one is compared with."""
 
 GAIN = 4
-"""An extension is worth it when its base saves at least a quarter of the body."""
+"""A body is written as an extension if its base saves at least a quarter of it (1 / ``GAIN``)."""
 
 
 AFRESH_S = 600.0
-"""So long bodies go on from earlier ones; then the next is whole. Where the run of the first was deleted
-meanwhile, no more than the requests of these minutes are lost with it."""
+"""Seconds for which bodies extend earlier ones; then the next body is written whole. If the run of the
+first body is deleted meanwhile, only the requests of this period are lost with it."""
 
 NEAR_BYTES = 64
-"""How much less of a body may be shared for it to go on from an earlier one."""
+"""How many shared bytes may be given up in order to extend an earlier body in the chain."""
 
 
 Redact = Callable[[bytes, int], tuple[bytes, int]]
-"""A body, and up to where it is known to hold no credential → the body without, and how many it held."""
+"""(body, length of its start that holds no credential) → (body without credentials, their count)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What a body goes on from: the first ``shared`` bytes of another one."""
+    """What a body extends: the first ``shared`` bytes of another body."""
 
     digest: bytes
     shared: int
     above: _Origin | None
-    """What that one goes on from."""
+    """What that other body extends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class _Kept:
 
     body: bytes
     written: bytes
-    """Without its credentials; the same object where it holds none."""
+    """``body`` without its credentials; the same object if it holds none."""
     content: Content
     count: int
-    """How many credentials it holds."""
+    """Number of credentials in ``body``."""
     origin: _Origin | None
 
 
 class Bodies:
-    """The latest request bodies. Safe from any thread: a lost update only costs bytes."""
+    """The latest request bodies. Usable from any thread: a lost update only costs bytes on the tape."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class Bodies:
         self.forget()
 
     def written(self, body: bytes) -> tuple[bytes, Content, int]:
-        """``body`` as it goes on tape, as content, and how many credentials were taken out.
+        """``body`` as it goes on tape, its content, and the number of credentials that were removed.
 
-        The content is whole, or an extension of an earlier body of this process. Only what is new in it
-        is searched for credentials.
+        The content is either whole or an extension of an earlier body of this process. Only the new part
+        of a body is searched for credentials.
         """
         if len(body) <= SMALL_BYTES:
             written, count = self._redact(body, 0)
@@ -103,13 +103,13 @@ class Bodies:
         return written, content, count
 
     def forget(self) -> None:
-        """The next is whole. After a fork: what the parent wrote is not on this instance's tape."""
+        """Write the next body whole. Needed after a fork: bodies of the parent are on another tape."""
         self._latest: OrderedDict[bytes, _Kept] = OrderedDict()
         self._bytes = 0
         self._since_s = self._now_s()
 
     def _nearest(self, body: bytes) -> tuple[_Kept | None, int]:
-        """The kept body that shares the longest beginning with ``body``, and its length in bytes."""
+        """The kept body with the longest common prefix with ``body``, and the length of that prefix."""
         best, longest = None, 0
         for earlier in reversed(list(self._latest.values())[-COMPARED:]):
             shared = common_prefix(earlier.body, body, longest)
@@ -132,10 +132,10 @@ class Bodies:
 
 
 def _first_of(base: _Kept, shared: int) -> _Origin:
-    """The first body that has the first ``shared`` bytes of ``base``, or nearly.
+    """The earliest body in the chain of ``base`` that has (nearly) the first ``shared`` bytes of it.
 
-    Bodies that share a prompt all go on from one, not each from the last: to read it takes one step, and
-    one is kept for all of them.
+    Bodies with a common prompt all extend the same body, not each the one before: a reader then needs
+    one step, and one base is stored for all of them.
     """
     digest, above, taken = base.content.digest, base.origin, shared
     while above is not None and shared - above.shared <= NEAR_BYTES:
@@ -144,7 +144,7 @@ def _first_of(base: _Kept, shared: int) -> _Origin:
 
 
 def common_prefix(left: bytes, right: bytes, at_least: int = 0) -> int:
-    """How many bytes two bodies share from the start; 0 where it is not more than ``at_least``.
+    """Length of the common prefix of two bodies; 0 if it is not longer than ``at_least``.
 
     >>> common_prefix(b"abcdef", b"abcxef")
     3

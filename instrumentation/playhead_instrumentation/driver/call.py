@@ -1,6 +1,6 @@
-"""A call: one exchange that is going on, as the boundary that moves its bytes sees it.
+"""A call: one open exchange, as seen by the boundary that moves its bytes.
 
-Every method appends its fact before it returns: the fact is on the tape before the program sees its
+Every method appends its fact before it returns, so the fact is on the tape before the program sees its
 consequence.
 """
 
@@ -10,12 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import blake3
 
-from playhead_instrumentation.driver.gate import Turn
+from playhead_instrumentation.driver.gate import Gate, Turn
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
+from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -30,29 +31,43 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
-
-if TYPE_CHECKING:
-    from playhead_instrumentation.driver.driver import Driver
-
+from playhead_semconv.tape.protocols import Sink
 
 log = logging.getLogger(__name__)
 
 
 class Scrub(Protocol):
-    """Takes secrets out of an answer as it comes; lengths stay."""
+    """Removes secrets from an answer chunk by chunk; lengths stay the same."""
 
     count: int
-    """Values that were scrubbed so far."""
+    """Number of values removed so far."""
     unpacked: str
-    """The content coding that what comes stands on the tape without; empty for none."""
+    """The content coding that was undone for the tape; empty if none was."""
 
     def chunk(self, data: bytes) -> bytes:
         """``data`` as it may go on tape."""
         ...
 
 
+class Recorder(Protocol):
+    """What a call needs of the driver that opened it."""
+
+    content: bool
+    """Whether bodies are recorded, or only their sizes."""
+    gate: Gate
+    """Says when what comes may enter the program."""
+    redactor: Redactor
+    """Takes credentials out of what goes on the tape."""
+    sink: Sink
+    """Where the facts go."""
+
+    def went(self, id: ExchangeId) -> None:
+        """What was done for real has ended."""
+        ...
+
+
 class Call:
-    """One exchange that is going on. Sans-I/O: the boundary moves the bytes and reports here."""
+    """One open exchange. Sans-I/O: the boundary moves the bytes and reports here."""
 
     __slots__ = (
         "_answer",
@@ -75,7 +90,7 @@ class Call:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Recorder,
         id: ExchangeId,
         verdict: Verdict,
         body: bytes,
@@ -87,14 +102,14 @@ class Call:
         self.body = body
         """The request body as it went on tape."""
         self.replaced: bytes | None = None
-        """What is to be sent in the place of the program's body."""
+        """Body to send instead of the program's own (an edit of a fork); None: the program's own."""
         self.scrub: Scrub | None = None
-        """Set by the boundary, for what comes after the head."""
+        """Set by the boundary with the head; applied to all later parts."""
         self.last_seq = -1
         self.time_ns = 0
         """Time of the last fact."""
         self.ended: End | None = None
-        """How it ended; None while it goes on."""
+        """How the exchange ended; None while it is open."""
         self._driver = driver
         self._instance = driver.sink.instance
         self._arrived = 0
@@ -103,18 +118,18 @@ class Call:
         """Digest of the answer so far; None before its first chunk."""
         self._trace_id = trace_id
         self._span_id = span_id
-        # list.pop is atomic: whoever gets the baton writes the end, in a finalizer too.
+        # list.pop is atomic, also in a finalizer: the caller that pops the item writes the end.
         self._open = [None]
 
     @property
     def inherited(self) -> bool:
-        """Whether the process has forked since: what goes on is the parent's exchange, not ours."""
+        """Whether the process has forked since the call was opened: the exchange is the parent's."""
         return self._driver.sink.instance != self._instance
 
     def arrive(self, index: int | None = None) -> Turn:
-        """The turn of the next thing that enters the program: head, part or end.
+        """The turn of the next item that enters the program: head, part or end.
 
-        ``index``: which one on the tape that is played, as `Played.due` counts; by default the next.
+        ``index``: its index on the played tape, as `Played.due` counts; by default the next one.
         """
         verdict = self.verdict
         if not isinstance(verdict, Played):
@@ -126,34 +141,34 @@ class Call:
         return gate.arrive(due, self.id)
 
     async def left(self) -> tuple[Delivery | None, asyncio.CancelledError | None]:
-        """The program has cancelled what it awaits, or reads no further, and that has cleaned up.
+        """Wait for the turn in which the program continues after it cancelled or stopped reading.
 
-        How long that takes is up to the world: the turn in which the program goes on. Cancelling does
-        not end the wait for it; a cancellation that came meanwhile is given back. No delivery where a
-        finalizer asks.
+        The clean-up of the transport is over by then. Its duration depends on the world, so the turn is
+        a delivery of its own. Cancellation does not end this wait; a cancellation that arrives meanwhile
+        is returned beside the delivery. In a finalizer there is no delivery.
         """
         verdict, gate = self.verdict, self._driver.gate
         due = verdict.left if isinstance(verdict, Played) else None
         if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
             return None, None
         turn: Any = gate.arrive(due, self.id)
-        if not hasattr(turn, "stays"):  # nobody is held back
+        if not hasattr(turn, "stays"):  # this gate holds nothing back
             return await turn, None
         turn.stays = True
         return await turn, turn.cancelled
 
     def never(self) -> Turn:
-        """The turn of what the tape does not hold."""
+        """A turn for something that is not on the tape: it never comes."""
         return self._driver.gate.never(self.id)
 
     def skip(self, indices: Iterable[int]) -> None:
-        """These, as `Played.due` counts, are not waited for any more."""
+        """Drop the deliveries with these indices (as `Played.due` counts): they will not arrive."""
         if isinstance(self.verdict, Played):
             dues = [self.verdict.due(index) for index in indices]
             self._driver.gate.skip([due for due in dues if due is not None])
 
     def head(self, values: dict[str, Any], at: Delivery | None) -> None:
-        """The head of the answer: status, headers, …, credentials already removed."""
+        """The head of the answer (status, headers, …), without credentials."""
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
@@ -165,9 +180,9 @@ class Call:
         *,
         whole: bool = True,
     ) -> bytes:
-        """A piece of the answer; what of it went on tape. ``more``: attributes of the fact.
+        """Record a part of the answer; returns what went on tape. ``more``: attributes of the fact.
 
-        ``whole``: False keeps its size only.
+        ``whole``: False keeps only its size.
         """
         attributes: dict[str, Any] = dict(more or {})
         kept = data
@@ -191,7 +206,7 @@ class Call:
         return kept
 
     def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
-        """A piece of a request body that is made while it is sent; what of it went on tape.
+        """Record a piece of a streamed request body; returns what went on tape.
 
         ``more``: attributes of the fact.
         """
@@ -202,7 +217,7 @@ class Call:
         return data
 
     def message(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
-        """A message is about to go out. `ExchangeUnmatched` where the tape holds another."""
+        """A message is about to be sent. `ExchangeUnmatched` if the tape has a different one here."""
         kept, count = self._driver.redactor.body(data)
         values: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(attributes or {})}
         if count:
@@ -225,12 +240,12 @@ class Call:
             raise verdict.error
 
     def missing(self) -> int:
-        """How many messages the program has yet to send before the next thing may arrive."""
+        """Number of messages that the program must still send before the next item may arrive."""
         verdict = self.verdict
         return verdict.after(self._arrived) - self._sent if isinstance(verdict, Played) else 0
 
     def exhausted(self, error: PlayheadError) -> None:
-        """The tape does not say how it goes on: nothing answers any more."""
+        """The tape ends here: from now on the verdict is `Refused` with ``error``."""
         self._refuse(error)
 
     def _refuse(self, error: PlayheadError) -> None:
@@ -248,9 +263,9 @@ class Call:
         body: Content | None = None,
         goes_on: bool = False,
     ) -> bool:
-        """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer.
+        """End the exchange. True for the first call only. Idempotent, lock-free, safe in a finalizer.
 
-        ``values``, ``body``: of the fact, credentials already removed. ``goes_on``: pieces may follow.
+        ``values``, ``body``: of the fact, without credentials. ``goes_on``: more pieces may follow.
         """
         try:
             self._open.pop()
@@ -272,7 +287,7 @@ class Call:
         return True
 
     def _at_end(self) -> Mapping[str, Any]:
-        """More attributes of the end fact."""
+        """Further attributes of the end fact."""
         return {}
 
     def _append(
@@ -299,7 +314,7 @@ class Call:
 
 
 def error_attributes(error: ErrorRecord) -> dict[str, Any]:
-    """The attributes in which a fact carries an error."""
+    """The attributes of a fact that describe an error."""
     attributes: dict[str, Any] = {
         a.PLAYHEAD_ERROR_MODULE: error.module,
         a.PLAYHEAD_ERROR_QUALNAME: error.qualname,

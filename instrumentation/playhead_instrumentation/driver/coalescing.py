@@ -1,8 +1,8 @@
-"""A sink in which a loop that polls writes one fact for many turns.
+"""A sink that joins repeated reads and wake-ups, as of a polling loop, into one fact.
 
-Reads of clocks and ends by time are held until another fact comes, which is then behind them on the
-tape: nothing that the program does to the world, or hears from it, is on the tape before what it had
-read. What is held is bounded in number and in time.
+Reads of clocks and timer ends are held until another fact is appended, and are written before it: no
+effect or answer is on the tape before the values that the program had read. The number of held items
+and their age are bounded.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from playhead_semconv.tape import coalesced
 from playhead_semconv.tape.protocols import Sink
 
 MOST: Final = 1_000
-"""So many reads and ends are held."""
+"""Maximum number of held reads and timer ends."""
 
 LONGEST_NS: Final = 1_000_000_000
-"""Those that come later than this after the first one are not held with it."""
+"""Maximum age of the first held item; an item that comes later flushes first."""
 
 WAKE: Final = "wake/"
-"""What the kinds of ends begin with here; those of reads begin with their boundary."""
+"""Prefix of the kinds of timer ends; kinds of reads begin with their boundary."""
 
 _now_ns: Final = time.time_ns
 
 
 class Coalescing:
-    """See `Sink`; before it, what is said many times in a row becomes one fact."""
+    """A `Sink` in front of another: many equal items in a row become one fact."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -38,7 +38,7 @@ class Coalescing:
         at_fork.in_child(self._renew)
 
     def _renew(self) -> None:
-        # A lock of C: no thread has a turn while it is held. Reentrant: a finalizer may append.
+        # A native lock: the scheduler does not see it. Reentrant: a finalizer may append.
         self._lock = _thread.RLock()
         self._held: deque[tuple[tuple[int, str], int, Any]] = deque()
         self._since_ns = 0
@@ -49,20 +49,20 @@ class Coalescing:
         return self._sink.instance
 
     def append(self, fact: Fact) -> int:
-        """See `Sink.append`. What is held goes before it."""
+        """See `Sink.append`. Held items are written first."""
         self.flush()
         return self._sink.append(fact)
 
     def read(self, lane: int, kind: str, value: bytes) -> None:
-        """A clock was read in a lane that is declared. ``value``: as MessagePack."""
+        """Hold a read of a clock. The lane is already declared. ``value``: MessagePack."""
         self._hold((lane, kind), value)
 
     def wake(self, id: ExchangeId, at: Delivery) -> None:
-        """Something ended by time, in a lane that is declared."""
+        """Hold a wait that ended because its time was over. The lane is already declared."""
         self._hold((id.lane, WAKE + id.kind), (id, at))
 
     def flush(self) -> None:
-        """Put on the tape what is held."""
+        """Write the held items to the tape."""
         with self._lock:
             if not self._held:
                 return

@@ -1,7 +1,7 @@
-"""The driver: source (who answers), gate (when) and sink (where facts go), wired together.
+"""The driver connects source (who answers), gate (when) and sink (where facts go).
 
-A boundary opens a `Call`, does what the call's verdict says, and reports to the call. It does not know
-whether the process records or replays.
+A boundary opens a `Call`, does what the verdict of the call says, and reports to the call. It does not
+know whether the process records or replays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from opentelemetry import trace
 
@@ -39,20 +39,46 @@ from playhead_semconv.rerun.plans import Edit
 from playhead_semconv.tape.protocols import Sink
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes
-    from playhead_instrumentation.host.files.recorded import Files
-    from playhead_instrumentation.playback.printed_before import Printed
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 log = logging.getLogger(__name__)
 
 
 class Served(BaseException):
-    """The program has come to where it serves; what it is to serve is on the tape."""
+    """Raised when a replayed program starts to serve: the tape says which requests it gets."""
+
+
+class Ends(Protocol):
+    """Names what ends by time; `determinism` has it."""
+
+    def close(self) -> None:
+        """Nothing ends by time through it any more."""
+        ...
+
+
+class Printed(Protocol):
+    """What was printed before; `playback` has it."""
+
+    def new(self, stream: str, text: str, encoding: str) -> str:
+        """The part of ``text`` that was not: what is to be put out."""
+        ...
+
+
+class Files(Protocol):
+    """Who answers what the program asks of files; `host` has it, and asks it."""
+
+    @property
+    def scratch(self) -> str:
+        """The folder that a replay writes to in the place of others; empty: there is none."""
+        ...
+
+    def at_end(self) -> None:
+        """The process ends: put on the tape what is still open."""
+        ...
 
 
 class Driver:
-    """Opens calls."""
+    """Opens calls, and records effects and lanes."""
 
     def __init__(
         self,
@@ -63,55 +89,55 @@ class Driver:
         tape: IndexedTape | None = None,
         allowed: Allowed = NOTHING,
     ) -> None:
-        """``tape``: that is played."""
+        """``tape``: the played tape, at a replay."""
         self.lane_ends: Mapping[int, Delivery] = {}
-        """When the threads and jobs ended on the tape that is played."""
+        """Deliveries of the ends of threads and jobs on the played tape, by lane."""
         self.sink = sink
         self.redactor = redactor
         self.gate = gate
         self.content = redactor.content
-        """Whether bodies are recorded, or only their sizes."""
+        """Whether bodies are recorded; otherwise only their sizes are."""
         self.allowed = allowed
         """What a replay may do for real."""
         self._source = source
         self.on_declared: Callable[[lanes.Lane], None] | None = None
-        """Told of each lane that is put on the tape; set at a replay."""
+        """Called with each lane that is declared on the tape; set at a replay."""
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape, content=redactor.content)
-        self.wakes: Wakes | None = None
+        self.wakes: Ends | None = None
         """Names what ends by time; None where that is not recorded."""
         self.printed: Printed | None = None
-        """What the origin of a fork had printed, which is not printed again."""
+        """Output of the origin of a fork, which is not printed again."""
         self.untold: Callable[[int], list[dict[str, Any]]] = lambda span_id: []
-        """The starts of a span and of those around it that are not on the tape yet, innermost first."""
+        """Unrecorded starts of a span and of the spans around it, innermost first."""
         self.ending = False
-        """Whether the process ends: what threads do that end with it is no part of the run."""
+        """Whether the process is ending: what its remaining threads do is no part of the run."""
         self.killed: Callable[[], None] | None = None
-        """Ends this process, where it was killed when recorded; called where it would end by itself."""
+        """Kills this process if the recorded one was killed; called where it would end by itself."""
         self.branches = False
-        """Whether the world answers where the tape ends: a fork, or a resume."""
+        """Whether the world answers behind the end of the tape (fork or resume)."""
         self.files: Files | None = None
-        """Who answers what the program asks of files; None where they are not recorded."""
+        """Answers reads of files; None if files are not recorded."""
         self.states = States(sink, redactor, self.declare, tape)
-        """Puts the states that the program says on the tape."""
+        """Records the states that the program reports."""
         self.requests: list[Played] = []
-        """Those that came to the program on the tape that is played."""
+        """Inbound requests of the played tape."""
         self.boot: list[Delivery] = []
-        """What was delivered on that tape before the first of them."""
+        """Deliveries of that tape before the first inbound request."""
         self.failed_requests: list[str] = []
-        """Requests that raised, or that were answered with a status of 500 and above."""
+        """Inbound requests that raised, or were answered with status 500 or above."""
         self._requests = itertools.count(1)
         self._booted = False
 
     @property
     def closed(self) -> bool:
-        """Whether a request body must be whole before it is asked for."""
+        """Whether a request body must be complete before `open`."""
         return self._source.closed
 
     @property
     def fenced(self) -> bool:
-        """Whether what no boundary asks for is kept from the world."""
+        """Whether the program is kept from the world where no boundary is involved."""
         return self._source.fenced
 
     def open(
@@ -125,10 +151,10 @@ class Driver:
         trace_id: bytes = b"",
         span_id: bytes = b"",
     ) -> Call:
-        """Ask. The ask is in the sink on return.
+        """Open an exchange. Its request fact is in the sink on return.
 
-        ``body``: the request body as it is, credentials are taken out here; None: it comes in pieces,
-        through `Call.sent`. ``details``: attributes of the request fact, credentials already removed.
+        ``body``: the request body; credentials are removed here. None: it comes in pieces, through
+        `Call.sent`. ``details``: attributes of the request fact, without credentials.
         """
         if self.redactor.places:
             key = self.redactor.places.text(key)
@@ -152,7 +178,7 @@ class Driver:
                 attributes[a.PLAYHEAD_EDITED_ANSWER] = True
             own, sent = content.digest, recorded.ask.body.digest
             if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details and own != sent:
-                # The recording is of a fork, which had sent this in its place.
+                # The recording is of a fork, which had sent this body instead of the program's.
                 attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
                 kept = verdict.read(recorded.ask.body)
                 content = Content(recorded.ask.body.digest, len(kept), kept)
@@ -194,7 +220,7 @@ class Driver:
         return call
 
     def _replace(self, live: Live, attributes: dict[str, Any]) -> None:
-        """Nobody will come for the deliveries of what it stands in for: it is done for real."""
+        """Drop the deliveries of the recording that this live exchange replaces."""
         recorded = live.instead_of
         if recorded is not None:
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
@@ -202,26 +228,26 @@ class Driver:
             self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
 
     def next_request(self) -> tuple[str, Played | None]:
-        """Name of the lane root of a request that comes now, and what a tape says of it."""
+        """Name of the lane root of the next inbound request, and its recording if there is one."""
         return self._source.expects() or (f"request.{next(self._requests)}", None)
 
     def serves(self) -> None:
-        """The program is about to wait for requests. `Served` where a tape says which came."""
+        """The program is about to wait for requests. Raises `Served` if a tape has them."""
         if self.requests and not self._booted:
             raise Served
 
     def booted(self) -> None:
-        """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
+        """The program is ready to serve: drop the remaining deliveries of its boot."""
         self._booted = True
         self.gate.skip(self.boot)
 
     def past_tape(self) -> None:
-        """The tape does not answer: a process that was killed when recorded has come to its end."""
+        """The tape has no answer: kill the process if the recorded one was killed here."""
         if self.killed is not None and not self.gate.expects():
             self.killed()
 
     def went(self, id: ExchangeId) -> None:
-        """What was done for real has ended."""
+        """An exchange that was done for real has ended."""
         self._source.ended(id)
 
     def effect(
@@ -233,9 +259,9 @@ class Driver:
         fidelity: Fidelity | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> int:
-        """Something done to the world, on the span that caused it. Number of the fact.
+        """Record an effect on the world, with the current span. Returns the number of the fact.
 
-        ``target``, ``body``, ``attributes``: credentials already removed. ``fidelity``: of a replay.
+        ``target``, ``body``, ``attributes``: without credentials. ``fidelity``: at a replay.
         """
         lane = lanes.current()
         if lane.declared_on != self.sink.instance:
@@ -259,11 +285,11 @@ class Driver:
         )
 
     def prints(self, stream: str, text: str, encoding: str) -> str:
-        """What of ``text``, which the program writes to ``stream``, is to be put out now."""
+        """The part of ``text``, written to ``stream``, that has to be printed now."""
         return text if self.printed is None else self.printed.new(stream, text, encoding)
 
     def declare(self, lane: lanes.Lane) -> None:
-        """Put the name of ``lane`` and of those above it on the tape, once."""
+        """Record the names of ``lane`` and of its parents, once per tape."""
         instance = self.sink.instance
         if lane.parent is not None and lane.parent.declared_on != instance:
             self.declare(lane.parent)
@@ -287,9 +313,9 @@ class Driver:
         )
 
     def lane_ended(self, lane: lanes.Lane) -> None:
-        """A thread or job that has asked for something ends: whoever waits for it gets a delivery."""
+        """A thread or job with recorded exchanges ends: a delivery for whoever waits for it."""
         if lane.declared_on != self.sink.instance or lane in (lanes.SHADOW, lanes.GC):
-            return  # nothing was asked for in it, or it is none of the program's
+            return  # it recorded nothing, or it is not the program's
         try:
             who = ExchangeId(lane.hash, "end", 0)
             at = self.gate.arrive(self.lane_ends.get(lane.hash), who).wait()
@@ -299,25 +325,25 @@ class Driver:
             log.debug("playhead could not record the end of a lane", exc_info=True)
 
     def moved(self, who: ExchangeId | None) -> None:
-        """Something enters out of order, because nobody else could go on."""
+        """Record that something entered out of order because no other thread could proceed."""
         lane = lanes.MAIN.hash if who is None else who.lane
         self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
 
     def stands(self, threads: list[str]) -> None:
-        """Nobody goes on any more; ``threads``: what each waits for."""
+        """Record a standstill: no thread can proceed. ``threads``: what each one waits for."""
         attributes = {a.PLAYHEAD_STANDSTILL_THREADS: [self.redactor.text(one) for one in threads]}
         lane = lanes.MAIN.hash
         self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_STANDSTILL, attributes=attributes))
 
     def close(self) -> None:
-        """Nobody waits for a turn any more."""
+        """Release all waiters: the process ends."""
         self.ending = True
         if self.wakes is not None:
             self.wakes.close()
         self.gate.close()
 
     def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:
-        """A body as it goes on tape, and its content; what was redacted is said in ``attributes``."""
+        """A body as it goes on tape, and its content. Redactions are noted in ``attributes``."""
         if not self.content:
             return body, Content(b"", len(body))
         if self._bodies_of != self.sink.instance:
@@ -331,7 +357,7 @@ class Driver:
 
 
 def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:
-    """A JSON body with ``edits`` made, as an SDK writes it; None where there are none."""
+    """A JSON body with ``edits`` applied, formatted as SDKs do; None if there are no edits."""
     if not edits:
         return None
     document = applied(json.loads(body), edits)

@@ -1,4 +1,4 @@
-"""Exceptions that cross a boundary: as they stand on tape, and raised again."""
+"""Exceptions that cross a boundary: converted for the tape, and raised again at a replay."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from playhead_instrumentation.runtime.plain_classes import class_named
 from playhead_semconv.facts import ErrorRecord
 
 OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
-"""What the program, or its user, does to an exchange: it is not an answer of the world."""
+"""Exceptions that the program or its user causes: they are no answer of the world."""
 
 
 def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
-    """``error`` as it goes on tape. ``scrub`` takes credentials out of its text. Never raises."""
+    """``error`` as it goes on tape. ``scrub`` removes credentials from its text. Never raises."""
     cls = type(error)
     try:
         message = scrub(str(error))
@@ -33,19 +33,19 @@ def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
 
 
 def is_own_doing(record: ErrorRecord | None) -> bool:
-    """Whether a recorded end is what the program, or its user, did."""
+    """Whether the program or its user caused a recorded end."""
     return record is not None and any(
         (record.module, record.qualname) == (cls.__module__, cls.__qualname__) for cls in OWN_DOING
     )
 
 
 def name_of(record: ErrorRecord) -> str:
-    """The class of a recorded exception, as ``error.type`` names it: a builtin without its module."""
+    """The class name for ``error.type``: qualified by its module unless it is a builtin."""
     return record.qualname if record.module == "builtins" else f"{record.module}.{record.qualname}"
 
 
 def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:
-    """The recorded exception, of the same class; of ``otherwise`` where the program has none such.
+    """The recorded exception, of its own class, or of ``otherwise`` if the class is not loaded.
 
     Nothing is imported: a tape may name any module.
     """

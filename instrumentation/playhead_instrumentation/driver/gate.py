@@ -1,4 +1,4 @@
-"""When something may enter the program."""
+"""Gates decide when something may enter the program."""
 
 from __future__ import annotations
 
@@ -11,89 +11,89 @@ from typing import Any, Protocol, TypeAlias
 from playhead_semconv.facts import Delivery, ExchangeId
 
 running_loop = _get_running_loop
-"""The loop that runs in this thread, else None."""
+"""Returns the event loop that runs in this thread, or None."""
 
 
 Called: TypeAlias = Callable[[Delivery | None], None]
-"""Told of the delivery at which somebody was let in."""
+"""Callback that receives the delivery of a waiter that was let in."""
 
 
 class Turn(Protocol):
-    """A place in the order of deliveries: the only doubling of sync and async."""
+    """A place in the order of deliveries. The only interface with a sync and an async form."""
 
     def wait(self) -> Delivery | None:
-        """Block until it is this one's turn."""
+        """Block until this turn comes."""
         ...
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
-        """Suspend until it is this one's turn. Cancelling gives the place up."""
+        """Suspend until this turn comes. Cancelling gives it up."""
         ...
 
     def give_up(self) -> None:
-        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        """End the wait, from any thread: the waiter continues without a delivery."""
         ...
 
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """Have ``called`` called in this thread's ``loop`` at this one's turn, at once where it may.
+        """Call ``called`` in this thread's ``loop`` when this turn comes; immediately if it may.
 
-        What is returned gives the place up.
+        Returns a function that gives the turn up.
         """
         ...
 
 
 class Gate(Protocol):
-    """Orders what enters the program."""
+    """Decides in which order things enter the program."""
 
     level: str
     """``exchanges`` or ``causal``: nothing is held back; ``strict``: one thing enters at a time."""
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come. ``due``: when it came on the tape that is played; None: it is live.
+        """The turn of something that has arrived. ``due``: its delivery on the played tape; None: live.
 
-        ``who``: how it is called where it enters out of order.
+        ``who``: the exchange, named in the fact if it enters out of order.
         """
         ...
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """What had not come when the tape was made: its turn does not come either.
+        """The turn of something that had not arrived on the tape: it does not come.
 
-        ``after_s``: but where nobody else goes on, because so much time has passed.
+        ``after_s``: exception: after this time it comes, if no other thread can proceed.
         """
         ...
 
     def ripe(self, due: Delivery | None) -> bool:
-        """Whether the time of a recorded delivery has come, for a poll. None: there is none."""
+        """For a poll: whether a recorded delivery is due now. None: there is none."""
         ...
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for what was delivered then."""
+        """Drop these deliveries; no waiter will claim them."""
         ...
 
     def loosen(self) -> None:
-        """Whoever is served at the same time as others is not held back for them: strict no more."""
+        """Step down from strict: requests that are served concurrently must not wait for each other."""
         ...
 
     def expects(self) -> bool:
-        """Whether somebody is still to enter, as a tape says."""
+        """Whether the tape has deliveries that have not entered yet."""
         ...
 
     def close(self) -> None:
-        """Let everybody through."""
+        """Let all waiters through."""
         ...
 
 
 class OpenGate:
-    """Holds nothing back, and numbers what enters: what one tick of an event loop lets in is a batch.
+    """Holds nothing back and numbers deliveries: one tick of an event loop is one batch.
 
-    In a thread without a loop every delivery is a batch of its own.
+    In a thread without a loop each delivery is a batch of its own.
     """
 
     level = "causal"
 
     def __init__(self, after: int = 0) -> None:
-        """``after``: number of the last batch there was."""
+        """``after``: number of the last batch so far."""
         self._batches = itertools.count(after + 1)
         self._ticks: dict[AbstractEventLoop, _Tick] = {}
 
@@ -102,25 +102,25 @@ class OpenGate:
         return self
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """A live thing comes when it comes."""
+        """Live: it comes when it comes."""
         return self
 
     def ripe(self, due: Delivery | None) -> bool:
-        """What is live is there."""
+        """Live: what has arrived may enter."""
         return True
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nothing is waited for."""
+        """No-op: nothing waits."""
 
     def loosen(self) -> None:
-        """Nobody is held back."""
+        """No-op: nothing is held back."""
 
     def expects(self) -> bool:
         """There is no tape."""
         return False
 
     def close(self) -> None:
-        """Nobody waits."""
+        """No-op: nothing waits."""
 
     def wait(self) -> Delivery:
         """The delivery of what has just entered."""
@@ -131,7 +131,7 @@ class OpenGate:
         if tick is None:
             tick = self._ticks[loop] = _Tick(next(self._batches))
             try:
-                # Runs in the next tick, before anything that this tick or a later one makes ready.
+                # Runs at the start of the next tick, before anything that becomes ready from now on.
                 loop.call_soon(self._ticks.pop, loop, None)
             except RuntimeError:  # the loop is being closed
                 del self._ticks[loop]
@@ -140,10 +140,10 @@ class OpenGate:
         return delivery
 
     def give_up(self) -> None:
-        """Nobody waits."""
+        """No-op: nothing waits."""
 
     def alone(self) -> Delivery:
-        """The delivery of what enters alone: a batch of its own."""
+        """A delivery that is a batch of its own."""
         return Delivery(next(self._batches), 0)
 
     def __await__(self) -> Generator[Any, None, Delivery]:
@@ -159,7 +159,7 @@ class OpenGate:
 
 
 class CountingGate(OpenGate):
-    """Holds nothing back, and numbers what enters, each by itself."""
+    """Holds nothing back; each delivery is a batch of its own."""
 
     level = "exchanges"
 
@@ -169,7 +169,7 @@ class CountingGate(OpenGate):
 
 
 def nothing() -> None:
-    """There is no place to give up."""
+    """No-op: there is no turn to give up."""
 
 
 class _Tick:

@@ -1,8 +1,8 @@
-"""A request that comes to the program: an exchange that the world begins.
+"""An inbound request: an exchange that the world begins.
 
-Its lane is a root, so that what is done for it can be told from what is done for others at the same
-time. What enters the program (the request, pieces of its body, that the client has gone) is delivered
-like an answer; what the program answers is sent.
+Its lane is a root, so work for it can be told from work for concurrent requests. What enters the program
+(the request, pieces of its body, the disconnect of the client) is delivered like an answer; what the
+program answers is recorded as sent.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ KIND = "inbound"
 
 
 class Inbound(Call):
-    """One request while it is served."""
+    """One inbound request that is being served."""
 
     __slots__ = ("_headers", "_said", "lane")
 
     def __init__(self, driver: Driver) -> None:
-        """The next request: nothing is on the tape before `begin`."""
+        """Take the next request. Nothing is on the tape before `begin`."""
         driver.gate.loosen()
         name, verdict = driver.next_request()
         self.lane = lanes.Lane(name, of_request=True)
         self._headers: list[str] = []
         self._said: list[bytes] = []
-        """The body of the answer, at a replay."""
+        """Pieces of the answer's body; collected at a replay only."""
         super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", b"", b"")
 
     def comes(self) -> Turn:
@@ -44,7 +44,7 @@ class Inbound(Call):
         return gate.arrive(verdict.exchange.delivery if isinstance(verdict, Played) else None, self.id)
 
     def arrive(self, index: int | None = None) -> Turn:
-        """The turn of the next piece of the request; at once where the tape has no more of it."""
+        """The turn of the next piece of the request; immediate if the tape has no more pieces."""
         verdict = self.verdict
         if isinstance(verdict, Played) and self._arrived > len(verdict.exchange.parts):
             return self._driver.gate.arrive(None, self.id)
@@ -58,7 +58,7 @@ class Inbound(Call):
         trace_id: bytes,
         span_id: bytes,
     ) -> None:
-        """It has come. ``key``, ``details``: credentials already removed."""
+        """Append the request fact. ``key``, ``details``: without credentials."""
         self._trace_id, self._span_id = trace_id, span_id
         self._arrived = 1
         attributes: dict[str, Any] = {
@@ -74,19 +74,19 @@ class Inbound(Call):
         self._append(e.PLAYHEAD_EXCHANGE_REQUEST, attributes, None, at)
 
     def head(self, values: dict[str, Any], at: Delivery | None = None) -> None:
-        """The program begins to answer."""
+        """The program starts its answer."""
         self._headers = values.get(a.PLAYHEAD_HTTP_HEADERS) or []
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
     def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
-        """The program sends a piece of its answer; what of it went on tape."""
+        """Record a piece of the program's answer; returns what went on tape."""
         kept = super().sent(data, more)
         if isinstance(self.verdict, Played):
             self._said.append(kept)
         return kept
 
     def _at_end(self) -> Mapping[str, Any]:
-        """At replay: the values of the answer that were handed out in the place of recorded ones."""
+        """Replay: the volatile values of the answer, paired with the recorded ones."""
         try:
             pairs = self._pairs()
         except TapeError:
@@ -102,6 +102,6 @@ class Inbound(Call):
         headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
         if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
             return ""
-        from playhead_semconv.volatile import answer  # a recording has no use for it
+        from playhead_semconv.volatile import answer  # lazy: recordings do not need it
 
         return verdict.varied(answer(headers, before), answer(self._headers, self._said)) or ""

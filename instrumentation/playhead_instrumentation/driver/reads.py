@@ -1,8 +1,8 @@
-"""Ambient reads: one value at a time, of a clock or a source of entropy.
+"""Ambient reads: single values of a clock or a source of entropy.
 
-A recording asks the world and puts the value on the tape before the program sees it. A replay answers
-with the recorded values of the same lane and kind, in their order. What the tape does not hold is
-answered by the world, and the fact says so: nothing is raised into the program.
+A recording asks the world and appends the value before the program sees it. A replay answers with the
+recorded values of the same lane and kind, in order. A read that the tape does not hold is answered by
+the world and marked live in its fact; nothing is raised into the program.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Also where the program's own clock is moved by a library that replaces `time.time_ns`.
+# Kept here in case a library replaces `time.time_ns` to move the program's clock.
 _now_ns: Final = time.time_ns
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder().decode
 
 
 class Reads:
-    """Answers reads and puts them on the tape. Safe from any thread and in a finalizer."""
+    """Answers reads and records them. Usable from any thread and in a finalizer."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Reads:
         *,
         content: bool = True,
     ) -> None:
-        """``declare`` puts a lane's name on the tape. ``tape``: whose values answer.
+        """``declare`` puts the name of a lane on the tape. ``tape``: its values answer (replay).
 
         ``content``: False keeps entropy off the tape.
         """
@@ -59,31 +59,32 @@ class Reads:
         self._declare = declare
         self._instance = sink.instance
         self._ahead: dict[str, Any] = {}
-        """How far a clock of the tape is ahead of the real one, by kind."""
+        """Difference between the clock of the tape and the real one, by kind."""
         self._tape = tape
         self.on_drawn: Callable[[object], None] | None = None
-        """Told of what is drawn of sources that are on no tape; set at a replay."""
+        """Called with values drawn from sources that are on no tape; set at a replay."""
         self.past_tape: Callable[[], None] = lambda: None
-        """Told where the tape does not answer."""
+        """Called when the tape has no answer."""
         self._recorded: dict[tuple[int, str], array[int]] = {}
-        """Numbers of the facts that are still to be answered with, the next one last."""
+        """Numbers of the facts that have not answered yet, the next one last."""
         self._several: dict[tuple[int, str], deque[bytes]] = {}
-        """Reads that are left of the last fact that answered, where one fact holds several reads."""
+        """Remaining reads of the last fact that answered, if it holds several."""
         if tape is None:
             return
         for fact in tape.named(e.PLAYHEAD_READ):
             kind = sys.intern(str(fact.attributes.get(a.PLAYHEAD_READ_KIND, "file/")))
-            if not kind.startswith("file/"):  # `PlayedFiles` answers those
+            if not kind.startswith("file/"):  # answered by `PlayedFiles`
                 self._recorded.setdefault((fact.lane, kind), array("Q")).append(fact.seq)
         for waiting in self._recorded.values():
             waiting.reverse()
 
     def read(self, kind: str, live: Callable[[], T], *, since: bool = False) -> T:
-        """The value of a read, which is in the sink on return.
+        """Answer a read. Its value is in the sink on return.
 
-        ``kind``: boundary and what is read, ``clock/time.time``. ``live``: reads it for real; gives a
-        plain value (number, text, bytes, list of such). What it raises is the program's. ``since``: a
-        number that counts from an arbitrary zero; where the tape ends, it goes on from its last value.
+        ``kind``: boundary and source, as ``clock/time.time``. ``live``: reads the real source, returns
+        a plain value (number, text, bytes, list of such); its exceptions go to the program. ``since``:
+        the value counts from an arbitrary zero; behind the end of the tape it continues from the last
+        recorded value.
         """
         lane = lanes.current()
         if lane is lanes.SHADOW or lane is lanes.GC:
@@ -104,25 +105,25 @@ class Reads:
         return value
 
     def notes(self, value: T) -> T:
-        """The program has drawn ``value`` of a source that is on no tape."""
+        """The program has drawn ``value`` from a source that is on no tape."""
         if self.on_drawn is not None:
             self.on_drawn(value)
         return value
 
     def drew(self, value: T) -> T:
-        """The program has drawn ``value`` of a generator whose state is on the tape."""
+        """The program has drawn ``value`` from a generator whose state is on the tape."""
         return value
 
     def forget(self) -> None:
-        """From now on the world answers."""
+        """Let the world answer from now on."""
         self._recorded, self._several = {}, {}
 
     def ahead(self, kind: str) -> Any:
-        """How far a clock of the tape is ahead of the real one."""
+        """Difference between the clock of the tape and the real one."""
         return self._ahead.get(kind, 0)
 
     def _unrecorded(self, lane: lanes.Lane, kind: str, live: Callable[[], Any], since: bool) -> Any:
-        """What the tape does not hold."""
+        """Answer a read that is not on the tape."""
         self.past_tape()
         value = live()
         if since:
@@ -131,8 +132,8 @@ class Reads:
         return value
 
     def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
-        """What ``tape`` answers; None where it does not."""
-        # The child of a fork has a tape of its own, which is not this one.
+        """The next recorded value; None if there is none."""
+        # The child of a fork has its own tape; this one is the parent's.
         if self._sink.instance != self._instance:
             return None
         key = lane.hash, kind
@@ -152,7 +153,7 @@ class Reads:
         return first
 
     def _recorded_now(self, lane: lanes.Lane, kind: str, value: Any) -> None:
-        """Put it on the tape of a recording."""
+        """Record a read (recording only)."""
         held = self._held
         if held is None or not kind.startswith("clock/"):
             self._keep(lane, kind, value, None)

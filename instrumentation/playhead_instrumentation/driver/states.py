@@ -1,7 +1,7 @@
-"""States that the program says it is in: put on the tape; given back otherwise where a fork edits one.
+"""States that the program reports: recorded, and replaced if a fork edits one.
 
-A state has an id like an exchange: its lane, and its number there. Each content is kept once on a tape,
-one that goes on from an earlier one as its tail.
+A state has an id like an exchange: its lane and its number there. Equal content is stored once on a
+tape; content that extends an earlier one is stored as its tail.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KIND = "state"
 
 
 class States:
-    """Puts states on the tape. Safe from any thread."""
+    """Records states. Usable from any thread."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class States:
         *,
         linked: bool = False,
     ) -> None:
-        """``tape``: that is played; it may be of a fork that had edited states. ``edits``: of this fork,
+        """``tape``: the played tape; it may be of a fork that had edited states.
 
-        by id. ``linked``: what the ``tape`` holds is read there.
+        ``edits``: of this fork, by id. ``linked``: content that is on ``tape`` is not stored again.
         """
         self._sink = sink
         self._redactor = redactor
@@ -54,12 +54,12 @@ class States:
         self._tape = tape
         self._edits = edits or {}
         self._edited: dict[ExchangeId, int] = {}
-        """Numbers of the facts on the tape that hold edited states."""
+        """Numbers of the facts with edited states on the played tape."""
         self._held: set[bytes] = set()
         self._recorded: dict[ExchangeId, Content] = {}
-        """The states on the tape that is played."""
+        """The states on the played tape."""
         self.varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
-        """The handed out values in which two states differ, as a tape has them; None: in others too."""
+        """The volatile values in which two states differ, as on a tape; None: they differ in more."""
         self._bodies = Bodies(redactor.body)
         self._instance = sink.instance
         for fact in () if tape is None else tape.named(e.PLAYHEAD_STATE):
@@ -71,14 +71,14 @@ class States:
                 self._held.add(fact.body.digest)
 
     def said(self, name: str, state: bytes, span: trace.Span) -> bytes | None:
-        """The program says in ``span`` that this is its ``state``, as JSON.
+        """The program reports ``state`` (JSON) in ``span``.
 
-        What it is to be instead, or None.
+        Returns the state that a fork puts in its place, or None.
         """
         lane = lanes.current()
         if lane is lanes.SHADOW or lane is lanes.GC:
             return None
-        if self._instance != self._sink.instance:  # a fork of the process has a tape of its own
+        if self._instance != self._sink.instance:  # after `os.fork` there is a new tape
             self._instance, self._held = self._sink.instance, set()
             self._bodies.forget()
             self._edited, self._edits, self._recorded = {}, {}, {}
@@ -104,7 +104,7 @@ class States:
         if edits is not None:
             try:
                 document = edited(json.loads(state), edits)
-            except UsageError:  # it is another state than the one on the tape
+            except UsageError:  # this is not the state that was edited
                 return None
             changed = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         elif seq is not None and self._tape is not None:
@@ -131,11 +131,11 @@ class States:
         return content
 
     def _pairs(self, id: ExchangeId, kept: bytes, content: Content) -> str | None:
-        """At a replay: the values that were handed out in the place of recorded ones, if it is these."""
+        """Replay: volatile values paired with the recorded ones, if nothing else differs."""
         recorded = self._recorded.get(id)
         if recorded is None or self._tape is None or recorded.digest == content.digest:
             return None
-        from playhead_semconv.volatile import Request  # a recording has no use for it
+        from playhead_semconv.volatile import Request  # lazy: recordings do not need it
 
         try:
             before = self._tape.read(recorded)

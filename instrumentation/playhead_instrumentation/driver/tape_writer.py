@@ -1,4 +1,4 @@
-"""A sink that writes a tape file: what a replay records."""
+"""A sink that writes a tape file; replays record into one."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from playhead_semconv.tape.frames import MAGIC, Header, encode
 
 
 class TapeWriter:
-    """Writes facts to ``path``, each with one call of the system, readable by the owner only.
+    """Writes facts to ``path``, each with one system call. The file is readable by its owner only.
 
-    In the child of a fork it goes on in a file of its own beside it, named by its instance.
+    In the child of a fork it continues in a new file beside it, named by process id.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.of_child: Path | None = None
-        """Where the child of the next fork writes; None: beside this one."""
+        """File of the child of the next fork; None: beside this one."""
         self._lock = threading.RLock()
         self._begin(path)
         at_fork.in_child(self._after_fork)
 
     @property
     def instance(self) -> bytes:
-        """The process instance whose facts these are."""
+        """The process instance to which the facts belong."""
         return self._instance
 
     @property
     def count(self) -> int:
-        """How many facts there are."""
+        """Number of facts so far."""
         return self._next
 
     def append(self, fact: Fact) -> int:
-        """Write one fact; its number, also where it could not be written."""
+        """Write one fact. Returns its number, even if writing failed."""
         with self._lock:
             seq, self._next = self._next, self._next + 1
             fact = msgspec.structs.replace(fact, instance=self._instance, seq=seq)

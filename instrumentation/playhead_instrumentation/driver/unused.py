@@ -1,4 +1,4 @@
-"""What can be taken once: numbers by question, in their order, those of the asking lane first."""
+"""Recordings that can be used once: numbers by question, in order, the asking lane's first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Q = TypeVar("Q", bound=Hashable)
 
 
 class Shelf(Generic[Q]):
-    """Recordings, by number. Taking one takes the same time however many there are."""
+    """Unused recordings, by number. Taking one needs constant time."""
 
     def __init__(self) -> None:
         self._anywhere: dict[Q, int | deque[int]] = {}
@@ -19,14 +19,14 @@ class Shelf(Generic[Q]):
         self._used: set[int] = set()
 
     def put(self, number: int, question: Q, lane: int) -> None:
-        """A recording answers ``question``, which was asked in ``lane``."""
+        """Add a recording that answers ``question``, asked in ``lane``."""
         _put(self._anywhere, question, number)
         _put(self._in_lane, (lane, question), number)
 
     def take(self, question: Q, lane: int, *, elsewhere: bool = True) -> tuple[int, bool] | None:
-        """The next unused one of ``lane``, used from then on; whether it is of ``lane``.
+        """Take the next unused recording of ``lane``. Returns its number and whether it is of ``lane``.
 
-        ``elsewhere``: where that has none left, of any.
+        ``elsewhere``: if that lane has none left, take one of any lane.
         """
         number = self._next(self._in_lane, (lane, question))
         if number is not None:
@@ -35,7 +35,7 @@ class Shelf(Generic[Q]):
         return None if number is None else (number, False)
 
     def use(self, number: int) -> bool:
-        """Nobody is to take this one any more; False where somebody has."""
+        """Mark a recording as used; False if it already was."""
         if number in self._used:
             return False
         self._used.add(number)
@@ -46,7 +46,7 @@ class Shelf(Generic[Q]):
         self._used.discard(number)
 
     def used(self, number: int) -> bool:
-        """Whether it was taken."""
+        """Whether a recording is used."""
         return number in self._used
 
     def _next(self, shelf: dict[K, int | deque[int]], key: K) -> int | None:
@@ -64,7 +64,7 @@ class Shelf(Generic[Q]):
 
 
 def _put(shelf: dict[K, int | deque[int]], key: K, number: int) -> None:
-    # Most questions are asked once, and a queue for one would be most of the memory.
+    # Most questions are asked once; a queue for each would need most of the memory.
     there = shelf.setdefault(key, number)
     if isinstance(there, deque):
         there.append(number)

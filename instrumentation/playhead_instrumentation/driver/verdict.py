@@ -1,4 +1,4 @@
-"""Who answers an ask: the world, a recording, or nobody."""
+"""Sources and their verdicts: who answers an ask, the world, a recording, or nobody."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Do it for real."""
+    """The exchange is done for real."""
 
     instead_of: Exchange | None = None
-    """At replay: the recording that would have answered."""
+    """Replay: the recording that would have answered."""
     instance: bytes = b""
-    """The process on whose tape that stands."""
+    """Process instance of that recording."""
     edits: Sequence[Edit] = ()
-    """Changes of the request."""
+    """Edits of the request, made by a fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +35,30 @@ class Played:
     exchange: Exchange
     fidelity: Fidelity
     instance: bytes
-    """Whose tape it is on."""
+    """Process instance of the tape with the recording."""
     read: Callable[[Content], bytes]
-    """The bytes of its content."""
+    """Reads the bytes of its content."""
     elsewhere: bool = True
-    """Whether that tape holds them: the tape of now does not repeat them."""
+    """Whether the *now* tape refers to the bytes on that tape instead of repeating them."""
     reopen: Reopen | None = None
-    """Of a connection that the tape leaves open: how the world is to go on with it. None: it ended."""
+    """For a connection that the tape leaves open: how to continue live. None: it ended on the tape."""
     made: bool = False
-    """It is on no tape: it enters as soon as it can."""
+    """Whether the answer was made up and is on no tape: it enters as soon as possible."""
     pairs: str | None = None
-    """What the request holds in the place of recorded values, as it stands on the tape."""
+    """The request's volatile values paired with the recorded ones, as written on the tape."""
     varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
-    """The same of two messages; None where they differ in more."""
+    """The same pairs for two messages; None if they differ in more."""
     translated: Callable[[int], bytes] | None = None
-    """Gives parts with the values of now, by number; None: they are as they were."""
+    """Returns a part, by number, with volatile values replaced by those of now; None: unchanged."""
 
     def part(self, index: int) -> bytes:
-        """The bytes of one of its parts."""
+        """The bytes of a part of the answer."""
         if self.translated is not None:
             return self.translated(index)
         return self.read(self.exchange.parts[index].data)
 
     def deliveries(self, start: int = 0) -> Iterator[Delivery]:
-        """Everything that was delivered, from the ``start``-th thing on."""
+        """All deliveries of the exchange, from index ``start`` on."""
         for index in range(start, len(self.exchange.parts) + 2):
             due = self.due(index)
             if due is not None:
@@ -76,12 +76,12 @@ class Played:
 
     @property
     def left(self) -> Delivery | None:
-        """When the program, which had cancelled it, or read no further, went on; None: at once."""
+        """The delivery at which the program continued after it cancelled or stopped reading, or None."""
         end = self.exchange.end
         return end.delivery if end is not None and _is_left(end) else None
 
     def due(self, index: int) -> Delivery | None:
-        """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
+        """The delivery of the head (0), a part (from 1) or the end (last); None: never delivered."""
         exchange = self.exchange
         if index == 0 and exchange.head:
             return exchange.head_delivery
@@ -91,11 +91,11 @@ class Played:
         return None if end is None or _is_left(end) else end.delivery
 
     def past(self, index: int) -> bool:
-        """Whether that, counted one further than `due` does, is from the world: the tape has no more."""
+        """Whether item ``index`` (one more than `due` counts) comes from the world: the tape is over."""
         return self.reopen is not None and index - 1 > len(self.exchange.parts)
 
     def after(self, index: int) -> int:
-        """How many messages the program had sent before that."""
+        """Number of messages that the program had sent before item ``index``."""
         exchange = self.exchange
         if index == 0 and exchange.head:
             return exchange.head_after
@@ -104,11 +104,11 @@ class Played:
         return exchange.end.after if exchange.end is not None else 0
 
     def difference(self, number: int, data: bytes, attributes: Mapping[str, Any]) -> Difference | str:
-        """How a message that the program sends differs from the recorded one; numbers from 0.
+        """How sent message ``number`` (from 0) differs from the recorded one.
 
-        A text: not at all, or only in values that were handed out, which it names as a tape does.
+        A text means no difference, or one in volatile values only: it holds their pairs as on a tape.
         """
-        # A recording, which asks the world, has no use for these.
+        # Lazy: recordings do not need these.
         from playhead_semconv.difference import Difference, message_difference, shown
         from playhead_semconv.volatile import Request
 
@@ -133,7 +133,7 @@ class Refused:
 
     error: PlayheadError
     difference: Difference | None = None
-    """Where the request differs first from the nearest recording in what is not volatile."""
+    """First non-volatile difference from the nearest recording."""
 
 
 Verdict: TypeAlias = Live | Played | Refused
@@ -142,43 +142,43 @@ LIVE = Live()
 
 
 class Source(Protocol):
-    """Who answers. A pure lookup; never waits."""
+    """Decides who answers. A pure lookup; never waits."""
 
     @property
     def closed(self) -> bool:
-        """Whether the answer depends on the whole request body."""
+        """Whether a decision needs the whole request body."""
         ...
 
     @property
     def fenced(self) -> bool:
-        """Whether what no boundary asks for is kept from the world."""
+        """Whether the program is kept from the world where no boundary is involved."""
         ...
 
     def expects(self) -> tuple[str, Played] | None:
-        """The request that comes next and its lane root, where a tape says so; each once."""
+        """Lane root and recording of the next inbound request, if a tape says so. Each comes once."""
         ...
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
-        """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
+        """Decide who answers. ``body``: of ``ask``, as on tape. Each recording answers once."""
         ...
 
     def ended(self, id: ExchangeId) -> None:
-        """What is done for real has ended."""
+        """An exchange that was done for real has ended."""
         ...
 
 
 class World:
-    """The source of a recording: everything is asked for real."""
+    """The source of a recording: everything is done for real."""
 
     closed = False
     fenced = False
 
     def expects(self) -> None:
-        """Nobody knows what comes."""
+        """No-op: no tape tells which request comes next."""
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
-        """Do it for real."""
+        """Always `Live`."""
         return LIVE
 
     def ended(self, id: ExchangeId) -> None:
-        """Nothing depends on it."""
+        """No-op: nothing depends on it."""

@@ -1,1 +1,1 @@
-"""The machine below the program: files, databases, processes. A recording of exchanges loads none."""
+"""The machine below the program: files, databases, processes. Level ``exchanges`` does not load it."""

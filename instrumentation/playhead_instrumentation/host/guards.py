@@ -1,9 +1,9 @@
-"""Guards of a replay that the kernel does not hold: namespaces are not allowed, or not all of them.
+"""Guards of a replay that the kernel does not isolate, or not fully, because namespaces are not allowed.
 
-What Python does beneath every boundary (`posix.open`, `io.FileIO`, a raw fork) is refused. What is done
-in C cannot be: that a library was loaded which can do it is put on the tape, and the report says that
-nothing kept it from the world. Where the recording has no files, the user has agreed that they are
-changed for real: what was is put on the tape.
+Actions of Python below all boundaries (`posix.open`, `io.FileIO`, a raw fork) are refused. Actions in C
+cannot be refused: the load of a library that is able to act so is put on the tape, and the report says
+that nothing kept it from the world. Where the recording has no files, the user has agreed that files are
+changed for real; the changes are put on the tape.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from playhead_semconv.process.module_coverage import REPEATED, UNHELD, unseen
 FILES, NETWORK, PROCESSES = "files", "network", "processes"
 
 ALL: Final = frozenset((FILES, NETWORK, PROCESSES))
-"""What the kernel holds where it can."""
+"""The areas that the kernel guards where it can."""
 
 WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
-"""Devices that discard what is written."""
+"""Devices that discard written data."""
 
 READING: Final = frozenset(
     "clock_gettime getegid geteuid getgid getpid getppid getrandom gettimeofday getuid "
@@ -47,7 +47,7 @@ READING: Final = frozenset(
 """Symbols of the C library that change nothing."""
 
 UNNAMED: Final = "/psm_"
-"""How the names of shared memory begin that the program has not chosen itself."""
+"""Prefix of shared-memory names that the program has not chosen itself."""
 
 LOCAL: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
@@ -66,16 +66,16 @@ PATHS: Final[dict[str, tuple[tuple[int, int | None], ...]]] = {
     "os.truncate": ((0, None),),
     "os.utime": ((0, 3),),
 }
-"""Audit events of what changes files → where their arguments have a path, and the folder it is from."""
+"""Audit events of file changes → positions of a path and of its folder among the arguments."""
 
 _own_folders: tuple[str, ...] = ()
-"""Below them the replay itself may write."""
+"""Folders below which the replay itself may write."""
 _seen: set[tuple[str, str]] = set()
 _busy = threading.local()
 
 
 class WorldUnheld(WorldBlocked, PermissionError):
-    """A replay refuses to do this. An `OSError`, since programs expect one from the system."""
+    """A replay refuses this action. An `OSError`, since programs expect one from the system."""
 
     def __init__(self, what: str, who: Caller) -> None:
         place = f"{who.place}: " if who.place else ""
@@ -120,7 +120,7 @@ def _install(missing: frozenset[str]) -> None:
 
 
 def _before(area: str, module: str, name: str, said: Callable[..., str | None]) -> None:
-    """Refuse calls of ``module.name`` of which ``said`` gives what they would do."""
+    """Refuse calls of ``module.name`` for which ``said`` names an action (None: harmless)."""
 
     def layer(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         _asked(area, said(*args, **kwargs))
@@ -151,7 +151,7 @@ def _audit(missing: frozenset[str], event: str, arguments: tuple[Any, ...]) -> N
 
 
 def _asked(area: str | None, what: str | None) -> None:
-    """`WorldUnheld`, unless it is harmless (None) or done by what runs for real."""
+    """Raise `WorldUnheld`, unless the action is harmless (None) or done by code that runs for real."""
     session = current()
     if what is None or session is None or not session.driver.fenced:
         return
@@ -168,7 +168,7 @@ def _asked(area: str | None, what: str | None) -> None:
 
 
 def _between_workers(frame: FrameType | None) -> bool:
-    """Whether `multiprocessing` does it, for what the processes of the replay tell each other."""
+    """Whether `multiprocessing` does it, to pass data between processes of the replay."""
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(_WORKERS):
@@ -188,7 +188,7 @@ def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelit
 
 
 def _unheld(what: str, who: Caller) -> None:
-    """Note, once for each place, that the program can reach something that nothing guards."""
+    """Note, once per place, that the program can reach something unguarded."""
     session = current()
     if session is not None and session.driver.fenced:
         _once(session, UNHELD, what, who)
@@ -210,7 +210,7 @@ def _opened(path: Any, _: Any, flags: Any) -> str | None:
 
 
 def _names_only(frame: FrameType) -> bool:
-    """Whether this `open` takes its descriptor from an opener, which raises an event of its own."""
+    """Whether this `open` gets its descriptor from an opener, which raises its own event."""
     if frame.f_code is not open_stream.__code__:
         return False
     return "real" in frame.f_locals or frame.f_locals.get("opener") is not None
@@ -252,7 +252,7 @@ def _path_changed(what: str, path: Any, beneath: Any = -1) -> str | None:
     if isinstance(beneath, int) and beneath >= 0 and not os.path.isabs(name):
         name = f"/proc/self/fd/{beneath}/{name}"
     folder, last = os.path.split(name)
-    # The last name may be a link that is replaced, or one that is followed: both must be ours.
+    # The last component may be a link that is replaced or followed: both places must be ours.
     places = {os.path.realpath(name), os.path.join(os.path.realpath(folder or "."), last)}
     return None if all(_is_own(place) for place in places) else f"{what} {name}"
 
@@ -279,7 +279,7 @@ def _locked(descriptor: Any, *_: Any) -> str | None:
 def _database(name: Any, *_: Any) -> str | None:
     text = _text(name)
     if text in ("", ":memory:") or text.startswith("file:") or sqlite.reaches_all():
-        return None  # of a URI, the boundary has made it
+        return None  # a URI, made by the boundary
     return _path_changed("a change to the database", text)
 
 
@@ -300,7 +300,8 @@ def _is_child(pid: int) -> bool:
 
 
 def _other(what: str, pid: Any, which: int = 0) -> str | None:
-    """``which``: 0 for a process, else for a group or a user."""
+    """An action on another process; None for this one. ``which``: 0 for a process, else group or
+    user."""
     return None if which == 0 and pid in (0, os.getpid()) else f"{what} of the process {pid}"
 
 
@@ -329,7 +330,7 @@ def _bound(_: Any, address: Any) -> str | None:
 
 
 def _connected(_: Any, __: Any, host: Any = None, port: Any = None, **more: Any) -> str | None:
-    """``host``: or the path of a socket."""
+    """The connection that would be made; None where it is allowed. ``host``: may be a socket path."""
     host = more.get("path") if host is None else host
     session = current()
     if host is None or (session is not None and session.driver.allowed.reaches(_text(host))):
@@ -355,7 +356,7 @@ def _symbol(_: Any, name: Any) -> None:
 
 
 def _by_others(frame: FrameType | None) -> bool:
-    """Whether it is neither the standard library nor playhead who asks ctypes."""
+    """Whether the user of ctypes is neither the standard library nor playhead."""
     while frame is not None:
         name = frame.f_code.co_filename
         own = name.startswith(_PLAYHEAD)
@@ -399,7 +400,7 @@ EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
     "ctypes.dlsym/handle": (None, _symbol),
     "import": (None, _loaded),
 }
-"""Audit event → what it is about (None: it may be about all), and what would be done."""
+"""Audit event → its area (None: possibly all), and a function that names the action."""
 
 CALLS: Final[tuple[tuple[str, str, str, Callable[..., str | None]], ...]] = (
     (FILES, "os posix", "mknod", _node),
@@ -410,11 +411,11 @@ CALLS: Final[tuple[tuple[str, str, str, Callable[..., str | None]], ...]] = (
         "write_history_file append_history_file",
         functools.partial(_always, "a history"),
     ),
-    # libuv tells no audit hook.
+    # libuv raises no audit events.
     (NETWORK, "uvloop", "Loop.create_connection Loop.create_unix_connection", _connected),
     (NETWORK, "uvloop", "Loop.create_datagram_endpoint", _joined),
     (PROCESSES, "os posix", "sched_setaffinity sched_setscheduler sched_setparam", _scheduled),
     (PROCESSES, "os posix", "setpriority", _priority),
     (PROCESSES, "signal _signal", "pidfd_send_signal", functools.partial(_always, "a signal by pidfd")),
 )
-"""What tells no audit hook: about what, modules, names, and what a call would do."""
+"""Functions without audit events: area, modules, names, and a function that names the action."""

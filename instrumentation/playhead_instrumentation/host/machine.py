@@ -1,7 +1,7 @@
-"""What the program asks of the machine and of itself: names, numbers, terminals.
+"""Reads of the machine and the process itself: names, numbers, terminals.
 
-The process id is the recorded one only for the program's own files: libraries look at it to see whether
-they were forked. A signal to that number goes to the process that runs now.
+Only the program's own files see the recorded process id: libraries read it to detect a fork. A signal to
+the recorded number goes to the present process.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from types import FrameType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.process.blocked import Allowed
-from playhead_instrumentation.determinism.ambient.stand_ins import AmbientOf, reads_of
+from playhead_instrumentation.determinism.ambient.stand_ins import AmbientOf
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime.attribution.callers import installed
 from playhead_instrumentation.runtime.attribution.readers import by_agent
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import OUTER, PATCHES, Patches, calling, required
+from playhead_instrumentation.session.readers import reads_of
 from playhead_instrumentation.session.session import current
 
 MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")
-"""Functions of `os` with a plain result."""
+"""Functions of `os` with plain results."""
 
 
 SYSTEM: Final = ("system", "node", "release", "version", "machine")
-"""Parts of `platform.uname` that cost nothing; the last one, the processor, may start a process."""
+"""Parts of `platform.uname` that are cheap; the remaining one, the processor, may start a process."""
 
 
 @functools.cache
@@ -39,7 +40,7 @@ def _system(cls: Any, *parts: str) -> Any:
 
 
 def watch(patches: Patches, session: object = None) -> None:
-    """Patch what asks the machine."""
+    """Patch the functions that read the machine."""
     patches.attempt("os inputs", _cover_os)
     patches.attempt("processor", _cover_processor)
     patches.attempt("process id", _cover_pid)
@@ -85,13 +86,13 @@ def _whole(uname: Any) -> Any:
     found: Any = uname()
     if reads is None:
         return found
-    # Its last part is looked up when it is asked for.
+    # The last part is looked up when it is read.
     parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
     return _system(platform.uname_result, *parts)
 
 
 def _from_subprocess(from_subprocess: Any) -> Any:
-    """`platform` starts a process to learn it; for the headers of an SDK that is not of the run."""
+    """`platform` starts a process for the processor's name; recorded only where the program asks."""
     if by_agent(calling()):
         return from_subprocess()
     with Shadow(), Allowed():
@@ -103,7 +104,7 @@ def _cover_processor() -> None:
 
 
 def _at_import(frame: FrameType | None) -> bool:
-    """Whether a module asks while it is imported, as `uuid` does for itself."""
+    """Whether an installed module asks during its import, as `uuid` does."""
     while frame is not None and frame.f_globals is platform.__dict__:
         frame = frame.f_back
     return (
@@ -112,7 +113,7 @@ def _at_import(frame: FrameType | None) -> bool:
 
 
 _answered: Final[set[int]] = set()
-"""Process ids of the recording that this replay gave to the program."""
+"""Recorded process ids that this replay gave to the program."""
 
 
 def _cover_pid() -> None:
@@ -183,7 +184,7 @@ def _cover_terminals() -> None:
 
 
 def _no_terminal(live: Any, *descriptor: Any) -> Any:
-    """Raises as a file that is no terminal does."""
+    """Replay: raise the error of a file that is no terminal."""
     session = current()
     if session is None or not session.driver.closed:
         return live(*descriptor)

@@ -1,8 +1,8 @@
-"""Connections that no other boundary answers: effects of a recording, refused at replay.
+"""Connections that no other boundary answers: effects in a recording, refused in a replay.
 
-An audit hook sees every socket that Python opens, whoever does it. What a boundary, a tool or an
-exporter does beneath itself is not looked at. Libraries that connect in C raise no event:
-`semconv.process.module_coverage` knows them by name.
+An audit hook sees every socket that Python opens. Connections made below a boundary, a tool or an
+exporter are ignored. Libraries that connect in C raise no event;
+`playhead_semconv.process.module_coverage` lists them by name.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ ADDRESS_AT: Final = {
     "socket.gethostbyname": 0,
     "socket.gethostbyaddr": 0,
 }
-"""Audit event → which of its arguments says where to."""
+"""Audit event → index of the argument with the address."""
 
 NAMES: Final = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
-"""Those that ask for a name."""
+"""Audit events of name lookups."""
 
 DATAGRAMS: Final = ("socket.sendto", "socket.sendmsg")
-"""Those that may come often: on a tape of a recording once per target and lane."""
+"""Audit events that may be frequent: recorded once per target and lane."""
 
 
 class NetworkBlocked(WorldBlocked, PermissionError):
-    """A socket that the tape does not answer. An `OSError`, as a program expects of the network."""
+    """A socket that the tape does not answer. An `OSError`, as a program expects for the network."""
 
     def __init__(self, target: str, who: Caller | None = None) -> None:
         who = who or Caller()
@@ -65,18 +65,18 @@ class NetworkBlocked(WorldBlocked, PermissionError):
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Put on the tape what connects; block it, where only a tape may answer."""
+    """Record connections; block them where only a tape may answer."""
     _install()
     _sent.clear()
 
 
 _sent: set[tuple[int, str]] = set()
-"""Lanes and targets of datagrams."""
+"""Lanes and targets of recorded datagrams."""
 
 
 @functools.cache
 def _install() -> None:
-    # It cannot be taken out again.
+    # An audit hook cannot be removed.
     sys.addaudithook(_audit)
 
 
@@ -109,7 +109,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _refuse(session: Session, event: str, arguments: tuple[Any, ...]) -> None:
     allowed = session.driver.allowed
-    # At replay only what runs for real, because the user said so, is in the shadow.
+    # In a replay, the shadow lane runs only code that the user has allowed to run for real.
     if lanes.current() is lanes.SHADOW and allowed:
         return
     target, who = _target(event, arguments), caller(3)

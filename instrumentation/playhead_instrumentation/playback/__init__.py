@@ -1,1 +1,1 @@
-"""What answers in the place of the world at a replay, a fork or a resume. No recording loads it."""
+"""Sources that answer in place of the world: replay, fork, resume. A recording does not load them."""

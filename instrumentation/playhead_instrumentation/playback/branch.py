@@ -1,9 +1,9 @@
 """The source of a fork or a resume: a tape answers as far as it goes, then the world does.
 
-A request that the tape answered is answered by it. One that it asked and did not answer is asked again
-where it only reads; where it writes, the plan says what becomes of it. What the tape does not hold is
-asked for real: the program is past what its lane has on the tape. Where the lane has more, the program
-has parted from the tape: that is refused, or from then on everything is asked for real.
+A request with a recorded answer is answered by the tape. A request that was recorded without an answer
+is made again if it only reads; if it writes, the plan decides. A request that is not on the tape is made
+for real where the program is past the recordings of its lane. Where the lane still has recordings, the
+program has parted from the tape: the request is refused, or everything is asked for real from then on.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from playhead_semconv.rerun.plans import Edit, Plan
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
-"""What a user does to a program: no answer of the world."""
+"""Errors that a user causes; they are no answer of the world."""
 
 NOTHING = b'{"return":null}'
-"""What a tool answers that is taken to be done."""
+"""The answer of a tool that is taken as done."""
 
 
 class Branch(Player):
@@ -39,15 +39,16 @@ class Branch(Player):
         self._going: set[ExchangeId] = set()
         self._gone = False
         self._sent: dict[int, tuple[str, bytes, Sequence[Edit]]] = {}
-        """What went to the world last, by lane: key, body as the program made it, edits."""
+        """Last request of each lane to the world: key, body as the program made it, edits."""
         self.parted = False
-        """Whether the program has asked otherwise than the tape: from then on nothing of it answers."""
+        """Whether the program has made a request that the tape does not have; from then on the tape
+        answers nothing."""
         self.on_parting: Callable[[PlayheadError], None] = _nobody
-        """Told why."""
+        """Called with the reason when the program parts from the tape."""
         self.on_live: Callable[[], None] = _nothing
-        """Told before something is asked for real."""
+        """Called before something is asked for real."""
         self.played_out: Callable[[], bool] = lambda: True
-        """Whether everything was delivered that was on the tape."""
+        """Whether everything on the tape was delivered."""
 
     @property
     def closed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -56,21 +57,21 @@ class Branch(Player):
 
     @property
     def fenced(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether nothing has gone to the world yet, and nothing may."""
+        """Whether nothing has gone to the world yet and nothing may."""
         if self._plan.offline:
             return True
         return not self._gone and (bool(self._left.total()) or not self.played_out())
 
     def going(self) -> bool:
-        """Whether something that was asked for real has not ended."""
+        """Whether an exchange that was asked for real is still open."""
         return bool(self._going)
 
     def ended(self, id: ExchangeId) -> None:
-        """What was asked for real has ended."""
+        """An exchange that was asked for real has ended."""
         self._going.discard(id)
 
     def answered(self) -> Iterator[Exchange]:
-        """The recordings that answer."""
+        """The recordings that may answer."""
         edits = self._plan.edits
         return (
             one
@@ -140,7 +141,7 @@ class Branch(Player):
         return Live(None, b"", edits) if found is None else Live(found, self._tape.instance, edits)
 
     def _edits(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None) -> Sequence[Edit]:
-        """What is changed of a request. An SDK that comes again with an edited one means the same."""
+        """The edits of a request. A retry that an SDK makes of an edited request gets the same edits."""
         key, sent, edits = self._sent.get(id.lane, ("", b"", ()))
         if found is not None:
             edits = self._plan.edits.get(str(found.id), ())
@@ -155,7 +156,7 @@ class Branch(Player):
 
 
 def is_answered(exchange: Exchange) -> bool:
-    """Whether a recording can stand for the world: it has an end that is not the process's own."""
+    """Whether a recording can answer: it has an end that the process did not cause itself."""
     end = exchange.end
     return end is not None and not (end.error is not None and end.error.qualname in INTERRUPTED)
 
@@ -169,8 +170,8 @@ def _unknown(found: Exchange, hint: str) -> Mismatch:
 
 
 def _nobody(error: PlayheadError) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """No-op callback."""

@@ -1,4 +1,4 @@
-"""The drivers of what is played: a replay, a fork, a resume."""
+"""Opens the driver of a replay, a fork or a resume."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from playhead_instrumentation.determinism.virtual_time.gate import VirtualGate, 
 from playhead_instrumentation.determinism.virtual_time.reads import VirtualReads
 from playhead_instrumentation.determinism.virtual_time.time import FlowingTime, VirtualTime
 from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.driver.states import States
 from playhead_instrumentation.host.files.branched import BranchFiles
@@ -24,7 +25,6 @@ from playhead_instrumentation.host.files.workspace import Workspace
 from playhead_instrumentation.playback.branch import Branch
 from playhead_instrumentation.playback.player import Player, deliveries
 from playhead_instrumentation.playback.printed_before import Printed
-from playhead_instrumentation.session.opening import Opening
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import EXCHANGES
 from playhead_semconv.errors import PlayheadError
@@ -34,7 +34,7 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
-    """The driver of a replay of ``tape``; where the opening has a plan, of a fork or a resume of it."""
+    """The driver of a replay of ``tape``, or of a fork or resume of it where the opening has a plan."""
     if opening.plan is not None:
         return _open_branch(opening, tape, opening.plan, scratch)
     sink, redactor, allowed = opening.sink, opening.redactor, opening.allowed
@@ -69,7 +69,7 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
 def _reads(
     opening: Opening, driver: Driver, player: Player, tape: IndexedTape, time: VirtualTime
 ) -> Reads:
-    """Who answers what the program reads of clocks and entropy; ``time``: where they are on no tape."""
+    """What answers reads of clocks and entropy. ``time``: for reads that no tape holds."""
     driver.reads.on_drawn = player.handed.note
     if {"clock", "entropy"} <= set(opening.boundaries):
         return driver.reads
@@ -80,7 +80,7 @@ def _reads(
 
 
 def dies_with(driver: Driver, tape: IndexedTape) -> None:
-    """A child that was killed when recorded (its ``tape`` has no end) ends where its tape does."""
+    """End a child that was killed when recorded (its ``tape`` has no end) where its tape ends."""
     gate = driver.gate
     if isinstance(gate, TapeGate) and next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None:
         driver.reads.past_tape = driver.past_tape
@@ -88,7 +88,7 @@ def dies_with(driver: Driver, tape: IndexedTape) -> None:
 
 
 def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
-    """A replay of ``tape`` in which nobody goes on any more says so, and ends as by SIGKILL."""
+    """Make a replay of ``tape`` report a standstill and end as if by SIGKILL."""
     gate = driver.gate
     if not isinstance(gate, TapeGate) or isinstance(gate, BranchGate) or driver.allowed:
         return
@@ -106,7 +106,7 @@ def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
 
 
 def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:
-    """Have the driver know which requests came on the tape."""
+    """Tell the driver which requests came in on the tape."""
     driver.requests = player.requests
     first = next((one.delivery for one in player.came() if one.delivery is not None), None)
     driver.boot = [one for one in order if first is not None and one.batch < first.batch]

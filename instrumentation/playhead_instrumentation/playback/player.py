@@ -1,10 +1,11 @@
 """The source of a replay: a tape answers.
 
 A request is answered by a recording of the same request (kind, key, body): the next unused one of the
-same lane; where that lane has none left, the next of another (`moved`). What no recording answers is
-refused, with the nearest one and the first difference. A lookup takes the same time however long the
-tape is. Bodies are compared by digest; as JSON values only where no digest fits; leaf by leaf only where
-no value fits either, and the replay has handed out times or random values that no tape holds.
+same lane, or, where that lane has none left, the next of another lane (`moved`). A request without a
+recording is refused; the refusal names the nearest recording and the first difference. The time of a
+lookup does not depend on the length of the tape. Bodies are compared by digest. Where no digest matches,
+they are compared as JSON values. Where no value matches either, and the replay has handed out times or
+random values that no tape holds, they are compared leaf by leaf.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from playhead_semconv.volatile import Request, Unlike
 from playhead_semconv.volatile.multipart_boundary import plain
 
 Question: TypeAlias = tuple[str, str, bytes]
-"""Kind, key, and digest of the body."""
+"""Kind, key and digest of the body of a request."""
 
 
 CANDIDATES = 64
-"""So many recordings are compared leaf by leaf, of the asking lane and of the others."""
+"""Recordings that are compared leaf by leaf, of the asking lane and again of all lanes."""
 
 
 class Found(NamedTuple):
-    """The recording of a request."""
+    """The recording that answers a request."""
 
     exchange: Exchange
     pairs: str | None = None
-    """What was handed out in the place of recorded values, as it stands on the tape; None: nothing."""
+    """Pairs of recorded values and values of now, in the format of the tape; None: no pairs."""
 
 
 class Recording(NamedTuple):
-    """What has to be known of an exchange on the tape to find it; the rest is read when it answers."""
+    """The fields by which an exchange on the tape is found; the rest is read when it answers."""
 
     id: ExchangeId
     key: str
@@ -69,44 +70,44 @@ class Player:
     def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
         self.handed = HandedOut()
-        """What the replay's clock and entropy gave the program, and no tape holds."""
+        """Values that the replay's clock and entropy gave the program and that no tape holds."""
         self.volatile = Volatile(self.handed, _stretch(tape))
         self.on_match: Callable[[Exchange], None] = _nobody
-        """Told of each recording that answers."""
+        """Called with each recording that answers."""
         self._allowed = allowed
         self._lane_names: dict[int, str] = {}
         self.lane_ends: dict[int, Delivery] = {}
-        """When threads and jobs ended, by lane."""
+        """Deliveries of the ends of threads and jobs, by lane."""
         for fact in tape.named(e.PLAYHEAD_LANE):
             self._lane_names[fact.lane] = str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
             if fact.delivery is not None:
                 self.lane_ends[fact.lane] = fact.delivery
         self.wakes = dict(end for fact in tape.named(e.PLAYHEAD_WAKE) for end in ends_of(fact))
-        """When what ended by time ended."""
+        """Deliveries of the ends of sleeps, timers and timeouts."""
         self.spun = {
             int(fact.attributes[a.PLAYHEAD_SPIN_BATCH]): int(fact.attributes[a.PLAYHEAD_SPIN_TICKS])
             for fact in tape.named(e.PLAYHEAD_SPIN)
         }
-        """For how many ticks a loop had spun when something was let in, by batch."""
+        """Ticks that a loop had spun when something was let in, by batch."""
         self.level = level_of(tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT))
         starts = tape.named(e.PLAYHEAD_PROCESS_START)
         self.cwd = next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
-        """The folder of the recorded run."""
+        """Working folder of the recorded run; empty where it is not on the tape."""
         self.order = Order()
-        """Everything that was delivered."""
+        """All deliveries of the tape."""
         self._recordings: list[Recording] = []
         self.requests: list[Played] = []
-        """Those that came to the program."""
+        """Requests that came in to the program."""
         self._shelf: Shelf[Question] = Shelf()
         self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
-        """By kind and key; made when a body fits by no digest."""
+        """Recordings by kind and key; built when no digest matches a body."""
         self._varying = threading.Lock()
         """Held while a request is compared leaf by leaf."""
         self._queues: dict[tuple[str, int | None], deque[int]] | None = None
-        """Recordings by kind and lane (None: of all), those that are used taken off at the front; made
-        when a request fits by no body."""
+        """Recordings by kind and lane (None: all lanes), without used ones at the front; built when no
+        body matches a request."""
         self._of_tool: dict[tuple[int, str], deque[int]] | None = None
-        """By lane and name; made when a tool is asked for real."""
+        """Recordings of tools by lane and name; built when a tool is called for real."""
         for id in tape.exchange_ids():
             exchange = tape.exchange(id)
             if exchange is None:
@@ -131,18 +132,18 @@ class Player:
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
 
     def came(self) -> list[Exchange]:
-        """The exchanges that the world began."""
+        """The exchanges that began outside the process: inbound requests."""
         return [played.exchange for played in self.requests]
 
     def expects(self) -> tuple[str, Played] | None:
-        """The request that comes next, and the name of its lane root."""
+        """The name of the lane root of the next inbound request, and the request; None: none is left."""
         if not self._expected:
             return None
         played = self._expected.popleft()
         return self._lane_names.get(played.exchange.id.lane, ""), played
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
-        """The recording that answers, or why none does; live what is allowed to be."""
+        """The recording that answers, or the refusal; live for what is allowed to be live."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
             return self._instead(id, ask)
         found = self.find(id, ask, body)
@@ -153,7 +154,7 @@ class Player:
         return self.refusal(id, ask, body)
 
     def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Found | None:
-        """The recording of a request, which is used from then on; None where there is none left."""
+        """Take the recording of a request, which counts as used then; None where none is left."""
         for digest in _digests(ask):
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
@@ -166,7 +167,7 @@ class Player:
         return map(self._exchange, range(len(self._recordings)))
 
     def left(self) -> Iterator[Exchange]:
-        """The recordings that nobody has asked for."""
+        """The recordings that were not used."""
         return (
             self._exchange(number)
             for number in range(len(self._recordings))
@@ -174,7 +175,7 @@ class Player:
         )
 
     def unasked_ns(self) -> int | None:
-        """When the first recorded request was made that nobody has made yet; None: all were made."""
+        """When the first unused request was made, in nanoseconds since the epoch; None: all are used."""
         number = self._first_unused
         while number < len(self._recordings) and self._shelf.used(number):
             number += 1
@@ -182,10 +183,10 @@ class Player:
         return self._exchange(number).time_ns if number < len(self._recordings) else None
 
     def ended(self, id: ExchangeId) -> None:
-        """Nothing depends on it."""
+        """See `Source.ended`. Does nothing."""
 
     def _instead(self, id: ExchangeId, ask: Ask) -> Live:
-        """Live, in the place of a recording: the next of that lane with the same key."""
+        """Live in place of a recording: the next of that lane with the same key."""
         if self._of_tool is None:
             self._of_tool = {}
             for number, one in enumerate(self._recordings):
@@ -206,7 +207,7 @@ class Player:
     def _played(self, found: Found, id: ExchangeId) -> Played:
         recording, pairs = found
         self.on_match(recording)
-        # Where only exchanges are recorded, nothing says in which order lanes ask.
+        # Where only exchanges are recorded, the order in which lanes ask is not known.
         here = recording.id == id or self.level == "exchanges"
         fidelity = Fidelity.EXACT if here else Fidelity.MOVED
         return Played(
@@ -226,7 +227,7 @@ class Player:
         return TranslatedParts(parts, self.volatile.translated_parts)
 
     def _varied(self, ask: Ask, body: bytes, lane: int) -> Found | None:
-        """A recording that differs in nothing but what was handed out, of this lane first."""
+        """A recording that differs only in values that were handed out, of this lane first."""
         if not self.handed:
             return None
         now = Request.of(plain(body), ask.key)
@@ -239,18 +240,18 @@ class Player:
                     continue
                 if self.volatile.accept(proposal) is None:
                     return Found(recorded, proposal.text)
-                self._shelf.give_back(number)  # a message of another thread has just said otherwise
+                self._shelf.give_back(number)  # another thread has just accepted a contradicting pair
         return None
 
     def _candidates(self, kind: str, lane: int) -> Iterator[int]:
-        """Unused recordings, so few that comparing them all takes no long time."""
+        """Unused recordings to compare, limited in number so that the comparison stays short."""
         here = self._unused(kind, lane)
         yield from here
         if self.level == "exchanges":
             yield from (number for number in self._unused(kind, None) if number not in here)
 
     def _unused(self, kind: str, lane: int | None) -> list[int]:
-        """The first unused recordings of a kind, of one lane or (None) of all."""
+        """The first unused recordings of a kind, of one lane or (None) of all lanes."""
         if self._queues is None:
             self._queues = {}
             for number, one in enumerate(self._recordings):
@@ -262,14 +263,14 @@ class Player:
         return list(islice((number for number in queue if not self._shelf.used(number)), CANDIDATES))
 
     def varied(self, recorded: Request, now: Request) -> str | None:
-        """What was handed out in the place of recorded values; None where they differ in more."""
+        """The handed-out values in place of recorded ones; None where the requests differ otherwise."""
         proposal = self.volatile.compare(recorded, now)
         if not isinstance(proposal, Proposal) or self.volatile.accept(proposal) is not None:
             return None
         return proposal.text
 
     def _alike(self, ask: Ask, body: bytes, lane: int) -> int | None:
-        """A recording whose body says the same in other bytes."""
+        """A recording whose body has the same meaning in other bytes."""
         shelf = self._canonical.get((ask.kind, ask.key))
         if shelf is None:
             shelf = self._canonical[ask.kind, ask.key] = Shelf()
@@ -288,7 +289,7 @@ class Player:
             return b""
 
     def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> Refused:
-        """Why nothing answers: the nearest recording, and where it differs."""
+        """The refusal of a request: the nearest recording, and where it differs."""
         nearest = self._nearest(id, ask)
         if nearest is None:
             return Refused(
@@ -327,7 +328,7 @@ class Player:
         return body_difference(canonical(recorded), canonical(body))
 
     def _nearest(self, id: ExchangeId, ask: Ask) -> int | None:
-        """Most like it: the same request, then the same key, the place, and being unused."""
+        """The most similar recording: same request, then same key, same id, same lane, unused."""
 
         def likeness(number: int) -> tuple[bool, bool, bool, bool, bool, int]:
             one = self._recordings[number]
@@ -349,7 +350,7 @@ class Player:
 
 
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
-    """Everything that was delivered in ``exchanges``."""
+    """All deliveries in ``exchanges``."""
     for exchange in exchanges:
         played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
         if exchange.delivery is not None:
@@ -374,8 +375,11 @@ def _nobody(exchange: Exchange) -> None:
 
 
 def _digests(ask: Ask) -> list[bytes]:
-    """Under which digests a request is found: of the body that was sent, of the one that the program had
-    made where a fork edited it, and keyed, of what was redacted in it."""
+    """The digests under which a request is found.
+
+    They are the digest of the body that was sent, the digest of the body that the program made where a
+    fork edited it, and the keyed digest of the redacted parts.
+    """
     edited = ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
     digests = [bytes.fromhex(str(edited)), ask.body.digest] if edited else [ask.body.digest]
     keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
@@ -383,14 +387,14 @@ def _digests(ask: Ask) -> list[bytes]:
 
 
 def _host_of(key: str) -> str:
-    """Of a method and a URL."""
+    """The host in a key of method and URL; empty where there is none."""
     return urlsplit(key.partition(" ")[2]).hostname or ""
 
 
 def canonical(body: bytes) -> bytes:
-    """The same bytes for bodies that say the same.
+    """The same bytes for bodies with the same meaning.
 
-    JSON: keys sorted, no space. Multipart: without the boundary, which is another one each time.
+    JSON: sorted keys, no whitespace. Multipart: without the boundary, which differs each time.
     """
     if body[:1] in (b"{", b"["):
         try:

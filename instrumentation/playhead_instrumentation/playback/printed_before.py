@@ -1,4 +1,4 @@
-"""What a program prints while a tape answers it was printed before: it is not printed again."""
+"""Suppresses output that the recorded run has already printed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ STREAMS = ("stdout", "stderr")
 
 
 class Printed:
-    """What stands on a tape of what went through each stream, as far as it was not printed again."""
+    """The recorded output of each stream that the program has not printed again yet."""
 
     def __init__(self, tape: Tape, scrub: Callable[[str], str]) -> None:
-        """``scrub``: takes credentials out of a text, as it was done for the tape."""
+        """``scrub``: removes credentials from a text, as was done for the tape."""
         self._scrub = scrub
         self._left: dict[str, bytes] = {}
         pieces: dict[str, list[bytes]] = {}
@@ -27,7 +27,7 @@ class Printed:
             self._left[name] = b"".join(pieces.get(name, ()))
 
     def new(self, stream: str, text: str, encoding: str) -> str:
-        """The part of ``text`` that is not on the tape."""
+        """The part of ``text`` that is not on the tape and is to be printed."""
         left = self._left[stream]
         if not left:
             return text
@@ -42,6 +42,6 @@ class Printed:
         return text
 
     def forget(self) -> None:
-        """From now on everything is printed."""
+        """Print everything from now on."""
         for name in STREAMS:
             self._left[name] = b""

@@ -1,4 +1,4 @@
-"""The parts of a played answer in which values of now stand for recorded ones."""
+"""The parts of a played answer, with recorded values replaced by values of now."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 
 class TranslatedParts:
-    """Parts by number, each as long as it was recorded. Safe from any thread."""
+    """Parts by index, each of its recorded length. Safe from any thread."""
 
     def __init__(
         self, parts: Iterable[bytes], translated: Callable[[Iterable[bytes]], Iterator[bytes]]
     ) -> None:
-        """``parts``: as recorded; read as far as needed."""
+        """``parts``: as recorded; read only as far as needed."""
         self._lock = threading.Lock()
         self._left = translated(parts)
         self._ready: list[bytes] = []
 
     def __call__(self, index: int) -> bytes:
-        """The bytes of one."""
+        """The bytes of the part with this index."""
         with self._lock:
             while index >= len(self._ready):
                 self._ready.append(next(self._left))

@@ -1,6 +1,6 @@
-"""Credentials never reach the sink, in any mode.
+"""Removes credentials before anything reaches the sink, in any mode.
 
-`rules` and `playhead_semconv.secrets` say what a credential is, `redactor` finds and remembers them.
+`rules` and `playhead_semconv.secrets` define what a credential is; `redactor` finds and remembers them.
 """
 
 from playhead_instrumentation.redaction.keys import key_of_user

@@ -1,4 +1,4 @@
-"""The key of the digests of what was redacted: each user has one."""
+"""The key for digests of redacted data: one per user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def key_of_user(environ: Mapping[str, str] = os.environ) -> bytes | None:
-    """The key of this user's digests, made when there is none; None where it cannot be kept."""
+    """Return the key of this user's digests, creating it if needed; None where it cannot be stored."""
     state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     path = Path(state, "playhead", "redaction.key")
     try:

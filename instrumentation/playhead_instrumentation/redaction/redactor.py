@@ -1,9 +1,9 @@
-"""Finds credentials wherever they stand, remembers them, and takes them out.
+"""Finds credentials anywhere in the data, remembers them, and removes them.
 
-A credential is known by the name under which it stands or by its shape. A value that was found once is
-known from then on and taken out wherever it turns up again. In what the program sends, a placeholder
-replaces it, so that a replay with other credentials sends the same; in what it receives, a mask
-of as many bytes as it had, so that chunks keep their lengths.
+A credential is recognized by the name under which it appears, or by its shape. A value that was found
+once is removed wherever it appears again. In what the program sends, a placeholder replaces it, so that
+a replay with other credentials sends the same. In what the program receives, a mask of the same number
+of bytes replaces it, so that chunks keep their lengths.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings
 
 SHORTEST = 8
-"""A shorter value is replaced where its name gives it away, and not looked for elsewhere."""
+"""A shorter value is replaced only where its name marks it; it is not searched for elsewhere."""
 
 MOST_KNOWN = 4000
-"""How many spellings of values are looked for; beyond that the oldest are forgotten."""
+"""How many spellings of values are searched for; beyond that the oldest are forgotten."""
 
 NEAR_BYTES = 256
-"""How far at least before the new part of a body the search starts: nothing hides across the border."""
+"""Bytes of old data that a search includes at least, to find values across the border to the new."""
 
 MOST_SEEN = 500
-"""Headers and URLs of which it is remembered how they go on tape."""
+"""Headers and URLs whose redacted form is cached."""
 
 MOST_LATE = 100
-"""So many values that were learnt late are told at a time."""
+"""Values learned late that one report holds at most."""
 
 HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kind.MASK))
 """What is replaced in a whole body or text."""
@@ -60,13 +60,13 @@ _WORD = re.compile(
     r"[\d.,:-]{0,15}|(?i:development|production|staging|testing|localhost|password|passphrase|changeme|undefined"
     r"|disabled|enabled|required|optional|redacted|anonymous|username|authorization|credentials?|secretkey)"
 )
-"""What is set where a credential is due, and means none."""
+"""Values that stand for "no credential" where one is expected."""
 _NUMBER = re.compile(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
 _LOGIN_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 
 
 class Redactor:
-    """Finds credentials, and remembers them. Safe from any thread."""
+    """Finds credentials and remembers them. Safe from any thread."""
 
     def __init__(
         self,
@@ -87,15 +87,15 @@ class Redactor:
         self._finder = Finder(MOST_KNOWN, fields, shapes)
         self._values: dict[str, None] = {}
         self._late: list[str] | None = None
-        """What was learnt since it was last asked; None before the tape begins."""
+        """Values learned since the last call of `late`; None before the tape begins."""
         self.places = Places(())
-        """At a replay elsewhere: from the folders of this process to those of the recorded one."""
+        """Replay elsewhere: mapping from the folders of this process to those of the recorded one."""
         self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
         self._urls: dict[str, str] = {}
 
     @classmethod
     def of_process(cls, settings: Settings) -> Redactor:
-        """For this process: knows those in its environment, command line and ``.env`` files."""
+        """Return this process's redactor; it knows its environment, arguments and ``.env`` files."""
         found = cls(content=settings.content != "metadata", key=key_of_user())
         found.environment(os.environ)
         found.arguments(sys.orig_argv)
@@ -104,9 +104,9 @@ class Redactor:
         return found
 
     def late(self) -> list[str]:
-        """What the program has told for credentials since this was last asked, as `told` tells it.
+        """Return the credentials that the program revealed since the last call, as `told` tells them.
 
-        They may stand on the tape: nobody knew them when they came.
+        They may be on the tape already: they were not known as credentials when they were recorded.
         """
         late = self._late
         if not late:
@@ -115,10 +115,10 @@ class Redactor:
         return late
 
     def learn(self, value: str, *, late: bool = True) -> bool:
-        """From now on ``value`` is taken out wherever it turns up, in the usual encodings too.
+        """Remove ``value`` wherever it appears from now on, also in the usual encodings.
 
-        Not a number, and no word that settings have: other texts hold these too. Whether it is new.
-        ``late``: it may have come to the program before, and so stand on the tape.
+        Numbers and common setting words are not learned: other texts contain them, too. Returns whether
+        the value is new. ``late``: it may have reached the program before, and so be on the tape.
         """
         value = value.strip()
         if len(value) < SHORTEST or value in self._values or _WORD.fullmatch(value):
@@ -133,11 +133,11 @@ class Redactor:
         return True
 
     def secret(self, where: Where, name: str) -> bool:
-        """Whether what stands under ``name`` there is a credential."""
+        """Whether the value under ``name`` in ``where`` is a credential."""
         return self._names.secret(where, name)
 
     def headers(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[str], int]:
-        """Name, value, name, value, …, credentials replaced; how many were."""
+        """Return name, value, name, value, … with credentials replaced, and how many were replaced."""
         flat: list[str] = []
         count = 0
         seen = self._seen_headers
@@ -187,9 +187,9 @@ class Redactor:
         return f"{scheme} {PLACEHOLDER}", 1
 
     def url(self, url: str) -> str:
-        """``url`` without userinfo, and with the values of secret query keys replaced.
+        """Return ``url`` without userinfo, and with the values of secret query keys replaced.
 
-        Without content: without query and fragment.
+        Without content: also without query and fragment.
         """
         known = self._urls.get(url)
         if known is not None:
@@ -214,7 +214,7 @@ class Redactor:
         return f"{found[1]}={PLACEHOLDER}"
 
     def text(self, text: str) -> str:
-        """``text`` without its credentials."""
+        """Return ``text`` without its credentials."""
         if self.places:
             text = self.places.text(text)
         data = text.encode("utf-8", "surrogatepass")
@@ -224,9 +224,9 @@ class Redactor:
         return replaced(data, spans).decode("utf-8", "surrogatepass")
 
     def body(self, data: bytes, start: int = 0) -> tuple[bytes, int]:
-        """A request body with its credentials replaced, and how many were.
+        """Return a request body with its credentials replaced, and how many were replaced.
 
-        ``start``: up to here it is known to hold none.
+        ``start``: number of leading bytes that are known to hold none.
         """
         if self.places:
             data = self.places.data(data)
@@ -240,7 +240,10 @@ class Redactor:
         return data[:start] + replaced(tail, spans), len(united(spans))
 
     def _found(self, data: bytes) -> list[tuple[int, int]]:
-        """Where credentials stand; they are known from then on, also before the place that told."""
+        """Return where credentials are.
+
+        They are learned, and then also found before the place that revealed them.
+        """
         spans = self._finder.find(data)
         if spans and self._learn_of(data, spans):
             spans = self._finder.find(data)
@@ -255,11 +258,11 @@ class Redactor:
         return new
 
     def _came(self, raw: bytes) -> None:
-        """A value came under a name or in a shape that tells it: it is on no tape."""
+        """A value arrived under a telling name or in a telling shape: it is on no tape."""
         self._learn_bytes(raw, late=False)
 
     def _learn_bytes(self, raw: bytes, *, late: bool) -> bool:
-        """As `learn`, of a value as it stands in JSON or in a URL. Whether anything is new."""
+        """As `learn`, for a value as it appears in JSON or in a URL. Returns whether anything is new."""
         text = raw.decode("utf-8", "replace")
         values = [text]
         while "\\" in values[-1] and len(values) < 4:
@@ -280,16 +283,19 @@ class Redactor:
                 yield found.span(2)
 
     def digest(self, data: bytes) -> str:
-        """Keyed digest of a body before redaction, hex: tells only whether two are equal."""
+        """Return a keyed digest of a body before redaction, in hex, to tell whether two are equal."""
         return blake3.blake3(data, key=self._key).hexdigest()
 
     def response(self, content_type: str, content_encoding: str) -> Scrubber:
-        """What takes the credentials out of a response."""
+        """Return what removes the credentials from a response."""
         events = content_type.startswith("text/event-stream")
         return scrubber(self._finder, self._came, content_encoding, events=events)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
-        """A command line with the values of secret options replaced; without content, its first word."""
+        """Return a command line with the values of secret options replaced.
+
+        Without content: only its first word.
+        """
         kept: list[str] = []
         awaited = login = False
         for word in words:
@@ -341,7 +347,7 @@ class Redactor:
 
 
 def _is_path(value: str) -> bool:
-    """Whether a value that begins as a path is one, and no base64 that begins with a slash."""
+    """Whether a value that begins like a path is one, and not base64 that begins with a slash."""
     if not value.startswith(("/", "./", "~")):
         return False
     return _MIXED.match(value) is None or any(mark in value for mark in ".-") or os.path.exists(value)

@@ -1,4 +1,4 @@
-"""The names of headers, query keys, options and variables under which credentials stand."""
+"""The names of headers, query keys, options and variables of credentials."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Where = Literal["header", "query", "option", "variable"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What stands in ``where`` under a name that matches ``pattern`` is a credential, unless the name
-    matches ``but``."""
+    """A value in ``where`` whose name matches ``pattern``, but not ``but``, is a credential."""
 
     where: Where
     pattern: str
@@ -49,7 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 class Names:
-    """Rules, put together."""
+    """All rules combined."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         by_place: dict[str, list[Rule]] = {}
@@ -58,7 +57,7 @@ class Names:
         self._patterns = {where: _either(found) for where, found in by_place.items()}
 
     def secret(self, where: Where, name: str) -> bool:
-        """Whether what stands under ``name`` there is a credential."""
+        """Whether the value under ``name`` in ``where`` is a credential."""
         pattern, but = self._patterns.get(where, _NOTHING)
         return pattern.search(name) is not None and but.search(name) is None
 

@@ -1,1 +1,1 @@
-"""What everything here rests on: lanes, patching, forks, the real clock. It knows no driver."""
+"""Base for all other folders: lanes, patching, forks, the real clock. It imports none of them."""

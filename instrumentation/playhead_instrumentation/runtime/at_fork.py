@@ -1,9 +1,9 @@
-"""What objects do around a fork, for as long as they live.
+"""Fork hooks of objects, for as long as the objects live.
 
-``os.register_at_fork`` keeps what it is given for good; these functions keep no object alive.
+``os.register_at_fork`` keeps its callbacks for ever; these functions keep no object alive.
 
-A module that another thread imports at that moment (the shipper its codec) is locked in the child for
-good, and nobody is there to let go of it: whoever imports it there would wait forever.
+A module that another thread is importing during the fork (the shipper its codec) stays locked in the
+child, since that thread does not exist there: an import of it in the child would block for ever.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 
 def before_fork(method: Callable[[], None]) -> None:
-    """Have a bound method called in the process that is about to fork."""
+    """Call a bound method in this process before each fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_weakly(method))
 
 
 def in_child(method: Callable[[], None]) -> None:
-    """Have a bound method called in every forked child, before anything else runs there."""
+    """Call a bound method in every forked child before anything else runs there."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_weakly(method))
 
@@ -41,7 +41,7 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
 
 
 def _let_go_of_modules() -> None:
-    """In a child: what other threads were importing is imported anew."""
+    """In a child: have modules that other threads were importing imported anew."""
     locks: dict[str, Any] = vars(sys.modules["_frozen_importlib"])["_module_locks"]
     for name, reference in list(locks.items()):
         owner = getattr(reference(), "owner", None)

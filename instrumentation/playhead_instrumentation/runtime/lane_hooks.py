@@ -1,6 +1,6 @@
 """Hooks that give every task, thread and executor job a lane of its own.
 
-Threads and jobs also get the OTel context of whoever started them; tasks have it by themselves.
+Threads and jobs also get the OTel context of their starter; tasks have it anyway.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, SHADOW, Carr
 from playhead_instrumentation.runtime.patching import INNER, PATCHES, Patches, required
 
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
-"""Coroutines of anyio that hide the function they run; the task's name tells it."""
+"""Coroutines of anyio that hide the function they run; the name of the task has it."""
 
 _BETWEEN: Final = frozenset((__file__, patches.__file__))
-"""Files whose frames stand between ``create_task`` and its caller."""
+"""Files whose frames are between ``create_task`` and its caller."""
 
 of_job: Final[weakref.WeakKeyDictionary[Any, Lane]] = weakref.WeakKeyDictionary()
 """Lanes of the jobs of executors, by future."""
 
 
 def name_of(function: object) -> str:
-    """The name under which a function counts: its qualified name within its outermost function."""
+    """The name of a function for lanes: its qualified name within its outermost function."""
     while isinstance(function, functools.partial):
         partial = cast("functools.partial[Any]", function)
         called: list[Any] = [partial.func, *partial.args]
@@ -74,18 +74,18 @@ def _finalizing() -> bool:
 
 
 def hook_asyncio(base_events: ModuleType) -> None:
-    """Tasks of asyncio's event loops."""
+    """Hook the tasks of asyncio's event loops."""
     PATCHES.around(required(base_events, "BaseEventLoop"), "create_task", _create_task)
 
 
 def hook_uvloop(uvloop: ModuleType) -> None:
-    """Tasks of uvloop."""
+    """Hook the tasks of uvloop."""
     PATCHES.around(required(uvloop, "Loop"), "create_task", _create_task)
 
 
 def _create_task(create_task: Any, loop: Any, coro: Any, **kwargs: Any) -> Any:
     lane = _lane_of_task(coro, kwargs.get("name"))
-    # The task copies the context in which it is made, whatever task factory makes it.
+    # The task copies the context in which it is created, whichever task factory creates it.
     token = lanes.entered(lane)
     try:
         task = create_task(loop, coro, **kwargs)
@@ -99,7 +99,7 @@ def _create_task(create_task: Any, loop: Any, coro: Any, **kwargs: Any) -> Any:
 
 
 def hook_threads(patches: Patches, session: object = None) -> None:
-    """Threads."""
+    """Hook threads."""
     patches.around(threading.Thread, "start", _start_thread, order=INNER)
     patches.around(threading.Thread, "_bootstrap_inner", _run_thread, order=INNER)
 
@@ -129,13 +129,13 @@ def has_lane(thread: threading.Thread) -> bool:
     """Whether a thread has a lane of its own."""
     if thread.name.startswith(OWN_THREADS):
         return False
-    # Whether an executor needs another worker depends on timing; its jobs have lanes, not its threads.
+    # The jobs of an executor have lanes, not its threads: when it starts a worker depends on timing.
     target = getattr(thread, "_target", None)
     return getattr(target, "__module__", "") != "concurrent.futures.thread"
 
 
 def hook_executor(module: ModuleType) -> None:
-    """Jobs of a `ThreadPoolExecutor`."""
+    """Hook the jobs of `ThreadPoolExecutor`."""
     PATCHES.around(required(module, "ThreadPoolExecutor"), "submit", _submit, order=INNER)
 
 
@@ -149,7 +149,7 @@ def _submit(submit: Any, executor: Any, fn: Callable[..., Any], /, *args: Any, *
 
 
 class _Job:
-    """The function of a job, called in its lane."""
+    """The function of a job; it runs in the lane of the job."""
 
     __slots__ = ("_carried", "_function")
 

@@ -1,8 +1,8 @@
-"""Lanes: the deterministic name of a thread or task, and what carries it along.
+"""Lanes: the deterministic names of threads and tasks, and their propagation.
 
-A lane is its parent's lane plus the name of the function that was started and its count there:
-``main``, ``main/fetch.2``. The same program names its lanes the same way in every execution, whatever
-the order in which they run. `lane_hooks` gives every task, thread and executor job a lane of its own.
+A lane is its parent's lane plus the name of the started function and its count there: ``main``,
+``main/fetch.2``. A program names its lanes the same way in every execution, whatever the order in which
+they run. `lane_hooks` gives every task, thread and executor job a lane of its own.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from playhead_semconv.facts import Delivery, digest_of
 from playhead_semconv.process.interpreter_threads import own_thread
 
 OWN_THREADS = "playhead-"
-"""How the names of playhead's own threads begin: they have no lane."""
+"""Prefix of the names of playhead's own threads, which have no lane."""
 
 
 def in_own_thread() -> bool:
-    """Whether a thread of playhead's own runs."""
+    """Whether the current thread is one of playhead's own."""
     return bool(own_thread()) or threading.current_thread().name.startswith(OWN_THREADS)
 
 
 class _Counts:
-    """Counts by name. Two threads never get the same number of a name."""
+    """Counters by name. Two threads never get the same number for one name."""
 
     __slots__ = ("_counters", "_latest", "_start")
 
@@ -44,23 +44,23 @@ class _Counts:
         """The next number of ``name``."""
         counter = self._counters.get(name)
         if counter is None:
-            # Of several threads that come here at once, all get the one that was first.
+            # Several threads that get here at once all get the first counter.
             counter = self._counters.setdefault(name, itertools.count(self._start))
         number = self._latest[name] = next(counter)
         return number
 
     def latest(self) -> dict[str, int]:
-        """The last number of each name."""
+        """The last number given for each name."""
         return dict(self._latest)
 
     def clear(self) -> None:
-        """Count from the start again."""
+        """Restart all counts."""
         self._counters.clear()
         self._latest.clear()
 
 
 class Lane:
-    """Who asks. Its counters live as long as it does."""
+    """A lane, which makes requests. It holds its counters."""
 
     __slots__ = (
         "__weakref__",
@@ -75,22 +75,22 @@ class Lane:
     )
 
     def __init__(self, name: str, parent: Lane | None = None, *, of_request: bool = False) -> None:
-        """``of_request``: it is the root of a request that came to the process."""
+        """``of_request``: the lane is the root of an inbound request."""
         self.name: Final = name
         self.parent: Final = parent
         self.of_request: Final[bool] = of_request or (parent is not None and parent.of_request)
-        """Whether what it does is done for a request."""
+        """Whether the lane works for an inbound request."""
         self.hash: Final = int.from_bytes(digest_of(name.encode())[:8]) >> 1
-        """The lane on tape: 63 bits, so that it fits every database's integer."""
+        """The lane on the tape: 63 bits, so that it fits the integer type of every database."""
         self.declared_on = b""
-        """The process instance on whose tape its name stands."""
+        """The process instance on whose tape the lane is declared; empty: none."""
         self.ended: Delivery | None = None
-        """When the thread or job ended, where anything was recorded in it."""
+        """The end of the thread or job, if anything was recorded in it."""
         self._ordinals = _Counts(0)
         self._spawned = _Counts(1)
 
     def next_ordinal(self, kind: str) -> int:
-        """Number of the next exchange of that kind in this lane, from 0."""
+        """Number of the next exchange of this kind in this lane, from 0."""
         return self._ordinals.next(kind)
 
     def child(self, function: str) -> Lane:
@@ -102,7 +102,7 @@ class Lane:
         return self._ordinals.latest(), self._spawned.latest()
 
     def restart(self) -> None:
-        """Count from the start again."""
+        """Restart all counts."""
         self._ordinals.clear()
         self._spawned.clear()
 
@@ -114,19 +114,19 @@ MAIN: Final = Lane("main")
 """The lane of the main thread."""
 
 SHADOW: Final = Lane("shadow")
-"""What a boundary starts while it does something for real: it does not happen at replay."""
+"""The lane of work that a boundary starts for a live exchange; it does not occur in a replay."""
 
 GC: Final = Lane("gc")
-"""What finalizers start: when they run is not the program's doing."""
+"""The lane of work that finalizers start; the program does not control when they run."""
 
 _lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 
 of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
-"""Lanes of tasks that run in a context which the program gave them and may share."""
+"""Lanes of tasks in a context that the program provides and may share."""
 
 
 _job: ContextVar[Lane | None] = ContextVar("playhead_job", default=None)
-"""The job in which a context was made."""
+"""The job in which a context was created."""
 
 
 class _Here(threading.local):
@@ -138,11 +138,11 @@ _here = _Here()
 
 
 def current() -> Lane:
-    """The lane that runs now."""
+    """The current lane."""
     lane = _lane.get()
     job = _here.job
     if job is not None and lane is not SHADOW and lane is not GC and _job.get() is not job:
-        # What runs in a context of whoever started the job is the job's, but in an event loop.
+        # Code in a context of the job's starter belongs to the job, except in an event loop.
         if running_loop() is None:
             return job
     if of_task and lane is not SHADOW:
@@ -156,15 +156,15 @@ def current() -> Lane:
 
 
 def reset(token: Token[Lane]) -> None:
-    """The lane that ran before `entered` gave ``token`` runs again."""
+    """Restore the lane from before the call of `entered` that gave ``token``."""
     try:
         _lane.reset(token)
     except ValueError:
-        return  # a coroutine that was thrown away is closed in another context than it ran in
+        return  # a discarded coroutine is closed in another context than the one it ran in
 
 
 class Shadow:
-    """Context manager: what is started inside counts in no lane of the program. Not reentrant."""
+    """Context manager: work started inside counts in no lane of the program. Not reentrant."""
 
     __slots__ = ("_token",)
 
@@ -176,22 +176,22 @@ class Shadow:
 
 
 class Watch(Protocol):
-    """Who wants to know which threads wait for the world outside."""
+    """Observer of the threads that wait for the outside world."""
 
     def leaves(self) -> None:
-        """This thread begins to wait for it."""
+        """This thread begins to wait for the outside world."""
         ...
 
     def returns(self) -> None:
-        """It has what it waited for, and is about to wait at the gate."""
+        """This thread has finished the wait and is about to wait at the gate."""
         ...
 
     def calls_back(self, place: int) -> None:
-        """A thread waits for it no longer: this one, which has its turn, has seen to that."""
+        """The current thread, which has its turn, has ended the wait of the thread ``place``."""
         ...
 
     def goes_on(self) -> None:
-        """This thread was called back, and runs when it is its turn."""
+        """This thread was called back, and continues when it is its turn."""
         ...
 
 
@@ -199,16 +199,16 @@ _watch: Watch | None = None
 
 
 def on_outside(watch: Watch | None) -> None:
-    """Have ``watch`` told when a thread begins and ends to wait for the world outside."""
+    """Tell ``watch`` when a thread begins and ends a wait for the outside world."""
     global _watch
     _watch = watch
 
 
 class Outside(Shadow):
-    """A `Shadow` in which this thread blocks until something comes from the world outside.
+    """A `Shadow` in which this thread blocks until something comes from the outside world.
 
-    To be followed by a turn at the gate, or by `resume`. Not in a coroutine, whose thread does other
-    things meanwhile.
+    Follow it by a turn at the gate or by `resume`. Do not use it in a coroutine, whose thread does other
+    work in the meantime.
     """
 
     __slots__ = ("_place",)
@@ -225,13 +225,13 @@ class Outside(Shadow):
         super().__exit__(*problem)
 
     def call_back(self) -> None:
-        """What it waits for does not come: another thread of the program has ended that."""
+        """End the wait from another thread of the program: the awaited event will not come."""
         if _watch is not None:
             _watch.calls_back(self._place)
 
 
 def resume() -> None:
-    """Go on after an `Outside` in which nothing came, without a turn at the gate."""
+    """Continue after an `Outside` in which nothing came, without a turn at the gate."""
     if _watch is not None:
         _watch.goes_on()
 
@@ -252,7 +252,7 @@ class In:
 
 
 class Entered(In):
-    """An `In` for a task or thread that somebody else has started. Not reentrant."""
+    """An `In` for a task or thread that was started elsewhere. Not reentrant."""
 
     __slots__ = ("_before", "_task")
 
@@ -270,7 +270,7 @@ class Entered(In):
 
 
 def _task_with_lane() -> Any:
-    """The task that runs, where its lane does not follow from its context."""
+    """The current task, if its lane does not follow from its context; else None."""
     try:
         task = asyncio.current_task() if of_task else None
     except RuntimeError:
@@ -286,7 +286,7 @@ _on_end: Callable[[Lane], None] | None = None
 
 
 def on_end(told: Callable[[Lane], None] | None) -> None:
-    """Have ``told`` called when a thread or an executor's job ends, in it, before anybody can know."""
+    """Call ``told`` in each ending thread or executor job, before others can see its end."""
     global _on_end
     _on_end = told
 
@@ -298,18 +298,18 @@ def _ended(lane: Lane) -> None:
 
 
 class Carried:
-    """A lane, and the OTel context of whoever started it, for a thread or a job of an executor."""
+    """A lane and the OTel context of its starter, for a thread or a job of an executor."""
 
     __slots__ = ("_context", "_is_job", "_lane")
 
     def __init__(self, lane: Lane, *, is_job: bool) -> None:
-        """``is_job``: it may run in other contexts, which are not its own."""
+        """``is_job``: it may run in contexts that are not its own."""
         self._lane = lane
         self._is_job = is_job
         self._context = otel_context.get_current()
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What ``function`` returns, called in that lane."""
+        """Call ``function`` in the lane and return its result."""
         lane = _lane.set(self._lane)
         job, outer_job = _job.set(self._lane), _here.job
         if self._is_job:
@@ -326,11 +326,11 @@ class Carried:
 
 
 def entered(lane: Lane) -> Token[Lane]:
-    """From now on ``lane`` runs in this context, until `reset`."""
+    """Make ``lane`` the current lane of this context until `reset`."""
     return _lane.set(lane)
 
 
 def restart() -> None:
-    """Count from the start: a recording begins."""
+    """Restart the counts of the fixed lanes when a recording begins."""
     for lane in (MAIN, SHADOW, GC):
         lane.restart()

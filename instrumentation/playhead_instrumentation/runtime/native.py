@@ -1,9 +1,9 @@
-"""Functions of C in whose place something else is called: what asks for their type, finds the same.
+"""Replacements for C functions that have the type of the original.
 
-``type(open)``, `inspect.signature`, `pickle`, `copy` and `help` look at what only a builtin function
-has. So one is made: of C's own `PyObject_Call`, bound to an object that calls ours. No code of Python,
-and none of ctypes, runs on the way. Where that cannot be done (another interpreter than CPython), ours
-stands there itself.
+``type(open)``, `inspect.signature`, `pickle`, `copy` and `help` look at attributes that only builtin
+functions have. So a builtin function is made from the C function `PyObject_Call`, bound to an object
+that calls ours. No Python code and no ctypes code runs in between. Where this is not possible (another
+interpreter than CPython), our function is used directly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _VARARGS_KEYWORDS: Final = 0x1 | 0x2
 
 
 _kept: Final[list[object]] = []
-"""Definitions: as long as their functions, which may be as long as the process."""
+"""Definitions of the functions; they must live as long as these, possibly as long as the process."""
 
 
 def genuine(original: Any, ours: Any) -> Any:
-    """A builtin function like ``original`` that calls ``ours``; ``ours``, where that cannot be made."""
+    """A builtin function like ``original`` that calls ``ours``; ``ours`` where none can be made."""
     if type(original) is not BuiltinFunctionType or sys.implementation.name != "cpython":
         return ours
     of = getattr(original, "__self__", None)
     if of is not None and not isinstance(of, ModuleType):
-        return ours  # the method of an object
+        return ours  # a method of an object
     try:
         return _made(original, ours)
     except Exception:
@@ -39,7 +39,7 @@ def genuine(original: Any, ours: Any) -> Any:
 
 
 def behind(function: Any) -> Any:
-    """What a function calls that is `genuine`; any other object is what it is."""
+    """The object that a function made by `genuine` calls; any other object unchanged."""
     if type(function) is not BuiltinFunctionType:
         return function
     bound: Any = function.__self__
@@ -47,14 +47,14 @@ def behind(function: Any) -> Any:
 
 
 class Behind(type):
-    """Of a class whose instances stand behind functions: those count as instances too."""
+    """Metaclass: functions that call an instance of the class count as instances too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, behind(instance))
 
 
 class _Bound(ModuleType):
-    """What the function is bound to: a module, as it is for functions of C."""
+    """The object to which the function is bound: a module, as for other C functions."""
 
 
 def _made(original: Any, ours: Any) -> Any:
@@ -67,7 +67,7 @@ def _made(original: Any, ours: Any) -> Any:
 
 @functools.cache
 def _maker() -> Callable[[bytes, bytes | None, ModuleType, str | None], Any]:
-    """Makes a builtin function: name, text, what it is bound to and calls, module."""
+    """A maker of builtin functions. Its arguments: name, docstring, bound object to call, module."""
     import ctypes
 
     class Definition(ctypes.Structure):
@@ -95,7 +95,7 @@ def _maker() -> Callable[[bytes, bytes | None, ModuleType, str | None], Any]:
 
 
 def _doc_of(original: Any) -> bytes | None:
-    """As it stands in C: the signature before the text."""
+    """The docstring in the form of C: the signature before the text."""
     doc, signature = original.__doc__, original.__text_signature__
     if signature is not None:
         doc = f"{original.__name__}{signature}\n--\n\n{doc or ''}"

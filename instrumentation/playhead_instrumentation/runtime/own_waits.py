@@ -1,4 +1,4 @@
-"""Waits of playhead's own in a thread of the program: they are no waits of the program."""
+"""Waits of playhead itself in a thread of the program, which are not waits of the program."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.real_clock import REAL
 
 APART_S = 30.0
-"""Longer than playhead waits for itself: until then nobody else waits in vain."""
+"""Seconds until the thread counts as continuing by itself; longer than any wait of playhead itself."""
 
 
 class Turns(Protocol):
-    """The lock that lets one thread run at a time."""
+    """The turns that let one thread run at a time."""
 
     def waits(self, until: float | None = None) -> None:
-        """This thread waits; ``until``: it goes on by itself then (`REAL.now_s`)."""
+        """This thread waits. ``until``: when it continues by itself, in seconds (`REAL.now_s`)."""
         ...
 
     def goes_on(self) -> None:
-        """This thread runs again, when it is its turn."""
+        """This thread continues when it is its turn."""
         ...
 
 
@@ -29,14 +29,14 @@ _turns: Turns | None = None
 
 
 def keep(turns: Turns | None) -> None:
-    """From now on threads run in these turns; None: as they like."""
+    """Run threads in these turns from now on; None: without turns."""
     global _turns
     _turns = turns
 
 
 @contextlib.contextmanager
 def apart() -> Generator[None]:
-    """This thread waits for what is playhead's own: others run, and nothing of it is on the tape."""
+    """Context for a wait of playhead itself: other threads run, and nothing goes on the tape."""
     turns = _turns
     with Shadow():
         if turns is not None:

@@ -1,11 +1,11 @@
-"""What is patched in this process, what could not be, and why.
+"""The patches of this process, and those that failed and why.
 
-Every patch goes through here: it is applied when its module is imported (or at once, where it already
-is), a failure of one never reaches the program or another patch, and the outcome is known by name.
+All patches are made here. A patch is applied when its module is imported, or at once if it already is. A
+failure never reaches the program or another patch. The outcome is kept by name.
 
-A target is an attribute of a module or a class. It is wrapped once, however many boundaries stand before
-it: `Patches.around` adds a *layer*, a function that is called with whatever comes after it and with the
-arguments of the call. `Patches.put` replaces an attribute. Both are undone by `Patches.undo`.
+A target is an attribute of a module or a class. It is wrapped once, however many boundaries patch it:
+`Patches.around` adds a *layer*, a function that is called with the next callable and the arguments of
+the call. `Patches.put` replaces an attribute. `Patches.undo` undoes both.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 Apply = Callable[[ModuleType], object]
-"""Patches a module that has just been imported. Raises `Unpatchable`, or anything, if it cannot."""
+"""Patches a module that has just been imported. Raises `Unpatchable`, or any exception, on failure."""
 
 Layer = Callable[..., Any]
-"""``layer(following, *args, **kwargs)``: does what the target does by calling ``following``."""
+"""``layer(following, *args, **kwargs)``: calls ``following`` to do what the target does."""
 
 OUTER, MIDDLE, INNER = 10, 20, 30
-"""Places of layers: the lower one is called first."""
+"""Order of layers: lower ones are called first."""
 
 ROOM: Final = __name__.partition(".")[0]
 
@@ -45,7 +45,7 @@ class Unpatchable(Exception):
 
 
 class Outcome(Exception):
-    """Raised by a layer: what the program gets, instead of what comes after the layer, is ``error``."""
+    """Raised by a layer: the program gets ``error`` in place of the outcome of the following call."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Outcome(Exception):
 
 
 class Patches:
-    """The patches of a process. Names are those the program's author knows: ``openai``, ``httpx2``."""
+    """The patches of a process, by names that the program's author knows: ``openai``, ``httpx2``."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -62,22 +62,22 @@ class Patches:
         self._watched: set[tuple[str, Any]] = set()
         self._targets: dict[tuple[int, str], _Target] = {}
         self._replaced: list[tuple[Any, str, Any, Any, Callable[[], bool] | None]] = []
-        """Owner, name, what stood there (`_ABSENT`: nothing of its own), what stands there now, and
-        whether that stays."""
+        """Owner, name, old value (`_ABSENT`: no value of its own), new value, and whether the new value
+        stays at `undo`."""
         self._also: dict[Callable[[], None], None] = {}
         self._lapses: dict[Layer, Callable[[], None]] = {}
         self.forgiving = True
-        """Whether a layer that fails is passed by. A replay does not: what is beyond it is the world."""
+        """Whether a failing layer is skipped. Not in a replay, where the call would reach the world."""
         self.like: Callable[[Any, Any], Any] = lambda original, wrapper: wrapper
-        """What stands in the place of the first and calls the second; see `native`."""
+        """Makes a stand-in for the first that calls the second; see `native`."""
         self.on_failure: Callable[[str, str], None] | None = None
-        """Told of each patch that failed: name and reason."""
+        """Called with name and reason of each patch that failed."""
 
     def when_imported(self, module: str, name: str, apply: Apply | str) -> None:
-        """Apply a patch when ``module`` is imported; at once if it is. Twice the same is once.
+        """Apply a patch when ``module`` is imported; at once if it already is.
 
-        ``apply``: a function, or where it is found, ``MODULE:FUNCTION`` of this distribution, which is
-        then not imported before.
+        The same patch is applied only once. ``apply``: a function, or its place ``MODULE:FUNCTION`` in
+        this distribution, which is then imported only when needed.
         """
         said = apply if isinstance(apply, str) else name
         with self._lock:
@@ -88,8 +88,8 @@ class Patches:
 
         def hook(imported: ModuleType) -> None:
             if getattr(imported.__spec__, "_initializing", False):
-                importlib.import_module(module)  # waits, where another thread is in the midst of it
-            if watched is self._watched:  # else it was undone before the module was imported
+                importlib.import_module(module)  # waits if another thread is importing it
+            if watched is self._watched:  # else the patches were undone before the import
                 self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
 
         wrapt.register_post_import_hook(hook, module)
@@ -106,7 +106,7 @@ class Patches:
         return True
 
     def failed(self, name: str, problem: Exception) -> None:
-        """Keep that ``name`` could not be patched, and why."""
+        """Note that ``name`` could not be patched, and why."""
         reason = str(problem) if isinstance(problem, Unpatchable) else _described(problem)
         with self._lock:
             self._unpatched[name] = reason
@@ -122,11 +122,11 @@ class Patches:
         order: int = MIDDLE,
         lapse: Callable[[], None] | None = None,
     ) -> None:
-        """Have calls of ``owner.name`` go through ``layer``; `Unpatchable` where there is no such thing.
+        """Route calls of ``owner.name`` through ``layer``. Raises `Unpatchable` if there is no target.
 
-        The same layer twice is once. Of several the one with the lowest ``order`` is called first, of
-        equal ones the one that came first. The attribute of a class is a plain function, which is called
-        with the instance. ``lapse``: called when the layer has failed and was passed by.
+        The same layer is added only once. Layers are called in order of ``order``, equal ones in the
+        order of addition. The attribute of a class is a plain function, which is called with the
+        instance. ``lapse``: called when the layer has failed and was skipped.
         """
         with self._lock:
             if lapse is not None:
@@ -140,7 +140,7 @@ class Patches:
             target.add(layer, order)
 
     def _at_home(self, owner: Any, target: _Target) -> None:
-        """A function of C also where it says that it is of, as `pickle` looks for it there."""
+        """Patch a C function also in the module in its ``__module__``, where `pickle` looks it up."""
         original = target.original
         if type(target.wrapper) is BuiltinFunctionType:
             home, name = sys.modules.get(str(original.__module__)), original.__name__
@@ -148,26 +148,26 @@ class Patches:
                 self.put(home, name, target.wrapper)
 
     def around_all(self, owner: Any, layers: Mapping[str, Layer], *, order: int = MIDDLE) -> None:
-        """`around` each of them, where all are there; else none, and `Unpatchable`."""
+        """`around` for each layer. Raises `Unpatchable`, and patches none, if a target is missing."""
         for name in layers:
             required(owner, name)
         for name, layer in layers.items():
             self.around(owner, name, layer, order=order)
 
     def put(self, owner: Any, name: str, value: Any, stays: Callable[[], bool] | None = None) -> None:
-        """Set ``owner.name``, and remember what stood there. ``stays``: whether `undo` leaves it."""
+        """Set ``owner.name`` and keep the old value. ``stays``: whether `undo` leaves the new value."""
         with self._lock:
             before: Any = _own(owner, name)
             setattr(owner, name, value)
             self._replaced.append((owner, name, before, value, stays))
 
     def put_all(self, owner: Any, values: Mapping[str, Any]) -> None:
-        """`put` each of them."""
+        """`put` for each value."""
         for name, value in values.items():
             self.put(owner, name, value)
 
     def also(self, undo: Callable[[], None]) -> None:
-        """Have `undo` call ``undo``, for what is no attribute. The same twice is once."""
+        """Make `undo` call ``undo``, for patches of other things than attributes. Added only once."""
         with self._lock:
             self._also[undo] = None
 
@@ -176,15 +176,15 @@ class Patches:
         return (id(owner), name) in self._targets
 
     def call(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run ``layer`` before ``call``, for a replacement that is no target of `around`."""
+        """Run ``layer`` around ``call``, for a replacement that is no target of `around`."""
         return _guarded(self, layer, call, *args, **kwargs)
 
     async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """The same for coroutine functions."""
+        """`call` for coroutine functions."""
         return await _guarded_async(self, layer, call, *args, **kwargs)
 
     def meant(self, layer: Layer, following: Following, problem: Exception) -> BaseException | None:
-        """What the program gets where a layer raised ``problem``; None: what comes after it gives."""
+        """The error for the program where a layer raised ``problem``; None: use the following call."""
         if not self.forgiving or isinstance(problem, PlayheadError) or problem is following.error:
             return problem
         log.debug("playhead failed in a patch", exc_info=problem)
@@ -193,7 +193,7 @@ class Patches:
         return following.error
 
     def undo(self) -> None:
-        """Take off what is outermost; what somebody else has wrapped meanwhile passes through."""
+        """Undo all patches. Wrappers that other code has wrapped in the meantime become transparent."""
         with self._lock:
             self._watched = set()
             for target in self._targets.values():
@@ -216,12 +216,12 @@ class Patches:
                 log.debug("playhead could not undo a patch", exc_info=True)
 
     def patched(self) -> list[str]:
-        """Names of what is patched so far, in the order of patching."""
+        """Names of the patches so far, in order."""
         with self._lock:
             return [name for name in self._patched if name not in self._unpatched]
 
     def unpatched(self) -> list[str]:
-        """What could not be patched, as ``name: reason``."""
+        """Failed patches, as ``name: reason``."""
         with self._lock:
             return [f"{name}: {reason}" for name, reason in self._unpatched.items()]
 
@@ -230,7 +230,7 @@ _ABSENT: Final[Any] = object()
 
 
 class _Target:
-    """One attribute, wrapped once, and the layers before it."""
+    """One attribute, wrapped once, and its layers."""
 
     def __init__(self, owner: Any, name: str, original: Any, patches: Patches) -> None:
         self._owner = owner
@@ -285,7 +285,7 @@ class _Target:
 
 
 class _Function:
-    """A function of C: like the original it does not become a method, and is pickled by its name."""
+    """Stand-in for a C function: like that it does not become a method and is pickled by its name."""
 
     def __init__(self, target: _Target, original: Any) -> None:
         functools.update_wrapper(self, original)
@@ -302,18 +302,18 @@ class _Function:
 
 
 _wrappers: Final[set[CodeType]] = {_Function.__call__.__code__}
-"""Code of what stands in the place of a target."""
+"""Code objects of stand-ins for targets."""
 
 
 def stands_for(function: T) -> T:
-    """Decorates what stands in the place of a function by itself, for `calling`."""
+    """Decorator for a stand-in of a function that is not made here, for `calling`."""
     code: Any = getattr(function, "__code__", None)
     _wrappers.add(code)
     return function
 
 
 def calling() -> FrameType | None:
-    """The frame that called the target of the layer that runs now."""
+    """The frame that called the target of the running layer."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_code not in _wrappers:
         if frame.f_back is None:
@@ -323,7 +323,7 @@ def calling() -> FrameType | None:
 
 
 class Following:
-    """What comes after a layer, whether it was called, and what it gave or raised."""
+    """The callable after a layer, whether it was called, and its result or error."""
 
     __slots__ = ("_call", "began", "ended", "error", "result")
 
@@ -334,7 +334,7 @@ class Following:
         self.error: BaseException | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
+        """Call the callable and keep its outcome."""
         self.began, self.ended, self.error = True, False, None
         try:
             self.result = result = self._call(*args, **kwargs)
@@ -345,10 +345,10 @@ class Following:
         return result
 
     def raise_again(self, problem: Exception) -> None:
-        """Raise the error of the original, if any: ``problem`` may come from handling it."""
+        """Raise the error of the original, if any; ``problem`` may come from handling that error."""
         if not self.began or self.ended:
             return
-        raised, self.error = self.error, None  # it holds the frames that hold this one
+        raised, self.error = self.error, None  # break the cycle of the error and its frames
         try:
             raise raised or problem
         finally:
@@ -356,7 +356,7 @@ class Following:
 
 
 class _AsyncFollowing(Following):
-    """The same of a coroutine function."""
+    """A `Following` for a coroutine function."""
 
     __slots__ = ()
 
@@ -372,7 +372,7 @@ class _AsyncFollowing(Following):
 
 
 def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call ``layer``; where it fails by itself, the result is that of what comes after it."""
+    """Call ``layer``; where the layer itself fails, give the outcome of the following call."""
     following = Following(call)
     error: BaseException
     try:
@@ -389,7 +389,7 @@ def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: An
         error = known
         del known
     finally:
-        following.error = None  # it holds the frames that hold this one
+        following.error = None  # break the cycle of the error and its frames
     try:
         raise error
     finally:
@@ -399,7 +399,7 @@ def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: An
 async def _guarded_async(
     patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """The same for coroutine functions."""
+    """`_guarded` for coroutine functions."""
     following = _AsyncFollowing(call)
     error: BaseException
     try:
@@ -424,13 +424,13 @@ async def _guarded_async(
 
 
 def found(place: str) -> Any:
-    """What ``MODULE:FUNCTION`` of this distribution names; imports the module."""
+    """The function at ``MODULE:FUNCTION`` of this distribution; imports the module."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"{ROOM}.{module}"), name)
 
 
 def required(owner: Any, name: str) -> Any:
-    """``owner.name``, or `Unpatchable` saying that it is not there."""
+    """``owner.name``. Raises `Unpatchable` where it is missing."""
     found = getattr(owner, name, None)
     if found is None:
         raise Unpatchable(f"no {getattr(owner, '__name__', owner)}.{name}")
@@ -438,7 +438,7 @@ def required(owner: Any, name: str) -> Any:
 
 
 def _own(owner: Any, name: str) -> Any:
-    """What stands in ``owner`` itself under ``name``, as it stands there."""
+    """The raw attribute ``name`` in the dictionary of ``owner`` itself; else `_ABSENT`."""
     return getattr(owner, "__dict__", {}).get(name, _ABSENT)
 
 

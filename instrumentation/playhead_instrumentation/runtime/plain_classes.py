@@ -1,15 +1,16 @@
-"""Which classes a tape may name, and how an object of one is made without running any code of it.
+"""The classes that a tape may name, and how their objects are made without running code of the class.
 
-A tape is read by whoever has it, and may come from anywhere. So nothing is imported for it: a class is
-taken where the program has it already. None of its own code runs: no ``__new__``, ``__init__``,
-``__setstate__``, ``__setattr__``, no property. What is made is
+A tape may come from anywhere, so it is untrusted. Nothing is imported for it: a class is used only if
+the program has it already. No code of the class runs: no ``__new__``, ``__init__``, ``__setstate__``,
+``__setattr__``, no property. These can be made:
 
 * a member of an enumeration, a named tuple, an exception;
 * an object of a data class (of `dataclasses`, pydantic or attrs);
 * an object of a class of the program itself, which is neither of the standard library nor installed,
-  and which leaves its making, its state and its end to Python.
+  and which does not customise creation, state or finalization.
 
-A class as a value is one of `AS_VALUES` or of these kinds but the last: a tape brings nothing to call.
+A class as a value is one of `AS_VALUES` or of these kinds except the last: a tape supplies nothing to
+call.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ AS_VALUES: Final = frozenset(
 """Builtin classes that a tape may name as values: the factory of a defaultdict."""
 
 BASES: Final = (object, int, float, complex, str, bytes, list, dict, tuple)
-"""Builtin classes that a class of the program may rest on."""
+"""Builtin classes from which a class of the program may derive."""
 
 _INSTALLED: Final = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep
@@ -37,7 +38,7 @@ _INSTALLED: Final = tuple(
 
 
 def class_named(module: str, qualname: str) -> type[Any] | None:
-    """The class of that name, if the program has it. Nothing is imported, no ``__getattr__`` asked."""
+    """The class of that name, if the program has it. Imports nothing and calls no ``__getattr__``."""
     found: Any = sys.modules.get(module)
     for name in qualname.split("."):
         found = _namespace(found).get(name)
@@ -47,7 +48,7 @@ def class_named(module: str, qualname: str) -> type[Any] | None:
 
 
 def member_of(cls: type[Any], value: Any) -> Any:
-    """The member of an enumeration that has ``value``; a combination of flags, too. TypeError."""
+    """The member of an enumeration with ``value``, or a combination of flags. Raises `TypeError`."""
     if not isinstance(cls, enum.EnumType):
         raise TypeError("no enumeration")
     for member in _members(cls):
@@ -59,7 +60,7 @@ def member_of(cls: type[Any], value: Any) -> Any:
 
 
 def tuple_of(cls: type[Any], values: list[Any]) -> Any:
-    """A named tuple. TypeError."""
+    """A named tuple. Raises `TypeError`."""
     named: Any = cls
     if not issubclass(cls, tuple) or not hasattr(named, "_fields") or _has_end(named):
         raise TypeError("no named tuple")
@@ -69,7 +70,7 @@ def tuple_of(cls: type[Any], values: list[Any]) -> Any:
 def exception_of(
     cls: type[Any], arguments: list[Any], state: dict[str, Any] | None, cause: Any, suppress: bool
 ) -> BaseException:
-    """An exception as it was raised. TypeError."""
+    """An exception as it was raised. Raises `TypeError`."""
     if not issubclass(cls, BaseException) or _has_end(cls):
         raise TypeError("no exception")
     base = builtin_base(cls)
@@ -88,7 +89,7 @@ def object_of(
     items: list[Any] | None = None,
     pairs: list[Any] | None = None,
 ) -> Any:
-    """An object with its state, of a data class or of a class of the program. TypeError."""
+    """An object with its state, of a data class or of a class of the program. Raises `TypeError`."""
     base = builtin_base(cls)
     is_data = _is_data_class(cls)
     if base not in BASES or _has_end(cls) or not (is_data or _is_of_program(cls)):
@@ -112,7 +113,7 @@ def object_of(
 
 
 def class_of(cls: type[Any]) -> type[Any]:
-    """A class as a value. TypeError."""
+    """A class as a value. Raises `TypeError`."""
     kinds = (enum.Enum, BaseException)
     if cls in AS_VALUES or issubclass(cls, kinds) or hasattr(cls, "_fields") or _is_data_class(cls):
         return cls
@@ -120,7 +121,7 @@ def class_of(cls: type[Any]) -> type[Any]:
 
 
 def builtin_base(cls: type[Any]) -> Any:
-    """The builtin class that a class rests on."""
+    """The builtin class from which a class derives."""
     return next(one for one in cls.__mro__ if one.__module__ == "builtins")
 
 
@@ -163,7 +164,7 @@ def _is_of_program(cls: type[Any]) -> bool:
 
 
 def _fill(made: Any, fields: dict[str, Any]) -> None:
-    """Set attributes as the interpreter keeps them, past everything that the class says of it."""
+    """Set attributes directly, without any code of the class."""
     try:
         own = cast("dict[str, Any] | None", object.__getattribute__(made, "__dict__"))
     except AttributeError:

@@ -1,4 +1,4 @@
-"""Runs a program as the interpreter would: as ``__main__``, with its own arguments and search path."""
+"""Runs a program as the interpreter does: as ``__main__``, with its own arguments and search path."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ROOM = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: a script, or a module where ``is_module``."""
+    """A program to run: a script, or a module where ``is_module``."""
 
     name: str
     arguments: tuple[str, ...]
     is_module: bool = False
     source: str | None = None
-    """The program itself, where it is given on the command line."""
+    """Source code of the program, where it is given on the command line."""
 
     @classmethod
     def of_words(cls, words: list[str]) -> Program:
-        """From a command line behind the interpreter. `UsageError` when it names no program."""
+        """From the arguments of an interpreter. Raises `UsageError` where they name no program."""
         if words[:1] == ["--"]:
             words = words[1:]
         if words[:1] == ["-m"] and len(words) > 1:
@@ -41,7 +41,7 @@ class Program:
 
     @property
     def script(self) -> str:
-        """As the tape says it: a path or ``-m MODULE``."""
+        """The program in the form of the tape: a path or ``-m MODULE``."""
         return f"-m {self.name}" if self.is_module else self.name
 
     def words(self) -> list[str]:
@@ -49,11 +49,11 @@ class Program:
         return [self.name, *self.arguments]
 
     def run(self) -> None:
-        """Run it to its end.
+        """Run the program to its end.
 
-        `SystemExit` passes through. Any other exception is printed as the interpreter prints it, without
-        our frames, and becomes `SystemExit`; `KeyboardInterrupt` passes through, printed already, so
-        that the interpreter ends by the signal.
+        `SystemExit` passes through. Any other exception is printed as by the interpreter, without our
+        frames, and becomes `SystemExit`. `KeyboardInterrupt` is printed too but passes through, so that
+        the interpreter ends by the signal.
         """
         code, main = self.loaded()
         sys.modules["__main__"] = main
@@ -70,13 +70,13 @@ class Program:
             status = 1
         else:
             status = None
-        # Through `sys.exit`, where who records the exit status looks for it.
+        # Through `sys.exit`, where the recorder of the exit status sees it.
         sys.exit(status)
 
     def loaded(self, name: str = "__main__") -> tuple[CodeType, ModuleType]:
-        """Its code, and the module of that ``name`` in which it is to run.
+        """The code of the program, and the module with that ``name`` in which it is to run.
 
-        Where there is no such program, what the interpreter says of that, and `SystemExit`.
+        Where there is no such program: prints the message of the interpreter and raises `SystemExit`.
         """
         main = ModuleType(name)
         names: dict[str, Any] = main.__dict__
@@ -126,13 +126,13 @@ def _module(name: str) -> tuple[ModuleSpec, CodeType]:
 
 
 def _put_first(folder: str) -> None:
-    """``sys.path[0]`` as the interpreter sets it: for us it is where ``-m`` was found."""
+    """Set ``sys.path[0]`` as the interpreter does; ours is the folder in which ``-m`` was found."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
 
 
 def _say_nothing(*_: object) -> None:
-    """Of an exception that has been printed."""
+    """No-op exception hook, for an exception that has already been printed."""
 
 
 def _report(error: BaseException) -> None:
@@ -143,7 +143,7 @@ def _report(error: BaseException) -> None:
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of what is patched, as the program knows it."""
+    """A traceback without frames of playhead."""
     frames: list[TracebackType] = []
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_ROOM):

@@ -1,4 +1,4 @@
-"""The real clock, wherever the program's own is."""
+"""The real clock, independent of the program's clock."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 
 class _Real:
-    """Not names of a module, in whose place freezegun puts its own."""
+    """Holds the functions as attributes, because freezegun replaces names in modules."""
 
     def __init__(self) -> None:
         self.now_s: Final = time.perf_counter
-        """Not `monotonic`: time-machine changes it in place."""
+        """Not `monotonic`, which time-machine changes in place. In seconds."""
         self.monotonic: Final = time.monotonic
-        """As the standard library reads it."""
+        """The clock that the standard library reads. In seconds."""
         self.time_ns: Final = time.time_ns
         self.sleep: Final = time.sleep
 

@@ -1,1 +1,1 @@
-"""The requests of a tape, asked again of the application that they came to: a server without network."""
+"""Sends the requests of a tape to the recorded application again, without a network."""

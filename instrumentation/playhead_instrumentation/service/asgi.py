@@ -1,4 +1,4 @@
-"""Asks an ASGI application what a tape says it was asked."""
+"""Sends the requests of a tape to an ASGI application."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ STARTUP_FAILED = 3
 
 
 class AsgiServer:
-    """An application, started, and its requests, each in a task of its own as servers do it."""
+    """An application that was started, and its requests, each in a task of its own as in a server."""
 
     def __init__(self, driver: Driver, app: Any, headers: Mapping[str, str]) -> None:
-        """``headers``: what requests are asked with, in the place of what the tape has."""
+        """``headers``: replace the recorded headers of the requests."""
         self._driver = driver
         self._app = app
         self._headers = headers
@@ -38,7 +38,7 @@ class AsgiServer:
         self._lifespan: asyncio.Task[None] | None = None
 
     async def serve(self, requests: Sequence[Played]) -> None:
-        """Start the application, ask, and wait for what it does beside."""
+        """Start the application, send the requests, and wait for the tasks that they started."""
         self._lifespan = asyncio.ensure_future(self._live())
         await self._started.wait()
         if self._startup_error:
@@ -67,7 +67,7 @@ class AsgiServer:
         try:
             await self._app(scope, receive, send)
         except Exception:
-            pass  # it knows of no lifespan
+            pass  # it does not support lifespan
         finally:
             self._started.set()
 
@@ -78,11 +78,11 @@ class AsgiServer:
         try:
             await self._app(scope, client.receive, client.send)
         except Exception:
-            return  # on the tape; a server would have said 500
+            return  # on the tape; a server would have answered 500
 
 
 class _Client:
-    """Who has asked, and reads the answer."""
+    """The client that sent the request and reads the answer."""
 
     def __init__(self, driver: Driver, played: Played) -> None:
         self._driver = driver
@@ -91,7 +91,7 @@ class _Client:
         self._sent = 0
 
     async def receive(self) -> dict[str, Any]:
-        """The next message of the tape; where it ends, none comes."""
+        """Return the next message of the tape; after the last one, wait forever."""
         parts = self._played.exchange.parts
         if self._received >= len(parts):
             await self._driver.gate.never()
@@ -99,14 +99,14 @@ class _Client:
         return _message(parts[number], self._played.part(number))
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Taken as far as it was taken then."""
+        """Accept messages as far as the recorded client did."""
         if str(message["type"]).endswith("response.start"):
             return
         number, self._sent = self._sent, self._sent + 1
         sent = [part for part in self._played.exchange.sent if _kind(part) != BROKEN]
         if number >= len(sent):
             if sent and _kind(sent[-1]) != END:
-                await self._driver.gate.never()  # the client had gone
+                await self._driver.gate.never()  # the recorded client had gone
             return
         if number == len(sent) - 1 and self._leaves(len(sent)):
             await self._driver.gate.never()
@@ -116,7 +116,7 @@ class _Client:
             raise again(_error(behind[0]), OSError)
 
     def _leaves(self, sent: int) -> bool:
-        """Whether it went when it had got so much, and the program is about to hear of that."""
+        """Whether the client left after ``sent`` messages, which the program is about to learn."""
         parts = self._played.exchange.parts
         gone = bool(parts) and _kind(parts[-1]) == DISCONNECT and parts[-1].after >= sent
         return gone and self._received == len(parts) and _kind(self._played.exchange.sent[-1]) != END

@@ -1,4 +1,4 @@
-"""Calls a marked function with the inputs that a tape says it was given."""
+"""Calls a marked function with the inputs that a tape holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from playhead_semconv.errors import ReplayFailed
 
 
 def call(driver: Driver, function: Any, requests: Sequence[Played]) -> None:
-    """One after the other. `ReplayFailed` where the tape does not hold an input."""
+    """Call ``function`` with one input after the other.
+
+    `ReplayFailed` where the tape does not hold an input.
+    """
     for played in requests:
         args, kwargs = _given(played)
         try:

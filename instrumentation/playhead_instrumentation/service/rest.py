@@ -1,4 +1,4 @@
-"""What requests have started and not waited for."""
+"""Tasks that requests have started and not awaited."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from playhead_instrumentation.runtime.lanes import Shadow, of_requests
 from playhead_instrumentation.runtime.real_clock import REAL
 
 LOOK_S = 0.01
-"""How often it is looked whether that goes on."""
+"""Seconds between two checks for such tasks."""
 
 PATIENCE_S = 5.0
-"""It is waited for so long after the tape holds nothing for it."""
+"""Seconds to wait for them after the tape holds nothing more for them."""
 
 
 async def rest(driver: Driver) -> None:

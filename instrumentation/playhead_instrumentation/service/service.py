@@ -1,4 +1,4 @@
-"""The requests of a tape, asked again of the application that they came to: a server without network."""
+"""Sends the requests of a tape to the application that received them: a server without a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Service:
     """An application and the requests that it is to serve."""
 
     def __init__(self, driver: Driver, program: Program, headers: Mapping[str, str]) -> None:
-        """``headers``: what they are asked with, in the place of what the tape has."""
+        """``headers``: replace the recorded headers of the requests."""
         for value in headers.values():
             driver.redactor.learn(value)
         self._headers = headers
@@ -37,9 +37,9 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> None:
-        """Load the application as it was loaded, and ask. `ReplayFailed` where it is not to be found.
+        """Load the application as recorded, and send the requests. `ReplayFailed` where it is not found.
 
-        At a fork, whose exit status says how it went, `SystemExit` where a request fails.
+        In a fork, whose exit status tells how it went, `SystemExit` where a request fails.
         """
         self._serve()
         failed, running = self._driver.failed_requests, session.current()
@@ -65,7 +65,7 @@ class Service:
                     serve_wsgi(cover_wsgi(app), played, self._headers)
             return
         with Shadow():
-            # Not closed: what the lifespan does at its end is not of these requests.
+            # Not closed: what the lifespan does at its end does not belong to these requests.
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
             self._loop.set_exception_handler(lambda loop, context: None)
@@ -82,7 +82,7 @@ class Service:
         sys.argv = [*self._program.words()]
         found = self._main() if module == MAIN else self._imported(module, folder)
         try:
-            # An attribute, or, as servers take it, an expression that makes the application.
+            # An attribute or, as servers accept it, an expression that makes the application.
             return eval(attribute, vars(found))
         except (NameError, AttributeError):
             raise ReplayFailed(f"{module} has no {attribute}: the application is not there") from None

@@ -1,4 +1,4 @@
-"""Asks a WSGI application what a tape says it was asked."""
+"""Sends the requests of a tape to a WSGI application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from playhead_semconv.rerun.given_headers import given
 
 
 def serve(app: Any, played: Played, headers: Mapping[str, str]) -> None:
-    """One request, read as far as it was read then. ``headers``: in the place of what the tape has."""
+    """Send one request and read its answer as far as the recorded client did.
+
+    ``headers``: replace the recorded headers.
+    """
     exchange = played.exchange
     environ = _environ(exchange.ask.details, headers)
     environ["wsgi.input"] = _Body([played.part(number) for number in range(len(exchange.parts))])
@@ -23,7 +26,7 @@ def serve(app: Any, played: Played, headers: Mapping[str, str]) -> None:
     try:
         answer = app(environ, _start_response)
     except Exception:
-        return  # on the tape; a server would have said 500
+        return  # on the tape; a server would have answered 500
     try:
         left = len(sent)
         while whole or left or exchange.end is None:
@@ -42,7 +45,7 @@ def _start_response(status: str, headers: Any, *problem: Any) -> Any:
 
 
 def _write(data: bytes) -> None:
-    """Nobody reads it."""
+    """No-op: nothing reads it."""
 
 
 class _Body:
@@ -52,7 +55,7 @@ class _Body:
         self._pieces = iter(pieces)
 
     def read(self, size: int = -1) -> bytes:
-        """The next piece, whatever ``size`` is."""
+        """Return the next piece, whatever ``size`` is."""
         return next(self._pieces, b"")
 
     readline = read

@@ -1,1 +1,1 @@
-"""The recording of this process, found by everything else: its driver, the facts of the process."""
+"""The recording of this process: which driver it has, and the facts about the process itself."""

@@ -1,8 +1,8 @@
-"""Libraries that hold the lock of all imports, and threads of ours that would import beside them.
+"""Prevents a deadlock between eventlet's import lock and imports in threads of playhead.
 
-eventlet holds the interpreter's own import lock while it imports modules anew. A thread in the midst of
-an import needs that lock for the next one; where eventlet wants the same module, each waits for the
-other for ever. So our threads have nothing left to import by then.
+eventlet holds the global import lock while it imports modules anew. A thread in the middle of an import
+needs that lock for its next import; if eventlet wants the same module, both wait forever. Therefore
+threads of playhead import everything they need before that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from playhead_instrumentation.session import session
 
 
 def before_eventlet(module: ModuleType) -> None:
-    """``eventlet.patcher`` has been imported, and holds the lock from its first call on."""
+    """``eventlet.patcher`` was imported. It takes the lock in its first call."""
     running = session.current()
     if running is not None and running.outlet is not None:
-        with contextlib.suppress(ImportError):  # then the thread does not get further either
+        with contextlib.suppress(ImportError):  # then the thread cannot import it either
             running.outlet.import_all()

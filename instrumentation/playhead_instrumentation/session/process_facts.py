@@ -1,4 +1,4 @@
-"""The facts of a process: how it started, that it lives, how it ended; and a new start after a fork."""
+"""The facts of a process: start, heartbeat, exit; and another start in the child of a fork."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ RunIds = Callable[[], tuple[bytes, bytes]]
 
 
 class Over:
-    """Whether a process has ended, and the wait of its heartbeat for that."""
+    """Flag that a process has ended; the heartbeat thread waits for it."""
 
     def __init__(self) -> None:
         self.told = False
         self._bell = Bell()
 
     def tell(self) -> None:
-        """It has."""
+        """Set the flag and wake the waiter."""
         self.told = True
         self._bell.ring()
 
     def wait(self, timeout_s: float) -> bool:
-        """Until it has; False after ``timeout_s``."""
+        """Wait for the flag; False after ``timeout_s``."""
         return self._bell.wait(timeout_s) or self.told
 
 
 class Process:
-    """Appends the facts of this process. Its ``attributes`` stand on the run root too.
+    """Appends the facts of this process. The run root has its ``attributes`` too.
 
-    ``level``: of the gate, which may turn causal while the program runs; the exit fact says so then.
+    ``level``: of the gate. It may turn from strict to causal during the run; the exit fact then says so.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class Process:
         self._over = Over()
         self._parent = b""
         self._forked_in: dict[int, tuple[str, str]] = {}
-        """In which exchange a thread is about to fork, and which process the fork goes on from."""
+        """Per thread that will fork: its exchange, and the instance whose tape the child continues."""
         self._execs: set[int] = set()
-        """Threads whose forks become other programs."""
+        """Threads whose forked child will exec another program."""
         self._redactor = redactor
         self._imported = Imported(lambda path: self._redactor.places.text(path))
 
     def begin(self, attributes: Mapping[str, Any] | None = None) -> None:
-        """Append the start fact and start the heartbeat; again in the child of every fork.
+        """Append the start fact and start the heartbeat. Repeated in the child of every fork.
 
-        ``attributes``: it turned out only now what program runs; more of the start fact.
+        ``attributes``: further attributes of the start fact, given if the program is known only now.
         """
         if attributes is not None:
             program = _program(self._settings, self._redactor)
@@ -101,7 +101,7 @@ class Process:
         at_fork.in_child(self._after_fork)
 
     def end(self, exit_code: int | None, error: ErrorRecord | None = None) -> None:
-        """Append the exit fact. Once."""
+        """Append the exit fact, once."""
         if self._over.told:
             return
         self._over.tell()
@@ -115,9 +115,10 @@ class Process:
 
     @contextmanager
     def forks(self, exchange: str, origin: str = "", *, execs: bool = False) -> Generator[None]:
-        """This thread forks inside, in an exchange of that id; ``execs``: to become another program.
+        """Context in which this thread forks, in the exchange with this id.
 
-        ``origin``: the instance on whose tape the forked process goes on, hex.
+        ``execs``: the child will exec another program. ``origin``: instance (hex) of the tape that the
+        child continues.
         """
         thread = threading.get_ident()
         self._forked_in[thread] = exchange, origin
@@ -130,7 +131,7 @@ class Process:
             self._execs.discard(thread)
 
     def changed(self) -> dict[str, Any]:
-        """What is not any more as the start fact says it."""
+        """Attributes whose values differ from those in the start fact."""
         level = self._level()
         return {} if level == self.attributes[a.PLAYHEAD_RUN_LEVEL] else {a.PLAYHEAD_RUN_LEVEL: level}
 
@@ -155,11 +156,11 @@ class Process:
         while not over.wait(self._heartbeat_ms / 1000):
             try:
                 self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
-            except Exception:  # a traceback of a thread of ours is no output of the program
+            except Exception:  # our threads must not print tracebacks
                 log.debug("playhead could not say that the process lives", exc_info=True)
 
     def _append(self, name: str, attributes: dict[str, Any]) -> None:
-        # Its own number says what must have come before it.
+        # The number of this fact tells readers which facts must exist before it.
         trace_id, span_id = self._run()
         fact = Fact(time.time_ns(), lanes.MAIN.hash, name, trace_id, span_id, attributes=attributes)
         self._sink.append(fact)
@@ -177,7 +178,7 @@ class Process:
 
 
 def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
-    """What a process-start fact and a run root say of the program, credentials removed."""
+    """Description of the program for the start fact and the run root, without credentials."""
     cwd = os.getcwd()
     return {
         **_program(settings, redactor),
@@ -206,7 +207,7 @@ def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
 
 
 def _as_given(word: str) -> str | bytes:
-    """A word of the command line as a fact can hold it: one that is no UTF-8 as its bytes."""
+    """A word of the command line for a fact: text, or bytes if it is not valid UTF-8."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -219,7 +220,7 @@ _announced_source = ""
 
 
 def announce(script: str, words: list[str], source: str = "") -> None:
-    """Say what program runs, where this process runs it itself.
+    """Set the program that runs, if this process runs it by itself.
 
     ``script``: a path, ``-m MODULE``, or ``-c`` with its ``source``.
     """
@@ -228,7 +229,7 @@ def announce(script: str, words: list[str], source: str = "") -> None:
 
 
 def command() -> tuple[str, list[str]]:
-    """The program as the interpreter was told: a path or ``-m MODULE``; and its words, it first."""
+    """The program as given to the interpreter (a path or ``-m MODULE``), and its words with it first."""
     if _announced is not None:
         return _announced
     words = _words()
@@ -242,7 +243,7 @@ def command() -> tuple[str, list[str]]:
 
 
 def _source() -> str:
-    """The program where it stands on the command line; empty where it does not."""
+    """The source of a program that was given on the command line, otherwise empty."""
     if _announced is not None:
         return _announced_source
     words = _words()
@@ -250,9 +251,9 @@ def _source() -> str:
 
 
 def _words() -> list[str]:
-    """The command line behind the interpreter and its flags.
+    """The command line without the interpreter and its flags.
 
-    At the time of ``sitecustomize`` ``sys.argv`` is not whole yet; ``sys.orig_argv`` is.
+    While ``sitecustomize`` runs, ``sys.argv`` is not complete yet; ``sys.orig_argv`` is.
     """
     words = sys.orig_argv[1:]
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
@@ -269,7 +270,7 @@ def packages() -> list[str]:
 
 
 def _name_and_version(one: metadata.Distribution) -> str:
-    """From the first lines that say so: to parse all of it takes some time, with every start."""
+    """Reads only the first lines of the metadata: parsing all of it would slow down every start."""
     said: dict[str, str] = {}
     for line in (one.read_text("METADATA") or "").splitlines():
         name, colon, value = line.partition(": ")
@@ -281,7 +282,7 @@ def _name_and_version(one: metadata.Distribution) -> str:
 
 
 def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:
-    """The variables that a replay needs as NAME=value, sorted; a credential as ``NAME=``."""
+    """Variables that a replay needs, as NAME=value, sorted; a credential is ``NAME=``."""
     kept: list[str] = []
     for name, value in sorted(variables.items()):
         if is_kept(name):

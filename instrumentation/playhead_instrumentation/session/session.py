@@ -1,4 +1,4 @@
-"""The recording of this process: one `Session`, started by the bootstrap, found by everything else.
+"""The recording of this process: one `Session`, started by the bootstrap, used by everything else.
 
 ::
 
@@ -8,8 +8,8 @@
     session.current().abandon()                               # before span processors shut down
     session.stop(exit_code=0)                                 # writes process.exit
 
-With ``tape`` given, the recorded exchanges of that tape answer, and ``sink`` takes the tape of the
-replay; everything else is the same.
+With ``tape``, the recorded exchanges of that tape answer, and ``sink`` receives the tape of the replay;
+everything else is the same.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from opentelemetry.trace import Tracer
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.session.opening import Opening, open_driver
+from playhead_instrumentation.session.opening import open_driver
 from playhead_instrumentation.session.process_facts import Process, RunIds
 from playhead_instrumentation.session.surroundings import folders, own_folders
 from playhead_semconv import attributes as a
@@ -42,12 +43,11 @@ from playhead_semconv.tape.folds import is_inbound
 from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.host.files.workspace import Workspace
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 class Job(Protocol):
-    """Something to be finished, once, off the caller's path."""
+    """Work that is done once, off the caller's path."""
 
     def finish(self) -> None:
         """Do it."""
@@ -55,24 +55,24 @@ class Job(Protocol):
 
 
 class Open(Protocol):
-    """An exchange that goes on."""
+    """An open exchange."""
 
     def abandoned(self) -> None:
-        """The program reads no further."""
+        """The program reads no further: end the exchange as abandoned."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How a process finds the tape that answers it."""
+    """How a child process of a replay finds the tape that answers it."""
 
     variables: Mapping[str, str]
     descriptors: Sequence[int]
-    """That it inherits."""
+    """File descriptors that it inherits."""
 
 
 class Session:
-    """What records in this process."""
+    """The parts that record in this process."""
 
     def __init__(
         self,
@@ -95,33 +95,26 @@ class Session:
         self.process: Final = process
         """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
         self.boundaries: Final = boundaries
-        """What is installed in this process."""
+        """The boundaries that are installed in this process."""
         self._recorded = frozenset(recorded)
         self.outlet: Final = outlet
         self.tracer: Final = tracer
-        """Of the attempts' spans."""
+        """Returns the tracer for spans of attempts."""
         self.submit: Final = submit
-        """Hands over what is to be done off the caller's path. Safe in a finalizer."""
+        """Submits work to be done off the caller's path. Safe in a finalizer."""
         self.context_of: Final = context_of
         """The context in which a request that came with these headers (lower case) is served."""
-        self.workspace: Workspace | None = None
-        """The files that the run works on; at replay, where they lie in the scratch folder."""
-        self._works_with(driver)
         self.reopened: Callable[[IndexedTape, str], Driver] = lambda tape, folder: driver
-        """The driver of a fork, at a replay: with the tape that answers there, and an empty folder for
-        what it writes; without one it has one below that of this process. Set by `start`."""
+        """Makes the driver of a forked child at a replay, from the tape that answers it and an empty
+        scratch folder; without a folder it gets one below that of this process. Set by `start`."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
-        """The span that the program is in, at last the root of its run. Set by whoever starts it."""
+        """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()
-        """Tapes of forked processes, at a replay. Set by whoever starts it."""
+        """Replay: tapes of forked processes. Set by the caller of `start`."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
-        """What a process that is started again, at a replay, is told. Set by whoever starts it."""
+        """Replay: what a process that is started again is told. Set by the caller of `start`."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
-
-    def _works_with(self, driver: Driver) -> None:
-        self.driver = driver
-        self.workspace = None if driver.files is None else driver.files.workspace
 
     @property
     def mode(self) -> str:
@@ -129,33 +122,33 @@ class Session:
         return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
 
     def has(self, boundary: str) -> bool:
-        """Whether the recording that is made or played has a boundary."""
+        """Whether the recording (the one being made, or the played one) has a boundary."""
         return boundary in self._recorded
 
     def before_asking(self, settle: Callable[[], None]) -> None:
-        """Have ``settle`` called before the program asks for something, and at the end."""
+        """Register ``settle`` to be called before each exchange of the program and at the end."""
         self._before_asking.append(settle)
 
     def settle(self) -> None:
-        """The program is about to ask for something: put on the tape what came before."""
+        """The program is about to open an exchange: record what happened before it."""
         for settle in self._before_asking:
             settle()
 
     def opened(self, exchange: Open) -> None:
-        """An exchange begins."""
+        """An exchange was opened."""
         self._open.add(exchange)
 
     def closed(self, exchange: Open) -> None:
-        """An exchange is over. Safe in a finalizer."""
+        """An exchange has ended. Safe in a finalizer."""
         self._open.discard(exchange)
 
     def abandon(self) -> None:
-        """The process ends: end what nobody has closed, before span processors shut down."""
+        """The process ends: end open exchanges as abandoned, before span processors shut down."""
         for exchange in list(self._open):
             exchange.abandoned()
 
     def fork_of(self, instance: bytes, exchange: str) -> IndexedTape | None:
-        """The tape of the process that was forked in an exchange of a recorded instance."""
+        """The tape of the process that a recorded instance forked in ``exchange``, or None."""
         wanted = instance.hex(), exchange
         for tape in self.forks:
             at = next(tape.facts()).attributes
@@ -165,7 +158,7 @@ class Session:
         return None
 
     def become(self, tape: IndexedTape) -> None:
-        """This is a fork, which another tape answers."""
+        """This process is a forked child at a replay: let its own ``tape`` answer."""
         from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
 
         self._answered_by(tape, "")
@@ -173,9 +166,9 @@ class Session:
         ends_at_standstill(self.driver, tape)
 
     def begin(self, tape: IndexedTape, scratch: str, attributes: dict[str, Any]) -> None:
-        """This is a fork of a process that waited: the replay of ``tape`` begins.
+        """This process was forked from a warm process: begin the replay of ``tape``.
 
-        ``attributes``: more of the process-start fact.
+        ``attributes``: further attributes of the process-start fact.
         """
         self.redactor.places = _places(tape)
         self._answered_by(tape, scratch)
@@ -183,12 +176,12 @@ class Session:
 
     def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
         untold = self.driver.untold
-        self._works_with(self.reopened(tape, scratch))
+        self.driver = self.reopened(tape, scratch)
         self.driver.untold = untold
         lanes.on_end(self.driver.lane_ended)
 
     def forget(self) -> None:
-        """After a fork: what is open is the parent's."""
+        """After a fork: open exchanges belong to the parent."""
         self._open.clear()
 
 
@@ -196,7 +189,7 @@ _current: Session | None = None
 
 
 def current() -> Session | None:
-    """The session of this process; None when nothing is recorded."""
+    """The session of this process; None if nothing is recorded."""
     return _current
 
 
@@ -220,14 +213,14 @@ def start(
     """Start recording: open the driver, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
-    ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on where the tape ends;
-    ``say`` is told where it parts from it.
-    ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
-    of the global provider. ``submit``: by default jobs are finished at once. ``context_of``: by default
-    the trace that the headers name goes on.
-    ``scratch``: an empty folder for what a replay writes. ``waits``: the process has no facts of its
-    own; a replay begins in a fork of it, with `Session.begin`.
-    ValueError without a sink and an outlet, RuntimeError when a session is running.
+    ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on live behind the tape;
+    ``say`` is called with the place where it leaves the tape.
+    ``attributes``: further attributes of the process-start fact (origin, parent instance, …).
+    ``tracer``: by default of the global provider. ``submit``: by default jobs are done immediately.
+    ``context_of``: by default the trace that the headers name is continued.
+    ``scratch``: an empty folder for what a replay writes. ``waits``: this is a warm process without
+    facts; a replay begins in a fork of it, with `Session.begin`.
+    ValueError without a sink and an outlet, RuntimeError if a session is running.
     """
     global _current
     if _current is not None:
@@ -292,7 +285,7 @@ def start(
 
 
 def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:
-    """What is installed: for a recording with these settings, or for the replay of ``tape``."""
+    """The boundaries to install for a recording with these settings, or for the replay of ``tape``."""
     if tape is not None:
         return at_replay(had(_start_of(tape)))
     disabled = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
@@ -300,13 +293,13 @@ def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[
 
 
 def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
-    """What the process-start fact says."""
+    """Attributes of the process-start fact."""
     start = next(tape.facts(), None)
     return {} if start is None else start.attributes
 
 
 def _spelt(tape: IndexedTape) -> dict[str, Any]:
-    """Of which tape a fork is, and of its origin the folders in which paths are spelt, and the agent."""
+    """What a fork takes from its origin: instance, folders for the spelling of paths, and agent."""
     found = _start_of(tape)
     spelt = (a.PLAYHEAD_RUN_CWD, a.PLAYHEAD_RUN_FOLDERS)
     kept = {name: found[name] for name in spelt if name in found}
@@ -318,13 +311,13 @@ def _spelt(tape: IndexedTape) -> dict[str, Any]:
 
 
 def _places(tape: IndexedTape) -> Places:
-    """From the folders of this process to those of the process on ``tape``."""
+    """Mapping from the folders of this process to those of the process on ``tape``."""
     recorded: list[str] = _start_of(tape).get(a.PLAYHEAD_RUN_FOLDERS) or []
     return between(folders_of(folders(os.getcwd())), folders_of(recorded))
 
 
 def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None:
-    """Append the exit fact and end the session. What is patched stays patched and passes through."""
+    """Append the exit fact and end the session. Patches stay and pass calls through."""
     global _current
     session = _current
     if session is None:

@@ -1,6 +1,6 @@
-"""What a program runs in: its folders, its own modules, what it imported, its revision.
+"""What a program runs in: folders, its own modules, imported packages, revision.
 
-It goes onto the tape, so that a replay elsewhere can say what is different there.
+It is recorded so that a replay elsewhere can report what is different there.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from playhead_semconv.facts import digest_of
 from playhead_semconv.settings import Settings
 
 LARGEST_BYTES = 4 << 20
-"""A larger module is not looked at."""
+"""Modules above this size are not hashed."""
 
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STDLIB = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
 
 
 def folders(cwd: str) -> list[str]:
-    """Where this process has its things, as ``name=path``, the most telling first."""
+    """Folders of this process as ``name=path``, the most specific first."""
     found = {
         "cwd": cwd,
         "purelib": sysconfig.get_path("purelib"),
@@ -38,7 +38,7 @@ def folders(cwd: str) -> list[str]:
 
 
 def own_folders(settings: Settings) -> list[str]:
-    """Where playhead itself writes: what changes there is not done by the program or its children."""
+    """Folders that playhead itself writes to; changes there are not the program's."""
     mac = sys.platform == "darwin"
     data = os.environ.get("XDG_DATA_HOME") or (
         "~/Library/Application Support" if mac else "~/.local/share"
@@ -49,7 +49,7 @@ def own_folders(settings: Settings) -> list[str]:
 
 
 def describe(cwd: str) -> dict[str, Any]:
-    """What the start fact says of the surroundings."""
+    """Attributes of the start fact about the surroundings."""
     found = {
         a.PLAYHEAD_RUN_FOLDERS: folders(cwd),
         a.PLAYHEAD_RUN_PLATFORM: f"{sys.implementation.name} {sys.platform} {platform.machine()}",
@@ -59,16 +59,16 @@ def describe(cwd: str) -> dict[str, Any]:
 
 
 class Imported:
-    """The modules of this process, told as they turn up. Never raises."""
+    """Reports modules of this process as they are imported. Never raises."""
 
     def __init__(self, spelt: Callable[[str], str] = str) -> None:
-        """``spelt``: how a path stands on the tape."""
+        """``spelt``: converts a path to its spelling on the tape."""
         self._spelt = spelt
         self._files: set[str] = set()
         self._installed: set[str] = set()
 
     def news(self) -> dict[str, Any]:
-        """Attributes for what was imported since the last time; empty when nothing was."""
+        """Attributes for modules imported since the last call; empty if there are none."""
         own: list[str] = []
         installed: set[str] = set()
         for name, module in sys.modules.copy().items():
@@ -93,15 +93,15 @@ class Imported:
 
 
 def _file_of(module: Any) -> Any:
-    """Where a module is from; one that is loaded when it is first used is not loaded by this."""
+    """The file of a module. Does not trigger the loading of lazy modules."""
     try:
         return object.__getattribute__(module, "__dict__").get("__file__")
-    except Exception:  # whatever a program puts among the modules
+    except Exception:  # `sys.modules` may hold any object
         return None
 
 
 def revision_of(folder: Path) -> str:
-    """The commit that is checked out in ``folder``, read from ``.git``; empty where there is none."""
+    """The commit checked out in ``folder``, read from ``.git``; empty if there is none."""
     try:
         for place in (folder, *folder.parents):
             git = place / ".git"

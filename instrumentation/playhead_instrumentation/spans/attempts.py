@@ -1,7 +1,7 @@
 """Where a boundary (the attempt) and a client patch (the logical call) meet.
 
-A client patch sets `current_call` around the SDK's own funnel; the HTTP boundary, which runs inside
-that context, tells it of each attempt. Neither imports the other.
+A client patch sets `current_call` around the SDK's own funnel. The HTTP boundary runs inside that
+context and reports each attempt to the call. Neither imports the other.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from playhead_semconv.facts import End, ExchangeId
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a logical call: what went out and what came back, as bytes.
+    """One attempt of a logical call: what was sent and what was received, as bytes.
 
-    Filled by the boundary while it goes on; the observer only reads. Appends to `chunks` are the only
-    work on the caller's path.
+    The boundary fills it while the attempt is in progress; the observer only reads. Appends to `chunks`
+    are the only work on the caller's path.
     """
 
     exchange: ExchangeId
     instance: bytes
     method: str
     url: str
-    """Credentials scrubbed."""
+    """With credentials removed."""
     request_body: bytes
     resend_count: int
     span_context: SpanContext | None = None
@@ -40,13 +40,13 @@ class Attempt:
     end: End | None = None
     ended_ns: int | None = None
     last_seq: int = -1
-    """Last fact of this attempt that was appended."""
+    """Sequence number of the last fact of this attempt."""
     fidelity: str = ""
-    """Of an attempt of a fork or a resume that its tape answers; empty: it goes out."""
+    """Fidelity, where the tape of a fork or a resume answers the attempt; empty: it is sent."""
 
 
 class CallObserver(Protocol):
-    """A logical call that wants to know of its attempts. Its methods never raise and never block."""
+    """A logical call that is told of its attempts. Its methods never raise and never block."""
 
     def attempt_opened(self, attempt: Attempt) -> None:
         """The request is on the tape and about to go out. `resend_count` may be set here."""

@@ -1,4 +1,4 @@
-"""The byte budget of a span: what is too large for it goes to the tape as a blob and leaves a reference.
+"""The byte budget of a span. What is too large for it goes to the tape as a blob and leaves a reference.
 
 Nothing is truncated. The largest attributes go first, until the rest fits.
 """
@@ -19,7 +19,7 @@ PART_BYTES = 1 << 20
 """Largest part of a blob in one fact."""
 
 REFERENCE_BYTES = 64
-"""An attribute that is not larger than this is not worth a reference."""
+"""An attribute of at most this size is not replaced by a reference."""
 
 
 def fit(
@@ -33,13 +33,13 @@ def fit(
     span_id: bytes = b"",
     lane: int = 0,
 ) -> dict[str, Any]:
-    """``attributes`` within ``budget_bytes``; what does not fit is a blob in ``sink``.
+    """Return ``attributes`` within ``budget_bytes``; what does not fit becomes a blob in ``sink``.
 
     An attribute ``NAME`` that moved is replaced by ``NAME_ref`` = ``blob:`` + BLAKE3 in hex. What can be
     derived from an ``exchange`` (instance and exchange id) is on the tape already and needs no blob: its
-    ``NAME_ref`` is ``exchange:`` + that. So the tape of a run stays linear in its length.
-    ``longest``: characters that a string may have (the SDK would truncate the JSON in it there).
-    Without a sink there is nowhere to move to, and the attributes stay as they are.
+    ``NAME_ref`` is ``exchange:`` + that id. So the size of a run's tape stays linear in the length of
+    the run. ``longest``: characters that a string may have (the SDK would truncate the JSON in it
+    there). Without a sink there is nowhere to move to, and the attributes stay as they are.
     """
     if sink is None:
         return attributes
@@ -67,7 +67,7 @@ def fit(
 
 
 def keep_blob(sink: Sink, data: bytes, trace_id: bytes, span_id: bytes, lane: int) -> bytes:
-    """Put ``data`` on the tape in blob facts; its digest."""
+    """Put ``data`` on the tape as blob facts; returns its digest."""
     digest = digest_of(data)
     now_ns = time.time_ns()
     for offset in range(0, len(data), PART_BYTES):
@@ -90,7 +90,7 @@ def keep_blob(sink: Sink, data: bytes, trace_id: bytes, span_id: bytes, lane: in
 
 
 def size_of(value: Any) -> int:
-    """About how many bytes ``value`` takes in a span."""
+    """Return about how many bytes ``value`` takes in a span."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, bytes):
@@ -101,7 +101,7 @@ def size_of(value: Any) -> int:
 
 
 def bytes_of(value: Any) -> bytes:
-    """The bytes of a blob: text as UTF-8, bytes as they are, anything else as JSON."""
+    """Return the bytes of a blob: text as UTF-8, bytes as they are, anything else as JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):

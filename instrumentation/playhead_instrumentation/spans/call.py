@@ -22,7 +22,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that ``error`` is. Keeps neither the exception nor its frames."""
+    """Return ``error`` as a failure. Keeps neither the exception nor its frames."""
     cls = type(error)
     name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     try:
@@ -32,10 +32,10 @@ def failure_of(error: BaseException) -> Failure:
 
 
 class LogicalCall:
-    """Collects what a call is made of, on the caller's path, and hands itself over when it is over.
+    """Collects the data of one call on the caller's path, and hands itself over when the call is over.
 
-    It is over when the funnel has raised, or has returned and its last attempt is closed. A stream
-    that nobody reads to its end is over when it is closed, collected, or when the process ends.
+    The call is over when the funnel has raised, or has returned and the last attempt is closed. A stream
+    that is not read to its end is over when it is closed or collected, or when the process ends.
     """
 
     __slots__ = (
@@ -70,9 +70,9 @@ class LogicalCall:
         self.attempts: list[Attempt] = []
         self.failure: Failure | None = None
         self.left_ns: int | None = None
-        """When the funnel returned or raised."""
+        """When the funnel returned or raised; nanoseconds since the epoch."""
         self.ended_ns: int | None = None
-        """When all was over."""
+        """When the call was over; nanoseconds since the epoch."""
         self._hand_over = hand_over
         self._baton = [None]
 
@@ -103,7 +103,7 @@ class LogicalCall:
         self._over(time.time_ns())
 
     def disown(self) -> None:
-        """This process is a fork, and the call its parent's: never hand it over here."""
+        """This process is a fork, and the call belongs to its parent: never hand it over here."""
         self._baton.clear()
 
     def _over(self, at_ns: int) -> None:

@@ -19,7 +19,7 @@ Finish = Callable[[LogicalCall], None]
 
 
 class Where(Protocol):
-    """Who is called."""
+    """The endpoint of a call."""
 
     @property
     def provider(self) -> str:
@@ -46,7 +46,7 @@ def current_calls() -> Calls | None:
 
 
 def keep_calls(calls: Calls | None) -> None:
-    """From now on calls of models are begun here."""
+    """Use ``calls`` for model calls from now on."""
     global _current
     _current = calls
 
@@ -62,10 +62,10 @@ class _Ending:
 
 
 class Calls:
-    """Begins calls, knows which are open, and has them finished off the caller's path."""
+    """Begins calls, tracks which are open, and has them finished off the caller's path."""
 
     def __init__(self, tracer: Callable[[], trace.Tracer], finisher: Callable[[], Finish]) -> None:
-        """``finisher`` is asked once, before the first call: what derives is not needed without one."""
+        """``finisher`` is called once, before the first call: its modules are not needed earlier."""
         self._tracer = tracer
         self._finisher = finisher
         self._finish: Finish | None = None
@@ -74,12 +74,12 @@ class Calls:
         at_fork.in_child(self._forget)
 
     def prepare(self) -> None:
-        """A client has been imported: have what its calls are finished with."""
+        """A client has been imported: load what finishes its calls."""
         if self._finish is None:
             self._finish = self._finisher()
 
     def begin(self, operation: str, wire: str, model: str, where: Where) -> LogicalCall:
-        """Start the span of a call with what a sampler may want to know."""
+        """Start the span of a call, with the attributes that a sampler may need."""
         self.prepare()
         self.worker.start()
         attributes: dict[str, Any] = {
@@ -108,7 +108,7 @@ class Calls:
         return list(self._open)
 
     def abandon(self, of: Callable[[LogicalCall], bool] = lambda _: True) -> None:
-        """End the open calls for which ``of`` is true: nobody will."""
+        """End the open calls for which ``of`` is true, since nothing else will."""
         for call in self.open_calls():
             if of(call):
                 call.abandon()
@@ -127,7 +127,7 @@ class Calls:
         self.worker.submit(_Ending(self, call))
 
     def _forget(self) -> None:
-        # The parent ends its own calls; a copy that ends here would be the same span twice.
+        # The parent ends its own calls; ending a copy here would record the same span twice.
         for call in self._open:
             call.disown()
         self._open = set()

@@ -1,4 +1,4 @@
-"""Check functions: what has to hold at each span, said by the program or by who replays it."""
+"""Check functions: what has to hold for each span. The program or whoever replays it supplies them."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def check(*, name: str = "") -> Callable[[F], F]: ...
 
 
 def check(function: Any = None, /, *, name: str = "") -> Any:
-    """Have ``function`` look at each span as it ends: in a recording, a replay, a fork.
+    """Have ``function`` check each span as it ends: in a recording, a replay, a fork.
 
-    It is given the finished span of OpenTelemetry (name, attributes, status, times); that of a model
+    It gets the finished span of OpenTelemetry (name, attributes, status, times); the span of a model
     call has its messages. It fails by an exception, as of ``assert``, or by returning False. The program
-    goes on; the failure stands on the tape, and fails a replay and a golden with the name of the span.
-    What the function does is no part of the run. Spans end in several threads.
+    continues. The failure is on the tape, and it fails a replay and a golden with the name of the span.
+    What the function does is not part of the run. Spans end in several threads.
     """
     return functools.partial(_keep, name=name) if function is None else _keep(function, name)
 
@@ -60,7 +60,7 @@ def _keep(function: Any, name: str) -> Any:
 
 
 def load_all(paths: str) -> None:
-    """Run the files of check functions that the setting ``checks`` names. `UsageError`."""
+    """Run the files of check functions that the setting ``checks`` names. Raises `UsageError`."""
     for path in filter(None, paths.split(os.pathsep)):
         load(path)
 
@@ -68,7 +68,7 @@ def load_all(paths: str) -> None:
 def load(path: str) -> None:
     """Run a file of check functions, once.
 
-    `UsageError` where that fails: a check that is not there holds.
+    Raises `UsageError` where that fails: a check that was not loaded could never fail.
     """
     if os.path.realpath(path) in _loaded:
         return
@@ -92,7 +92,7 @@ def load(path: str) -> None:
 
 
 def look(span: ReadableSpan, lane: int) -> None:
-    """Have every check look at a span that has ended. Never raises."""
+    """Run every check on a span that has ended. Never raises."""
     for one in list(_checks):
         said = _failure(one, span)
         if said is not None:

@@ -1,4 +1,4 @@
-"""What the span of a logical call says at its end.
+"""The attributes and status that the span of a logical call gets at its end.
 
 Status, by what happened:
 
@@ -14,7 +14,7 @@ an answer that cannot be read                          ERROR   ``malformed_respo
 a stream that it did not read to its end               unset   none; ``playhead.end.how`` = abandoned
 =====================================================  ======  =====================================
 
-An answer whose content is complete is complete, also where the SDK stopped reading before the last byte.
+An answer with complete content counts as complete, even if the SDK did not read the last byte.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MALFORMED = "malformed_response"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call went: the type of its error (empty: none), and text."""
+    """How a call went: type and text of its error; an empty type: no error."""
 
     error_type: str = ""
     message: str = ""
 
 
 class Finisher:
-    """Ends spans of calls that are over. Runs in the worker."""
+    """Ends the spans of calls that are over. Runs in the worker."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Finisher:
         content: bool = True,
         scrub: Callable[[str], str] = lambda text: text,
     ) -> None:
-        """``content``: whether messages go on spans. ``scrub`` takes secrets out of an error's text."""
+        """``content``: whether messages go on spans. ``scrub`` removes secrets from an error's text."""
         self._sink = sink
         self._budget_bytes = budget_bytes
         self._content = content
@@ -66,7 +66,7 @@ class Finisher:
         self._cache = PrefixCache()
 
     def __call__(self, call: LogicalCall) -> None:
-        """Set what is derived from the call's last attempt, and end its span."""
+        """Set the attributes derived from the call's last attempt, and end its span."""
         span = call.span
         if not span.is_recording():
             return
@@ -120,7 +120,7 @@ class Finisher:
 
 
 def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | None) -> Outcome:
-    """How the call went for its caller."""
+    """Return how the call went for its caller."""
     said = Outcome(derived.error_type, derived.error_message) if derived is not None else Outcome()
     if call.failure is not None:
         kind = said.error_type or call.failure.kind
@@ -151,12 +151,12 @@ def _response(attempt: Attempt) -> WireResponse:
 
 
 def _how(attempt: Attempt) -> EndedHow:
-    """How the attempt ended. One that is open is of a process that ends: nobody will read on."""
+    """Return how the attempt ended. One that is still open was abandoned: the process ends."""
     return attempt.end.how if attempt.end is not None else "abandoned"
 
 
 def _longest(span: Any) -> int | None:
-    """How many characters of an attribute the SDK keeps; None: all."""
+    """Return how many characters of an attribute the SDK keeps; None: all."""
     limits = getattr(span, "_limits", None)
     longest = getattr(limits, "max_span_attribute_length", None)
     return longest if isinstance(longest, int) else None

@@ -1,7 +1,8 @@
-"""Spans of ours while nobody but the recorder listens: those of the SDK, without what only others need.
+"""Spans of playhead, made cheaply as long as only the recorder sees them.
 
-They are the SDK's for whoever looks at them: ids, flags, state, sampler, baggage, parent, limits of what
-the program sets. Once a program adds a processor, the SDK makes them itself, from the next one on.
+To every reader they are spans of the SDK: ids, flags, state, sampler, baggage, parent, and limits on
+what the program sets. Once a program adds a processor, the SDK makes the spans itself, starting with the
+next.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ class Adopts(Protocol):
     """Gives a parent to a span that has none."""
 
     def __call__(self, context: Context | None, kind: SpanKind, /) -> Context | None:
-        """The context in which a span starts."""
+        """Return the context in which a span starts."""
         ...
 
 
 class LightSpan(sdk_trace.Span):
-    """A span of the SDK whose parts are made when somebody asks for them.
+    """A span of the SDK that makes its parts only when they are needed.
 
-    What the recorder says of it is kept as it is, and counts for no limit; see `note`.
+    Attributes that the recorder sets are kept as they are, and do not count towards limits; see `note`.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class LightSpan(sdk_trace.Span):
         attributes: Mapping[str, Any],
         start_time_ns: int,
     ) -> None:
-        """``tracer``: that of the SDK. The other constructors would make what is made late here."""
+        """``tracer``: the tracer of the SDK.
+
+        The base constructors are not called: they make the parts at once.
+        """
         self._name = name
         self._context = context
         self._parent = parent
@@ -76,7 +80,7 @@ class LightSpan(sdk_trace.Span):
         self._late_links: Any = None
 
     def note(self, attributes: Mapping[str, Any]) -> None:
-        """Set attributes of the recorder's, which are plain values. Nothing once the span has ended."""
+        """Set attributes of the recorder, which are plain values. No effect once the span has ended."""
         with self._lock:
             if self._end_time is not None:
                 return
@@ -87,11 +91,11 @@ class LightSpan(sdk_trace.Span):
                         del self._said[name]
 
     def link(self, links: Sequence[trace.Link]) -> None:
-        """Set the links that it begins with."""
+        """Set the links with which the span starts."""
         self._late_links = self._new_links(links)
 
     def counted(self, ended: Callable[[], None]) -> None:
-        """``ended``: what the SDK's metrics are told at its end."""
+        """``ended``: called at the end of the span, for the SDK's metrics."""
         self._counted = ended
 
     @property
@@ -112,27 +116,27 @@ class LightSpan(sdk_trace.Span):
 
     @property
     def events(self) -> Sequence[Any]:
-        """As the SDK says."""
+        """As in the SDK."""
         return () if self._late_events is None else tuple(self._late_events)
 
     @property
     def links(self) -> Sequence[trace.Link]:
-        """As the SDK says."""
+        """As in the SDK."""
         return () if self._late_links is None else tuple(self._late_links)
 
     @property
     def dropped_attributes(self) -> int:
-        """As the SDK says: of what the program set."""
+        """As in the SDK, for attributes that the program set."""
         return 0 if self._said is None else self._said.dropped
 
     @property
     def dropped_events(self) -> int:
-        """As the SDK says."""
+        """As in the SDK."""
         return 0 if self._late_events is None else self._late_events.dropped
 
     @property
     def dropped_links(self) -> int:
-        """As the SDK says."""
+        """As in the SDK."""
         return 0 if self._late_links is None else self._late_links.dropped
 
     def set_attribute(self, key: str, value: Any) -> None:
@@ -170,7 +174,7 @@ class LightSpan(sdk_trace.Span):
         processor.on_end(self)
 
     def _readable_span(self) -> sdk_trace.ReadableSpan:
-        """Itself: what has ended does not change any more."""
+        """Return the span itself: it does not change after its end."""
         return self
 
 
@@ -183,10 +187,10 @@ def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
 
 
 class LightTracer(trace.Tracer):
-    """Starts spans of ours, light ones where a provider has no processor but ours."""
+    """Starts spans of playhead; light ones where a provider has no processor but ours."""
 
     def __init__(self, tracer: Any, processor: sdk_trace.SpanProcessor, adopts: Adopts) -> None:
-        """``tracer``: one of the SDK, which starts those that others see."""
+        """``tracer``: a tracer of the SDK, which starts the spans that others see."""
         self.tracer = tracer
         self.id_generator: IdGenerator | None = None
         """Used instead of the tracer's generator; None: the tracer's."""
@@ -216,11 +220,11 @@ class LightTracer(trace.Tracer):
         return self._whole().start_span(name, context, kind, attributes, links, start_time)
 
     def start_as_current_span(self, *args: Any, **kwargs: Any) -> Any:
-        """As the SDK does, of the SDK's."""
+        """As the SDK does, with a span of the SDK."""
         return self._whole().start_as_current_span(*args, **kwargs)
 
     def _whole(self) -> Any:
-        """The tracer of the SDK."""
+        """Return the tracer of the SDK."""
         if self.id_generator is None:
             return self.tracer
         tracer = copy.copy(self.tracer)
@@ -236,7 +240,10 @@ class LightTracer(trace.Tracer):
         links: Sequence[trace.Link],
         start_time_ns: int | None,
     ) -> trace.Span | None:
-        """The span; None where the SDK is to decide. As `opentelemetry.sdk.trace.Tracer.start_span`."""
+        """Return a light span; None where the SDK must decide.
+
+        As `opentelemetry.sdk.trace.Tracer.start_span`.
+        """
         tracer = self.tracer
         enabled = getattr(tracer, "_is_enabled", None)
         if enabled is not None and not enabled():

@@ -26,11 +26,14 @@ from playhead_semconv.tape.span_starts import MOST_STARTS, carried
 log = logging.getLogger(__name__)
 
 UNRECORDED: ContextVar[bool] = ContextVar("playhead_unrecorded", default=False)
-"""Whether what runs here is not to be recorded."""
+"""Whether what runs in this context is not recorded."""
 
 
 class RecordingProcessor(SpanProcessor):
-    """One per process, attached to every provider. Before `connect` it only keeps what is open."""
+    """One per process, attached to every provider.
+
+    Before `connect` it only keeps track of open spans.
+    """
 
     def __init__(self) -> None:
         self._sink: Sink | None = None
@@ -38,17 +41,17 @@ class RecordingProcessor(SpanProcessor):
         self._ended: SpanProcessor = SpanProcessor()
         self._open: dict[int, weakref.ref[Span]] = {}
         self._unrecorded: set[int] = set()
-        """Ids of open spans that are not to be recorded."""
+        """Ids of open spans that are not recorded."""
         self._untold: dict[int, LightSpan] = {}
-        """Open client spans of ours whose start is not on the tape yet: the next ask carries it."""
+        """Our open client spans whose start is not on the tape yet: the next ask carries it."""
         at_fork.in_child(self._disown)
 
     def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
-        """Facts go to ``sink`` in the lane of the caller, finished spans to ``ended``."""
+        """Send facts to ``sink`` in the lane of the caller, and finished spans to ``ended``."""
         self._sink, self._lane, self._ended = sink, lane, ended
 
     def disconnect(self) -> None:
-        """Nothing is recorded any more."""
+        """Stop recording."""
         self._sink, self._ended = None, SpanProcessor()
         self._untold.clear()
 
@@ -69,9 +72,9 @@ class RecordingProcessor(SpanProcessor):
             log.debug("playhead could not record the start of a span", exc_info=True)
 
     def untold(self, span_id: int) -> list[dict[str, Any]]:
-        """The starts of a span and of those around it that are not on the tape yet, innermost first.
+        """Return the starts of a span and its ancestors that are not on the tape yet, innermost first.
 
-        Whoever takes them puts them on the tape.
+        The caller must put them on the tape.
         """
         found: list[dict[str, Any]] = []
         while len(found) < MOST_STARTS and (span := self._untold.pop(span_id, None)) is not None:
@@ -90,7 +93,7 @@ class RecordingProcessor(SpanProcessor):
         return found
 
     def _tell(self, span: Span | LightSpan) -> None:
-        """Put the start of ``span`` on the tape, behind those around it."""
+        """Put the start of ``span`` on the tape, after the starts of its ancestors."""
         if self._sink is None:
             return
         around = self._untold.pop(span.parent.span_id, None) if self._untold and span.parent else None
@@ -116,10 +119,10 @@ class RecordingProcessor(SpanProcessor):
             log.debug("playhead could not record the end of a span", exc_info=True)
 
     def shutdown(self) -> None:
-        """Nothing: one provider of several may go, the recording goes on until the process ends."""
+        """No-op: one of several providers may shut down; recording continues until the process ends."""
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Have what is there delivered."""
+        """Deliver what is recorded so far."""
         try:
             with apart():
                 return self._ended.force_flush(timeout_millis)
@@ -128,14 +131,14 @@ class RecordingProcessor(SpanProcessor):
             return False
 
     def move(self, old: object, new: object) -> None:
-        """Open spans that would be given to the processor ``old`` at their end are given to ``new``."""
+        """Redirect open spans that would be passed to the processor ``old`` at their end to ``new``."""
         for reference in list(self._open.values()):
             span: Any = reference()
             if span is not None and span._span_processor is old:
                 span._span_processor = new
 
     def _disown(self) -> None:
-        # After fork: a span is exported by the process that started it, and by no copy of it.
+        # After fork: only the process that started a span exports it, never a copy.
         for reference in self._open.values():
             span: Any = reference()
             if span is not None:
@@ -144,7 +147,7 @@ class RecordingProcessor(SpanProcessor):
 
 
 def started(span: Span, lane: int) -> Fact:
-    """The fact that ``span`` has started: name, kind (as OTLP numbers it), parent, attributes."""
+    """Return the fact that ``span`` has started: name, kind (as OTLP numbers it), parent, attributes."""
     context = span.get_span_context()
     parent = span.parent
     attributes: dict[str, Any] = dict(span.attributes or {})
@@ -162,9 +165,9 @@ def started(span: Span, lane: int) -> Fact:
 
 
 def end_span(span: Any, end_time_ns: int | None = None) -> None:
-    """End ``span``; recorded also where the program's own processors cannot take it any more.
+    """End ``span`` and record it, even where the program's own processors can no longer take it.
 
-    `ConcurrentMultiSpanProcessor` raises while the interpreter goes down: its threads are gone.
+    `ConcurrentMultiSpanProcessor` raises while the interpreter shuts down: its threads are gone.
     """
     try:
         span.end(end_time_ns)

@@ -1,7 +1,7 @@
-"""The span of the run: what a process does without being asked has it as its parent.
+"""The root span of the run: the parent of everything that a process does of its own accord.
 
-Its ids are known from the start, so that the tape's first fact and child processes can name it; the
-span itself is opened with the first span that has no parent. It begins when the process does.
+Its ids are known from the start, so that the tape's first fact and child processes can name it. The span
+itself is opened with the first span that has no parent. Its start time is that of the process.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
 ADOPTS_NOT = (trace.SpanKind.SERVER, trace.SpanKind.CONSUMER)
-"""What comes from outside starts a trace of its own, but in a child that `RunRoot.joins`."""
+"""Kinds of spans that start a trace of their own, except in a child that `RunRoot.joins`."""
 
 SERVING: ContextVar[trace.Span | None] = ContextVar("playhead_serving", default=None)
-"""Root of the run that a request is, while it is served. Frameworks begin with an empty context."""
+"""Root span of the request that is being served. Frameworks begin with an empty context."""
 
 _ROOT = otel_context.create_key("playhead-run-root")
 
 
 def apart(context: Context) -> Context:
-    """``context``, in which nothing becomes a part of the run of the process."""
+    """Return ``context`` marked so that nothing in it becomes part of the process's run."""
     return otel_context.set_value(_ROOT, True, context)
 
 
 class _Given(IdGenerator):
-    """Gives out the ids that were chosen before."""
+    """Generates ids that were chosen before."""
 
     def __init__(self, trace_id: int, span_id: int) -> None:
         self._trace_id, self._span_id = trace_id, span_id
@@ -53,7 +53,7 @@ class _Given(IdGenerator):
 
 
 class RunRoot:
-    """The root span of this process: chosen, opened at need, ended once."""
+    """The root span of this process: its ids are chosen early; it is opened when needed, ended once."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class RunRoot:
         waits: bool = False,
         joins: bool = False,
     ) -> None:
-        """``parent``: the span of another process that started this one; ``on_open`` is told once.
+        """``parent``: the span of another process that started this one. ``on_open`` is called once.
 
-        ``waits``: nothing runs here; a run begins in a fork. ``joins``: what comes from outside without
-        saying where it belongs is a part of this run.
+        ``waits``: nothing runs here; a run begins in a fork. ``joins``: requests from outside that name
+        no parent are part of this run.
         """
         self.joins = joins
         self._waits = waits
@@ -102,7 +102,7 @@ class RunRoot:
         return f"{self.trace_id:032x}-{self.span_id:016x}"
 
     def open(self, quietly: bool = False) -> trace.Span:
-        """The root span, started if it was not. ``quietly``: nobody is told."""
+        """Return the root span; start it first if needed. ``quietly``: do not call ``on_open``."""
         span = self.span
         if span is not None:
             return span
@@ -127,7 +127,7 @@ class RunRoot:
         return self.span  # pyright: ignore[reportReturnType]
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
-        """The context in which a span of ``kind`` starts: the given one, with the root for no parent."""
+        """Return the context for a span of ``kind``: ``context``, with the root if it lacks a parent."""
         if (kind in ADOPTS_NOT and not self.joins) or (context is not None and _ROOT in context):
             return context
         if UNRECORDED.get() or trace.get_current_span(context).get_span_context().is_valid:
@@ -135,7 +135,7 @@ class RunRoot:
         return trace.set_span_in_context(self.open(), context)
 
     def begin(self, links: Sequence[trace.Link]) -> None:
-        """In the fork of a process that waited."""
+        """Begin a run in the fork of a process that waited."""
         self._waits, self._links = False, links
 
     def end(self, attributes: Mapping[str, Any] | None = None, failure: str | None = None) -> None:
@@ -159,10 +159,10 @@ class RunRoot:
 
 
 def described(agent: str, attributes: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and attributes of the root of a process: an agent where one is named, else a script.
+    """Return name and attributes of the root of a process: an agent where one is named, else a script.
 
-    ``attributes``: the ``playhead.run.*`` facts of the process. A span has no texts among bytes: in a
-    word of the command line that is no UTF-8, such bytes are spelt out.
+    ``attributes``: the ``playhead.run.*`` facts of the process. Text attributes of spans cannot hold
+    arbitrary bytes: bytes of the command line that are not UTF-8 are escaped.
     """
     if words := attributes.get(a.PLAYHEAD_RUN_ARGV):
         attributes = {**attributes, a.PLAYHEAD_RUN_ARGV: [_spelt_out(word) for word in words]}

@@ -1,9 +1,9 @@
 """The background thread that ends spans.
 
-The caller's path hands over a reference and goes on; parsing bodies and ending the span happens here.
-To wake a thread costs the caller more than all the rest, so the thread looks by itself as long as work
-comes up again and again. When none does it sleeps, and the next one who hands over wakes it.
-When it is not there (after fork, while the interpreter goes down) the work is done inline.
+The caller's path only hands over a reference. Parsing bodies and ending the span happens here. A wake-up
+of a thread costs the caller more than everything else, so the thread polls as long as work keeps
+arriving. When there is none it sleeps, and the next hand-over wakes it. When there is no thread (after
+fork, during interpreter shutdown), the work is done inline.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread, 
 log = logging.getLogger(__name__)
 
 PAUSE_S = 0.02
-"""How soon the thread looks again."""
+"""Seconds between two polls."""
 LOOKS = 10
-"""How often it looks in vain before it sleeps."""
+"""Polls without work before the thread sleeps."""
 
 
 class Job(Protocol):
-    """Something to be finished, once. What it raises is logged."""
+    """Something to be finished once. What it raises is logged."""
 
     def finish(self) -> None:
-        """Do it."""
+        """Do the work."""
         ...
 
 
 class _Mark:
-    """A job that tells when everything before it is done."""
+    """A job that signals when all jobs before it are done."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -46,7 +46,7 @@ class _Mark:
 
 
 class _Waking:
-    """What the thread and its worker share; the thread does not keep the worker alive."""
+    """State that the thread shares with its worker; the thread holds no reference to the worker."""
 
     def __init__(self) -> None:
         self.bell = Bell()
@@ -54,23 +54,23 @@ class _Waking:
         self.sleeps = False
         """Whether the thread must be woken."""
         self.hurries = False
-        """Whether somebody waits for it."""
+        """Whether a caller waits for the thread."""
 
     def hurry(self, _: object = None) -> None:
-        """Have it look at once."""
+        """Make the thread look for work at once."""
         self.hurries = True
         self.bell.ring()
 
 
 class Worker:
-    """Finishes jobs in order, one at a time, in a thread that ends with it."""
+    """Finishes jobs in order, one at a time, in a thread that ends when the worker is collected."""
 
     def __init__(self) -> None:
         self._start_afresh()
         at_fork.in_child(self._start_afresh)
 
     def _start_afresh(self) -> None:
-        # What the parent had handed over is the parent's to finish.
+        # Jobs that the parent had queued are finished by the parent.
         self._jobs: deque[Job] = deque()
         self._waking = _Waking()
         self._thread: Thread | None = None
@@ -79,7 +79,7 @@ class Worker:
         self._inline_only = False
 
     def submit(self, job: Job) -> None:
-        """Hand over. Never raises, never waits for a lock: safe from a finalizer."""
+        """Queue a job. Never raises and never waits for a lock: safe from a finalizer."""
         self._jobs.append(job)
         if self._thread is None or self._inline_only:
             self.run_inline()
@@ -88,7 +88,7 @@ class Worker:
             self._waking.bell.ring()
 
     def start(self) -> None:
-        """Start the thread, where there is none yet. Called before work comes up, on a plain stack."""
+        """Start the thread if there is none. Called before there is work, outside of finalizers."""
         if self._thread is not None or self._inline_only or not self._starting.acquire(blocking=False):
             return
         try:
@@ -99,15 +99,15 @@ class Worker:
                 thread.start()
                 self._thread = thread
         except RuntimeError:
-            # The interpreter is going down: no thread can be started any more.
+            # The interpreter is shutting down: no thread can be started any more.
             self._inline_only = True
         finally:
             self._starting.release()
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until all that was handed over is finished; False when ``timeout_s`` was not enough.
+        """Wait until all queued jobs are finished; False when ``timeout_s`` was not enough.
 
-        The wait is ours, not the program's: it is not on the tape, and a replay waits for real.
+        This wait is not part of the program: it is not on the tape, and a replay waits for real.
         """
         with apart():
             return self._drain(timeout_s)
@@ -126,12 +126,12 @@ class Worker:
         return mark.reached
 
     def finish_inline(self) -> None:
-        """From now on work in the thread that hands over: the process is about to end."""
+        """From now on finish jobs in the thread that submits them: the process is about to end."""
         self._inline_only = True
         self.run_inline()
 
     def run_inline(self) -> int:
-        """Finish what there is; how much it was."""
+        """Finish all queued jobs; returns how many."""
         count = 0
         while True:
             try:
@@ -142,23 +142,23 @@ class Worker:
             _finish(job)
 
     def run_here(self) -> int:
-        """The same, in its own thread."""
+        """As `run_inline`, called by the worker's own thread."""
         self._runs_in = get_ident()
         return self.run_inline()
 
     def idle(self) -> bool:
-        """Whether nothing waits to be finished."""
+        """Whether the queue is empty."""
         return not self._jobs
 
 
 def _run(reference: weakref.ref[Worker], waking: _Waking) -> None:
-    """Finish what comes, as long as the worker is there."""
+    """Finish jobs as they arrive, until the worker is collected."""
     looks = 0
     while True:
         if looks >= LOOKS and _may_sleep(reference, waking):
             waking.bell.wait()
             looks = 0
-        # Who woke us goes on first.
+        # After a wake-up, let the thread that woke us run first.
         if not waking.hurries:
             waking.bell.wait(PAUSE_S)
         waking.hurries = False
@@ -170,7 +170,7 @@ def _run(reference: weakref.ref[Worker], waking: _Waking) -> None:
 
 
 def _may_sleep(reference: weakref.ref[Worker], waking: _Waking) -> bool:
-    """Whether nothing came since it was said that the thread must be woken."""
+    """Whether the queue is still empty after ``sleeps`` was set, so that no wake-up can be lost."""
     waking.sleeps = True
     worker = reference()
     if worker is not None and worker.idle() and not waking.hurries:

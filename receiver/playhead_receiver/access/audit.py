@@ -1,4 +1,4 @@
-"""The audit log: who has read, marked, exported or deleted what. No path, header or token is in it."""
+"""The audit log: who has read, marked, exported or deleted what. It has no paths, headers or tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Note(msgspec.Struct, frozen=True):
     number: int
     time_ns: int
     token: str
-    """Id of the token; empty where none was needed."""
+    """Id of the token; empty if none was needed."""
     name: str
     tenant: str
     action: str
@@ -30,13 +30,13 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Audit:
-    """The log of a data folder: its last `ROWS_KEPT` lines."""
+    """The audit log of a data folder; it keeps the last `ROWS_KEPT` lines."""
 
     def __init__(self, file: AccessFile) -> None:
         self._file = file
 
     def note(self, token: str, name: str, tenant: str, action: Action, subject: str) -> None:
-        """Write a line. `StoreUnavailable`."""
+        """Write a line. `StoreUnavailable` if that is impossible."""
         with self._file.writing() as db:
             db.execute(
                 "INSERT INTO audit(time_ns, token, name, tenant, action, subject)"
@@ -48,7 +48,7 @@ class Audit:
                 db.execute("DELETE FROM audit WHERE number <= ?", (last - ROWS_KEPT,))
 
     def notes(self, tenant: str, before: int | None = None, limit: int = 100) -> list[Note]:
-        """Lines about a tenant's data, newest first."""
+        """At most ``limit`` lines about a tenant's data, newest first, with numbers below ``before``."""
         last = (1 << 63) - 1 if before is None else before
         sql = (
             "SELECT number, time_ns, token, name, tenant, action, subject FROM audit"

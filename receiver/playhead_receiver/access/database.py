@@ -1,4 +1,4 @@
-"""The file of tokens and of the audit log, beside the store: any process may write to it at any time."""
+"""The file of tokens and audit log, beside the store. Any process may write to it at any time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS audit(
 
 
 class AccessFile:
-    """``<data_dir>/access.sqlite``, made with its first row. Safe from any thread."""
+    """``<data_dir>/access.sqlite``, created at the first write. Safe from any thread."""
 
     def __init__(self, data_dir: Path) -> None:
         self.path = data_dir / FILE
@@ -52,7 +52,7 @@ class AccessFile:
             db.execute("COMMIT")
 
     def copy_to(self, folder: Path) -> None:
-        """Copy it as it is now into ``folder``, which has none. `StoreUnavailable`."""
+        """Copy a snapshot of it into ``folder``, which must not have one yet. `StoreUnavailable`."""
         with self.reading() as db:
             if db is None:
                 return
@@ -64,7 +64,7 @@ class AccessFile:
             copy.close()
 
     def add_from(self, folder: Path) -> None:
-        """Take what a copy in ``folder`` has: its tokens, but those that are here, and its log.
+        """Add the content of a copy in ``folder``: its tokens, except those with known ids, and its log.
 
         `StoreUnavailable`.
         """
@@ -84,7 +84,7 @@ class AccessFile:
             )
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the connection. Idempotent."""
         with self._lock:
             db, self._db = self._db, None
             if db is not None:

@@ -1,4 +1,4 @@
-"""The door: from what a request says of itself to who it is and whether it may."""
+"""Authenticates and authorizes requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playhead_semconv.errors import WireError
 BEARER = "bearer "
 STATIC = "PLAYHEAD_TOKEN"
 OWNER = "data folder"
-"""Names of callers without a token of the book."""
+"""Names of callers whose token is not in the book."""
 
 
 class Unauthenticated(WireError):
@@ -23,22 +23,22 @@ class Unauthenticated(WireError):
 
 
 class Forbidden(WireError):
-    """The token is a good one, and not for this."""
+    """The token is valid, but does not have the required scope."""
 
     code = "forbidden"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """The authenticated sender of a request."""
 
     token: str = ""
-    """Id of the token; empty where none was needed."""
+    """Id of the token; empty if none was needed, or if it is not in the book."""
     name: str = ""
     tenant: str = ""
     scopes: frozenset[Scope] = frozenset(SCOPES)
 
     def may(self, scope: Scope) -> bool:
-        """``admin`` may all."""
+        """Whether the caller has ``scope``; ``admin`` includes all scopes."""
         return scope in self.scopes or "admin" in self.scopes
 
 
@@ -46,10 +46,10 @@ ANYBODY = Caller()
 
 
 class Guard:
-    """Admits those who bring a token, or anybody where none is ``required``. Safe from any thread.
+    """Admits callers with a valid token, or anybody if none is ``required``. Safe from any thread.
 
-    ``static``: one more token, for all scopes, that is kept nowhere. ``key``: another, of those who may
-    read the data folder. ``by_book``: a token is required as soon as the book has one.
+    ``static``: a further token, for all scopes, that is not stored. ``key``: another one, for users who
+    may read the data folder. ``by_book``: a token is required as soon as the book has a valid one.
     """
 
     def __init__(
@@ -68,13 +68,16 @@ class Guard:
 
     @property
     def required(self) -> bool:
-        """Whether a token is required; once it is, it stays so. `StoreUnavailable`."""
+        """Whether a token is required. Once it is, it stays required. `StoreUnavailable`."""
         if self._by_book and not self._required:
             self._required = self._book.any_live()
         return self._required
 
     def admit(self, authorization: str, scope: Scope) -> Caller:
-        """Who brings this header. `Unauthenticated`, `Forbidden`, `StoreUnavailable`."""
+        """The caller with this Authorization header, who needs ``scope``.
+
+        `Unauthenticated`, `Forbidden`, `StoreUnavailable`.
+        """
         caller = self._caller(authorization)
         if caller is None:
             if self.required:

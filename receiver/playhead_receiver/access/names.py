@@ -1,8 +1,8 @@
-"""Which name a request may call an open receiver by, and which page it may come from.
+"""Checks the Host and Origin headers of requests to a receiver that requires no token.
 
-A page in a browser can have a name of its own point to this machine (DNS rebinding) and then read
-whatever is answered, and write what is taken, without a token. It cannot change the name that the
-request carries, nor what the browser says of where the page is from.
+A page in a browser can make its own host name resolve to this machine (DNS rebinding), and then read
+all answers and write data without a token. It cannot change the Host header of the request, nor the
+Origin header that the browser adds.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from playhead_semconv.errors import StoreUnavailable
 
 
 class KnownNames:
-    """An application that, while it is open, is called by address, ``localhost`` or ``names``.
+    """Wraps an application. While no token is required, it checks the hosts of requests.
 
-    Pages of a browser are answered that are from there, too.
+    Requests must be for an IP address, ``localhost`` or one of ``names``.
+    Pages in a browser are answered only if they come from the same host, this machine, or ``names``.
     """
 
     def __init__(self, app: ASGIApp, guard: Guard, names: frozenset[str] = frozenset()) -> None:
@@ -29,7 +30,7 @@ class KnownNames:
         self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI has it. Another name: 421. A page from elsewhere: 403."""
+        """The ASGI interface. Answers 421 to other host names, and 403 to pages from elsewhere."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             status, said = 0, ""
@@ -51,7 +52,7 @@ class KnownNames:
     def _is_open(self) -> bool:
         try:
             return not self._guard.required
-        except StoreUnavailable:  # which the application will say
+        except StoreUnavailable:  # the application will report it
             return False
 
 
@@ -64,12 +65,12 @@ def host_of(header: str) -> str:
 
 
 def page_of(origin: str) -> str:
-    """The name of the host that a page is from, by the Origin header; ``null`` where it is not said."""
+    """The host name in an Origin header; ``null`` if it has none."""
     return host_of(origin.strip().partition("://")[2]) or "null"
 
 
 def is_own(name: str) -> bool:
-    """Whether nobody else can have a name point here: an address, ``localhost``, or none at all."""
+    """Whether DNS cannot redirect a name here: an address, ``localhost``, or the empty name."""
     if not name or name == "localhost" or name.endswith(".localhost"):
         return True
     try:
@@ -80,7 +81,7 @@ def is_own(name: str) -> bool:
 
 
 def is_here(name: str) -> bool:
-    """Whether it names this machine: a loopback address, or ``localhost``."""
+    """Whether a name stands for this machine: a loopback address, or ``localhost``."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:

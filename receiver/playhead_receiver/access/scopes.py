@@ -1,4 +1,4 @@
-"""What a token allows."""
+"""The scopes of tokens."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Literal, TypeAlias
 Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
 
 SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
-"""``ingest``: send OTLP. ``read``: see runs. ``control``: mark them. ``admin``: all, delete, audit."""
+"""``ingest``: send OTLP. ``read``: read runs. ``control``: mark them. ``admin``: all, delete, audit."""

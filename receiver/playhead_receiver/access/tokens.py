@@ -1,4 +1,4 @@
-"""Tokens: made once, shown once, kept as a digest."""
+"""Access tokens. The text of a token is shown once, when it is created; only its digest is stored."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Token(msgspec.Struct, frozen=True):
     """8 hex digits, the readable part of the token."""
     name: str
     tenant: str
-    """Whose data it is for; empty: the data folder's own."""
+    """The tenant whose data it gives access to; empty: the data folder's own."""
     scopes: tuple[Scope, ...]
     created_ns: int
     expires_ns: int | None
     revoked_ns: int | None
 
     def lives(self, now_ns: int) -> bool:
-        """Whether it still opens anything."""
+        """Whether it is still valid: neither revoked nor expired."""
         return self.revoked_ns is None and (self.expires_ns is None or now_ns < self.expires_ns)
 
 
@@ -48,7 +48,10 @@ class TokenBook:
     def create(
         self, name: str, scopes: Collection[str], *, tenant: str = "", lifetime_ns: int | None = None
     ) -> tuple[Token, str]:
-        """A new token, and its text, which is nowhere else. `UsageError`."""
+        """Create a token; returns it and its text, which is not stored.
+
+        `UsageError` if a scope is unknown or missing, or the tenant's name is invalid.
+        """
         unknown = sorted(set(scopes) - set(SCOPES))
         if unknown or not scopes:
             what = f"there is no scope {unknown[0]!r}" if unknown else "a token needs a scope"
@@ -71,7 +74,7 @@ class TokenBook:
         return token, text
 
     def tokens(self) -> list[Token]:
-        """All that were ever made, in the order of their making."""
+        """All tokens that were ever created, in the order of creation."""
         with self._file.reading() as db:
             rows: list[Any] = (
                 [] if db is None else list(db.execute(f"{_SELECT} ORDER BY created_ns, id"))
@@ -79,7 +82,7 @@ class TokenBook:
         return [_token(row) for row in rows]
 
     def any_live(self) -> bool:
-        """Whether there is a token that opens anything."""
+        """Whether there is a valid token."""
         living = (
             "SELECT 1 FROM token WHERE revoked_ns IS NULL"
             " AND (expires_ns IS NULL OR expires_ns > ?) LIMIT 1"
@@ -88,7 +91,7 @@ class TokenBook:
             return db is not None and bool(list(db.execute(living, (time.time_ns(),))))
 
     def revoke(self, word: str) -> list[Token]:
-        """End a token by its id, or all of a name; what was ended. `UsageError` if there is none."""
+        """Revoke the token with an id, or all tokens with a name; return them. `UsageError` if none."""
         with self._file.writing() as db:
             rows: list[Any] = list(
                 db.execute(f"{_SELECT} WHERE (id = ? OR name = ?) AND revoked_ns IS NULL", (word, word))
@@ -101,7 +104,7 @@ class TokenBook:
         return [msgspec.structs.replace(_token(row), revoked_ns=now) for row in rows]
 
     def find(self, text: str) -> Token | None:
-        """The living token of this text."""
+        """The valid token with this text; None if there is none."""
         parts = _TOKEN.match(text)
         if parts is None:
             return None

@@ -1,1 +1,1 @@
-"""Runs that are asked for in the small language: stored ones, and those that go on."""
+"""Queries for runs, stored and running, in the query language."""

@@ -1,4 +1,4 @@
-"""Runs that somebody asked for in the small language: by what they are, and by what was said in them."""
+"""Finds the runs that match a query: by their properties, and by text that occurs in them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from playhead_receiver.store.runs.listing import asks_for, order_of, place_after
 from playhead_semconv.errors import RunUnknown
 
 RUNS = 1000
-"""Runs in which a text is looked for: of one that is said in more, those that said it last."""
+"""Largest number of runs that are searched for a text; if more contain it, the most recent ones."""
 FEW = 1000
-"""Runs of a query that are listed to look for a text in them; of more, each is asked for."""
+"""Up to this many runs of a query are listed at once before a text search; else each is looked up."""
 _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
 _SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
-    """The runs, in the order and from the place that the query says. `UsageError`."""
+    """The runs in the order and from the position that the query gives. `UsageError`."""
     if not asked.text:
         return store.runs(asked.query)
     wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
@@ -37,7 +37,7 @@ def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
 
 
 def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
-    """Where the text is said in the runs that were asked for, newest first. `UsageError`."""
+    """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
     runs = _Runs(store, asked.query)
     if runs.none:
         return
@@ -49,7 +49,7 @@ def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
 
 
 def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
-    """The runs that are asked for and in which all words are said together."""
+    """The runs that match the query and contain all words of its text."""
     runs = _Runs(store, asked.query)
     met: set[bytes] = set()
 
@@ -65,7 +65,7 @@ def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
 
 
 class _Runs:
-    """Which traces are runs of a query; each is looked up once, or all together where they are few."""
+    """Tells which traces match a query: looks each up once, or lists all at once if they are few."""
 
     def __init__(self, store: Upkeep, query: Query) -> None:
         self._store = store
@@ -79,20 +79,20 @@ class _Runs:
 
     @property
     def none(self) -> bool:
-        """Whether it is known that there is none."""
+        """Whether it is known that no run matches."""
         return self._all and not self._known
 
     def has(self, trace_id: bytes) -> bool:
-        """Whether it is one."""
+        """Whether this trace is one of them."""
         return self.run(trace_id) is not None
 
     def run(self, trace_id: bytes) -> RunSummary | None:
-        """The run, if it is one of the query's."""
+        """The run, if it matches the query."""
         if trace_id in self._known or self._all:
             return self._known.get(trace_id)
         try:
             found = self._store.resolve(trace_id.hex())
-        except RunUnknown:  # deleted meanwhile
+        except RunUnknown:  # deleted in the meantime
             found = None
         wanted = found is not None and asks_for(self._query, found)
         self._known[trace_id] = found if wanted else None
@@ -100,7 +100,7 @@ class _Runs:
 
 
 def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
-    """Where words and phrases of ``text`` stand in an excerpt, in order, without overlaps.
+    """Positions of the words and phrases of ``text`` in an excerpt, in order, without overlaps.
 
     >>> highlights("Order 81, reorder", '"order 81"')
     [(0, 8)]
@@ -119,5 +119,5 @@ def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
 
 
 def _unaccented(text: str) -> str:
-    """As the search compares it, character for character."""
+    """The text as the search compares it, character for character."""
     return "".join(unicodedata.normalize("NFD", one)[0] for one in text)

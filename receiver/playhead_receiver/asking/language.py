@@ -1,7 +1,7 @@
-"""The small language in which runs are asked for, the same in every verb, the HTTP API and for agents.
+"""The query language for runs, the same in every verb, in the HTTP API and for agents.
 
-``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: every part has to be true.
-What has no field is text that was said in the run. A value with spaces stands in quotes.
+``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
+without a field is text that must occur in the run. A value with spaces is quoted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.protocol.store import Query
 from playhead_receiver.store.protocol.upkeep import MARKS
+from playhead_receiver.store.values.run_summaries import Query
 from playhead_semconv.errors import UsageError
 
 WORDS = {
@@ -30,7 +30,7 @@ WORDS = {
     "tool": "tool",
     "error": "error_type",
 }
-"""Fields that are equal to a value, by the words for them."""
+"""Fields that are compared for equality, by their names in the language."""
 
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 MODES = ("record", "fork", "resume", "replay", "service", "all")
@@ -49,15 +49,15 @@ _MOST_NS = (1 << 63) - 1
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What somebody asked for."""
+    """A parsed query."""
 
     query: Query
     text: str = ""
-    """Words and phrases that have to be said; empty where there are none."""
+    """Words and phrases that must occur; empty if there are none."""
 
 
 def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Asked:
-    """Read it; ``base`` has what is asked for where the text does not say. `UsageError`.
+    """Parse a query; ``base`` provides what the text does not set. `UsageError`.
 
     >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
     >>> asked.query.agent, asked.query.tool, asked.query.has_errors, asked.text
@@ -77,7 +77,7 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
 
 
 def has_fields(text: str) -> bool:
-    """Whether it asks for a field of runs; what does not may be the name of one.
+    """Whether the text has fields; without fields it may be the name of a run.
 
     >>> has_fields("agent:refund"), has_fields("refund-7:3"), has_fields("https://host/trace/1")
     (True, False, False)
@@ -157,7 +157,7 @@ def duration_ns(value: str) -> int:
 
 
 def _moment(name: str, value: str, now_ns: int) -> int:
-    """``2d`` is two days ago; else a date, with or without a time of day, local if no zone is named."""
+    """``2d`` is two days ago; else a date, optionally with a time of day, local unless it has a zone."""
     if _SPAN.match(value):
         return max(now_ns - duration_ns(value), 0)
     try:

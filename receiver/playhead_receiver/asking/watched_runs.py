@@ -1,21 +1,22 @@
-"""Which of the runs that something comes of are asked for, while they go on."""
+"""Tells which runs match a query while they are still going on."""
 
 from __future__ import annotations
 
 import time
 
-from playhead_receiver.store.protocol.store import Query, RunSummary, Store
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.listing import asks_for
+from playhead_receiver.store.values.run_summaries import Query, RunSummary
 from playhead_semconv.errors import PlayheadError
 
 AGAIN_S = 0.5
-"""How long what is known of a run holds."""
+"""Seconds for which the cached result for a run is valid."""
 KNOWN = 1000
-"""Runs of which it is remembered."""
+"""Largest number of cached runs."""
 
 
 class Watched:
-    """The runs of a query, each as it is known when something of it comes."""
+    """The runs of a query; each is looked up when data for it arrives."""
 
     def __init__(self, store: Store, query: Query) -> None:
         self._store = store
@@ -23,7 +24,7 @@ class Watched:
         self._known: dict[bytes, tuple[RunSummary | None, float]] = {}
 
     def run(self, trace_id: bytes) -> RunSummary | None:
-        """The run, if it is asked for."""
+        """The run, if it matches the query."""
         found, until = self._known.get(trace_id, (None, 0.0))
         if time.monotonic() < until:
             return found

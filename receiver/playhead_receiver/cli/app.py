@@ -1,4 +1,4 @@
-"""The group of verbs, and what surrounds every one of them: options, errors, exit status."""
+"""The group of verbs, and what all verbs share: options, errors, exit status."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ VERBS = {
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
 }
-"""Verbs in the order of ``--help``, each with its line. The module of a verb bears its name."""
+"""Verbs in the order of ``--help``, each with its line. The module of a verb has the same name."""
 
 
 class LazyVerbs(Verbs):
     """Loads the module of a verb when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order in which a newcomer meets them."""
+        """All verbs, in the order in which a newcomer needs them."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb's command; None where there is no such verb."""
+        """The command of a verb; None if there is no such verb."""
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"playhead_receiver.cli.verbs.{cmd_name}")
@@ -68,7 +68,7 @@ class LazyVerbs(Verbs):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that is meant; what is none is an error that names the nearest."""
+        """The command of a verb; an unknown verb is an error that suggests the nearest one."""
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             near = nearest(args[0], VERBS)
             meant = f", did you mean {near}?" if near else ""
@@ -76,7 +76,7 @@ class LazyVerbs(Verbs):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in ``--help``, made without loading a single verb."""
+        """The list in ``--help``, made without loading any verb."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -109,13 +109,13 @@ def playhead() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point. Ends the process with the status of the verb, or by the signal that ended it."""
+    """The entry point. Ends with the exit status of the verb, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(die_as(closing(lambda: run(words), words)))
 
 
 def run(words: list[str]) -> int:
-    """Run one verb; its exit status, negative for a signal. Errors are shown, not raised."""
+    """Run one verb. Returns its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
     try:
         result: Any = playhead.main(words, prog_name="playhead", standalone_mode=False, obj=session)
@@ -127,8 +127,8 @@ def run(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as problem:
-        # Options that stand behind the mistake were not parsed any more; they still count here, unless
-        # they are an agent's.
+        # Click stops parsing at the mistake; options after it still count here, unless they belong to an
+        # agent.
         unread = [] if "record" in words else words
         show_failure(
             problem,
@@ -139,12 +139,12 @@ def run(words: list[str]) -> int:
 
 
 def closing(verb: Callable[[], int], words: list[str]) -> int:
-    """Run ``verb`` and flush; a reader that went away (``playhead ls | head``) ends it quietly."""
+    """Run ``verb`` and flush; ends quietly if the reader went away (``playhead ls | head``)."""
     try:
         status = verb()
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # What is still buffered has no reader; nothing may fail on it again when Python ends.
+        # The buffered rest has no reader; flushing it when Python ends must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED

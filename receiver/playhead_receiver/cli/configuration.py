@@ -1,4 +1,4 @@
-"""Where the values of settings are read: configuration files, environment, flags."""
+"""Reads settings from configuration files, the environment and flags."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def resolved_settings(
     no_config: bool = False,
     cwd: Path,
 ) -> Resolved:
-    """Every setting and where its value came from.
+    """Every setting with the source of its value.
 
     ``config``: the one file to read instead of the nearest ``pyproject.toml`` and the user's own file.
-    `ConfigurationError` for a file that cannot be read and for what `resolve` refuses.
+    `ConfigurationError` for a file that cannot be read and for values that `resolve` rejects.
     """
     return resolve(environ, flags=flags, files=tables(environ, config, no_config, cwd))
 
@@ -35,7 +35,7 @@ def resolved_settings(
 def tables(
     environ: Mapping[str, str], config: Path | None, no_config: bool, cwd: Path
 ) -> tuple[Table, ...]:
-    """Tables of the configuration files, strongest first."""
+    """Tables of the configuration files, in descending precedence."""
     if no_config:
         return ()
     if config is not None:
@@ -65,7 +65,7 @@ def _table(path: Path, must: bool = False) -> Table:
         raise ConfigurationError(f"no configuration file at {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as problem:
         if path.name == "pyproject.toml" and not must:
-            return str(path), {}  # not ours to judge: it may be written for another tool
+            return str(path), {}  # not an error of ours: the file may be meant for another tool
         raise ConfigurationError(f"{path} cannot be read", cause=str(problem)) from None
     if path.name == "pyproject.toml":
         content = content.get("tool", {}).get("playhead", {})
@@ -73,14 +73,14 @@ def _table(path: Path, must: bool = False) -> Table:
 
 
 def data_dir(settings: Settings) -> Path:
-    """The receiver's data folder: the setting, else the user's data folder, ``playhead``."""
+    """The receiver's data folder: the setting, else ``playhead`` in the user's data folder."""
     if settings.data_dir:
         return Path(settings.data_dir).expanduser().absolute()
     return platformdirs.user_data_path("playhead", appauthor=False)
 
 
 def for_children(resolved: Resolved) -> dict[str, str]:
-    """What a child process needs in its environment to see the same settings.
+    """Variables that give a child process the same settings.
 
     Values that it inherits anyway, and defaults, are left out.
     """

@@ -1,4 +1,4 @@
-"""The console that everything in colour is printed on."""
+"""The console for all coloured output."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import IO
 from rich.console import Console
 
 PIPE_WIDTH = 1000
-"""Width of lines that go to no terminal: nothing is cut or wrapped for a program."""
+"""Width of lines that do not go to a terminal: nothing is cut or wrapped for a program."""
 
 
 class PlainlyFailing(Console):
-    """Lets a closed pipe be seen instead of ending the process itself."""
+    """A console that raises on a closed pipe instead of ending the process itself."""
 
     def on_broken_pipe(self) -> None:
-        """The reader went away: `main` knows what to do."""
+        """The reader went away: `main` handles it."""
         raise BrokenPipeError
 
 

@@ -1,4 +1,4 @@
-"""Errors as the user sees them: what, cause, hint; in text or as JSON; and the exit status."""
+"""Errors as the user sees them: what, cause and hint, as text or JSON; and the exit status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playhead_semconv.untrusted.shown_text import visible
 
 SCHEMA_VERSION = 1
 PIPE_CLOSED = 141
-"""Exit status when the reader of stdout went away, as for any program of Unix."""
+"""Exit status when the reader of stdout went away, as is usual on Unix."""
 
 
 def exit_status(problem: BaseException) -> int:
@@ -48,7 +48,7 @@ def described(problem: BaseException) -> dict[str, str]:
 
 
 def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> None:
-    """Say on stderr what went wrong."""
+    """Report the error on stderr."""
     found = described(problem)
     if verbose:
         sys.stderr.write(visible("".join(traceback.format_exception(problem))))

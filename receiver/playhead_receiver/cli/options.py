@@ -1,10 +1,12 @@
-"""Options that every verb has, and the shape of a verb."""
+"""Options that every verb has, and the base classes of verbs."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -22,13 +24,13 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
 
 
 def keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Callback of an option that is a setting of the same name."""
+    """Callback of an option that sets the setting of the same name."""
     if value is not None and param.name:
         ctx.ensure_object(Session).flags[param.name] = value
 
 
 def common_options() -> list[click.Option]:
-    """``--json --color --config --no-config --data-dir --store -v``: kept in the session."""
+    """``--json --color --config --no-config --data-dir --store -v``; the session keeps their values."""
     path = click.Path(path_type=Path)
     return [
         click.Option(
@@ -89,7 +91,7 @@ class Verb(click.Command):
 
 
 class Verbs(click.Group):
-    """A verb that has verbs of its own; the common options count before and behind them."""
+    """A verb with subcommands; the common options are accepted before and after them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -99,12 +101,12 @@ class Verbs(click.Group):
 class AgentVerb(Verb):
     """A verb whose line ends with an agent's command: SCRIPT, ``-m MODULE`` or ``--`` and a command.
 
-    What stands from there on is the agent's, untouched, also where it looks like an option of ours. It
-    is passed to the function as ``words``; the ``--`` stays in front where there was one.
+    Everything from there on belongs to the agent and is not parsed, even if it looks like one of our
+    options. It is passed to the function as ``words``, including a leading ``--``.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the agent's part off before click reads the rest."""
+        """Cut off the agent's part before click parses the rest."""
         at = self._begin_of_agent(args)
         rest = super().parse_args(ctx, args[:at])
         ctx.params["words"] = tuple(args[at:])
@@ -131,7 +133,7 @@ class AgentVerb(Verb):
 
 
 def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a verb of a function; its first argument is the `Session`."""
+    """Make a function a verb; its first argument is the `Session`."""
     settings.setdefault("cls", Verb)
     settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
 
@@ -141,8 +143,30 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Com
     return decorate
 
 
+def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+    """Pass options to a verb in groups; each is a dataclass whose fields are options. Apply below
+    the options.
+
+    ``kinds``: the dataclasses by name of the argument.
+    """
+    names = {group: [one.name for one in dataclasses.fields(kind)] for group, kind in kinds.items()}
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            groups = {
+                group: kind(**{name: options.pop(name) for name in names[group]})
+                for group, kind in kinds.items()
+            }
+            return function(*args, **groups, **options)
+
+        return cast(F, called)
+
+    return decorate
+
+
 def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
-    """An option that is a setting: kept among the session's flags under the setting's name."""
+    """An option for a setting; its value is kept in the session's flags under the setting's name."""
     return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
 
 

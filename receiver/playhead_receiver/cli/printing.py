@@ -1,4 +1,4 @@
-"""Lines onto a terminal or into a pipe: cut or whole, through a pager only where they overflow."""
+"""Prints lines to a terminal or a pipe: cut or whole, and through a pager only if they do not fit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def print_lines(
 ) -> None:
     """Print ``lines`` on stdout.
 
-    On a terminal each is cut to its width when ``cut``; where there are more of them than the terminal
-    is high, and ``paged``, they go through the pager.
+    On a terminal, each line is cut to its width if ``cut``. If there are more lines than the terminal
+    has rows, and ``paged``, they go through the pager.
     """
     console = session.out
     texts = [_shown(line) for line in lines]
@@ -49,7 +49,7 @@ def print_lines(
 
 
 def _shown(line: Text) -> Text:
-    """``line``, in which nothing is hidden and nothing speaks to the terminal; a line is one line."""
+    """``line`` as a single line, without hidden text and control sequences."""
     from rich.text import Text
 
     found = hidden_at(line.plain, lines=True)

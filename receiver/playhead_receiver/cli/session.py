@@ -1,4 +1,4 @@
-"""What one invocation of the command line shares: options, settings, and where it writes."""
+"""State of one invocation of the command line: options, settings, and output streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Session:
 
     @cached_property
     def resolved(self) -> Resolved:
-        """Every setting and where it came from. `ConfigurationError`."""
+        """Every setting with the source of its value. `ConfigurationError`."""
         from playhead_receiver.cli.configuration import resolved_settings
 
         return resolved_settings(
@@ -54,12 +54,12 @@ class Session:
 
     @property
     def store(self) -> str | Path:
-        """Where the runs are kept: the URL of a database, or the data folder."""
+        """Where runs are stored: the URL of a database, or the data folder."""
         return self.settings.store or self.data_dir
 
     @property
     def store_name(self) -> str:
-        """What that is called in messages."""
+        """Name of the store in messages."""
         from playhead_receiver.store.runs.naming import place_name
 
         return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
@@ -71,17 +71,17 @@ class Session:
 
     @cached_property
     def out(self) -> Console:
-        """Data: stdout."""
+        """Console on stdout, for data."""
         return self._console(sys.stdout)
 
     @cached_property
     def err(self) -> Console:
-        """Playhead's own words: stderr."""
+        """Console on stderr, for messages of playhead."""
         return self._console(sys.stderr)
 
     @property
     def plain(self) -> bool:
-        """Whether stdout takes no more than ASCII."""
+        """Whether stdout supports only ASCII."""
         try:
             "✗⋮→·".encode(sys.stdout.encoding or "ascii")
         except (UnicodeEncodeError, LookupError):
@@ -89,7 +89,7 @@ class Session:
         return False
 
     def colored(self, stream: IO[str]) -> bool:
-        """``--color`` > ``NO_COLOR`` > ``FORCE_COLOR`` > is it a terminal."""
+        """Whether to use colour: ``--color`` > ``NO_COLOR`` > ``FORCE_COLOR`` > is it a terminal."""
         if self.color != "auto":
             return self.color == "always"
         if os.environ.get("NO_COLOR"):
@@ -99,23 +99,23 @@ class Session:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def say(self, text: str) -> None:
-        """One line in playhead's own name."""
+        """Print one line as a message of playhead."""
         if not self.settings.quiet:
             _line(f"playhead: {visible(text)}")
 
     def suggest(self, command: str) -> None:
-        """The next command to try; on a terminal only."""
+        """Suggest the next command; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json and not self.settings.quiet:
             command = command.replace("playhead", command_name(), 1)
             _line(f"next: {visible(command)}")
 
     def progress(self, text: str) -> None:
-        """What is being done now; on a terminal only."""
+        """Show the current activity; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json:
             self.say(text)
 
     def print_json(self, value: Any, *, to_stderr: bool = False) -> None:
-        """One JSON object on a line of its own."""
+        """Print one JSON object on a line of its own."""
         stream = sys.stderr if to_stderr else sys.stdout
         stream.write(visible(json.dumps(value, ensure_ascii=False)) + "\n")
         stream.flush()

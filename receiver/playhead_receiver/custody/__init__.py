@@ -1,4 +1,4 @@
-"""Custody of runs in files: their chains, and who signs them."""
+"""Custody of runs in files: their chains and signatures."""
 
 from playhead_receiver.custody.chains import Brought, Chains, redacted_chain
 

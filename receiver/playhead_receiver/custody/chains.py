@@ -1,4 +1,4 @@
-"""The chains of a run's processes, as they go into its file."""
+"""The chains of a run's processes, in the form in which they are written to its file."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from playhead_semconv.tape.slices import SlicedTape
 
 @dataclass
 class _Process:
-    """One process of the run, as it is written."""
+    """One process of the run while it is written."""
 
     instance: bytes
-    """As the file calls it."""
+    """The process instance in the file."""
     origin: bytes
     numbers: list[tuple[int, int, int]] | None
-    """Of a part: which of its numbers are which of the chain's."""
+    """For a part: (number in the file, number in the chain, count) per range."""
     account: Account
     others: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
 
 class Chains:
-    """Keeps the chains of a stored run while its file is written: a `Keeper` of `tape_file`."""
+    """Provides the chains of a stored run while its file is written: a `Keeper` of `tape_file`."""
 
     def __init__(self, store: Store, tapes: Sequence[Tape], named: Sequence[Tape]) -> None:
-        """``tapes`` as they are stored, ``named`` as they are written."""
+        """``tapes`` as stored, ``named`` as written, in the same order."""
         self._store = store
         self._tapes = list(zip(tapes, named, strict=True))
 
     @cached_property
     def links(self) -> dict[bytes, list[Link]]:
-        """The chain of each process that has one, by its name in the store."""
+        """The chain of each process that has one, by its instance in the store."""
         found = {tape.instance: self._store.chain(tape.instance) for tape, _ in self._tapes}
         return {instance: links for instance, links in found.items() if links}
 
@@ -70,7 +70,7 @@ class Chains:
         }
 
     def take(self, fact: Fact) -> None:
-        """A fact as it is written: where it is not as it was stored, its own digest counts."""
+        """Note the digest of a fact that is not written as it was stored."""
         process = self._processes.get(fact.instance)
         if process is None:
             return
@@ -83,7 +83,7 @@ class Chains:
                 return
             stored = next(self._store.tape(process.origin).facts(origin - 1), None)
             if stored is None or stored.seq != origin or fact_digest(stored) != expected:
-                return  # it was changed where it is stored: who reads the file shall find that
+                return  # the stored fact was altered: a reader of the file must be able to detect this
         process.others[fact.seq] = fact_digest(fact)
 
     def rewritten(self, instance: bytes) -> set[int]:
@@ -92,7 +92,7 @@ class Chains:
         return set() if process is None else set(process.others)
 
     def records(self) -> Iterator[Link | Part]:
-        """The chains, and how what was written relates to them."""
+        """The chains, and how the written facts relate to them."""
         for process in self._processes.values():
             links = self.links[process.origin]
             if process.numbers is None:
@@ -105,41 +105,41 @@ class Chains:
                 yield Part(process.instance, process.origin, numbers, process.others)
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
-        """None: whoever signs does it around this."""
+        """None: a `Signing` around this keeper signs."""
         return None
 
 
 class Brought:
-    """Keeps the chains that a file has when another one is made of it; and those of a redaction."""
+    """Carries over the chains of a file when another file is made from it; also those of a redaction."""
 
     def __init__(self, links: Mapping[bytes, Sequence[Link]], parts: Iterable[Part] = ()) -> None:
         self.links = links
         self._parts = list(parts)
 
     def take(self, fact: Fact) -> None:
-        """Nothing is looked at: what is wrong in a file stays wrong."""
+        """Ignored: errors in the original file remain detectable."""
 
     def rewritten(self, instance: bytes) -> set[int]:
-        """None: facts are those of the file."""
+        """Empty: the facts are those of the file."""
         return set()
 
     def records(self) -> Iterator[Link | Part]:
-        """What the file had."""
+        """The records of the original file."""
         for links in self.links.values():
             yield from links
         yield from self._parts
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
-        """None: whoever signs does it around this."""
+        """None: a `Signing` around this keeper signs."""
         return None
 
 
 def redacted_chain(
     chains: Chains | Brought, facts: Sequence[Fact], redacted: Sequence[Fact], by: str
 ) -> list[Link]:
-    """The chain of a process some of whose facts others take the place of: it says so at its end.
+    """The chain of a process after a redaction, with links at its end that declare the replaced facts.
 
-    ``facts``: those of before, as they are written to a file. Empty where there is no chain.
+    ``facts``: the facts before the redaction, as they are written to a file. Empty if there is no chain.
     """
     instance = facts[0].instance
     links = chains.links.get(instance)
@@ -174,7 +174,7 @@ def _numbers(tape: SlicedTape) -> list[tuple[int, int, int]]:
 
 
 def _without_digests(link: Link, there: list[tuple[int, int]]) -> Link:
-    """A link as it goes into a file that has some of its facts or none: then it needs no digests."""
+    """A link without its digests, if the file has none of its facts; otherwise the link itself."""
     said = said_of(link)
     if said.what not in (What.CAME, What.EMPTIED, What.REDACTED):
         return link

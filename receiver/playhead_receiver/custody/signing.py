@@ -1,4 +1,4 @@
-"""Signatures of tape files: Ed25519, with keys as OpenSSH or PEM has them, by way of `cryptography`."""
+"""Signatures of tape files: Ed25519, with keys in OpenSSH or PEM format, using `cryptography`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 SCHEME = "ed25519"
 KEY_BYTES = 32
 MOST_BYTES = 64 * 1024
-"""No file of a key is longer."""
+"""Largest size of a key file, in bytes."""
 _SSH = b"ssh-ed25519"
 _MADE_BY = "make one: ssh-keygen -t ed25519 -f playhead-key"
 
 
 class Signing:
-    """Signs what another keeper keeps: a `Keeper` of `tape_file`."""
+    """A `Keeper` of `tape_file` that wraps another keeper and signs its records."""
 
     def __init__(self, keeper: Keeper, key: Ed25519PrivateKey, trace_id: str) -> None:
         """``trace_id``: of the run that the file holds."""
@@ -39,11 +39,11 @@ class Signing:
         self._heads: dict[bytes, tuple[bytes, int, bytes]] = {}
 
     def take(self, fact: Fact) -> None:
-        """A fact as it is written."""
+        """Pass on a fact as it is written."""
         self._keeper.take(fact)
 
     def records(self) -> Iterable[Link | Part]:
-        """What the other keeper says; the heads of its chains are signed."""
+        """The records of the wrapped keeper; the heads of its chains are included in the signature."""
         for record in self._keeper.records():
             if isinstance(record, Link):
                 _, links, _ = self._heads.get(record.instance, (b"", 0, b""))
@@ -60,7 +60,7 @@ class Signing:
 
 
 def private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519PrivateKey:
-    """The key in a file. ``passphrase`` is asked where it has one. `UsageError`."""
+    """The key in a file. ``passphrase`` is called if the key has one. `UsageError`."""
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
@@ -70,9 +70,9 @@ def private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519PrivateKey:
     try:
         try:
             key = load(data, None)
-        except TypeError:  # it has a passphrase
+        except TypeError:  # the key has a passphrase
             key = load(data, passphrase().encode())
-    except Exception as problem:  # the library has several
+    except Exception as problem:  # the library raises several types
         if isinstance(problem, UsageError):
             raise
         raise UsageError(
@@ -84,7 +84,7 @@ def private_key(path: Path, passphrase: Callable[[], str]) -> Ed25519PrivateKey:
 
 
 def public_key(text: str) -> bytes:
-    """The 32 bytes of a public key: of a file, or of the line that OpenSSH writes. `UsageError`."""
+    """The 32 bytes of a public key, from a file's text or an OpenSSH line. `UsageError`."""
     _require_library()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
@@ -95,7 +95,7 @@ def public_key(text: str) -> bytes:
     load = load_pem_public_key if b"PUBLIC KEY" in data else load_ssh_public_key
     try:
         key = load(data.strip())
-    except Exception as problem:  # the library has several
+    except Exception as problem:  # the library raises several types
         raise UsageError(
             f"{text} holds no public key that can be read", cause=str(problem), hint=_MADE_BY
         ) from None
@@ -105,7 +105,7 @@ def public_key(text: str) -> bytes:
 
 
 def fingerprint(key: bytes) -> str:
-    """What people compare, as ``ssh-keygen -lf`` prints it."""
+    """The fingerprint that people compare, as ``ssh-keygen -lf`` prints it."""
     blob = b"".join(len(one).to_bytes(4, "big") + one for one in (_SSH, key))
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
@@ -113,7 +113,7 @@ def fingerprint(key: bytes) -> str:
 def problems(
     found: TapeFile, processes: Sequence[Chained], trace_id: str, key: bytes | None = None
 ) -> list[str]:
-    """Why the signature of a file does not hold. ``key``: the key that has to have signed it."""
+    """Why the signature of a file is not valid. ``key``: the key that must have signed it."""
     signature = found.signature
     if signature is None:
         return ["it is not signed"] if key is not None else []

@@ -1,4 +1,4 @@
-"""The demonstration: a scripted provider on loopback, and the agents that it answers."""
+"""The demonstration: a scripted provider on loopback, and the agents that use it."""
 
 from playhead_receiver.demo.incident import run_incident
 from playhead_receiver.demo.tour import run_demo

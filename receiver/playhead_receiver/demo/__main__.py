@@ -1,6 +1,6 @@
 """Run the demo's provider alone: ``python -m playhead_receiver.demo [PORT]``.
 
-Prints the variables that point the SDKs and the example agents at it, and serves until it is stopped.
+Prints the variables with which the SDKs and the example agents find it, and serves until it is stopped.
 """
 
 from __future__ import annotations

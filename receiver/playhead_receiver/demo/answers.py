@@ -1,8 +1,8 @@
-"""What the demo's provider says: pure functions from a request body to an answer.
+"""The answers of the demo's provider: pure functions from a request body to an answer.
 
-The conversation decides. A question that names cities is answered with one ``weather`` call per city;
-tool results are answered with a summary of them; the same question asked again and again gets another
-draft each time (models are not deterministic, so the demo's is not either).
+The answer depends on the conversation. A question that names cities gets one ``weather`` call per city;
+tool results get a summary. A repeated question gets a different draft each time (models are not
+deterministic, so the demo's is not either).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DRAFTS = (
 
 
 def chat(body: Json, times: int) -> Json:
-    """A chat completion. ``times``: how often this very request was answered before."""
+    """A chat completion. ``times``: how often this same request was answered before."""
     messages: list[Json] = body["messages"]
     model = str(body["model"])
     tokens = _tokens(json.dumps(messages))
@@ -62,7 +62,7 @@ def chat(body: Json, times: int) -> Json:
 
 
 def _desk(messages: list[Json], results: list[Json], model: str) -> Json:
-    """Searches until something is found, unless it was told when to stop."""
+    """Search until something is found, unless the request says when to stop."""
     usage = openai_chat.usage(_tokens(json.dumps(messages)), 22)
     id = f"chatcmpl-{len(messages)}"
     found = [mail for one in results for mail in one["found"]]
@@ -76,7 +76,7 @@ def _desk(messages: list[Json], results: list[Json], model: str) -> Json:
 
 
 def response(body: Json, times: int) -> Json:
-    """A response: looks the order up, then decides."""
+    """A response: look the order up, then decide."""
     given = body["input"]
     items: list[Json] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     model = str(body["model"])
@@ -101,7 +101,7 @@ def response(body: Json, times: int) -> Json:
 
 
 def message(body: Json, times: int) -> Json:
-    """A message: a draft, or, of several drafts, the essence."""
+    """A message: a draft; given several drafts, their summary."""
     text = _text(body["messages"][-1]["content"])
     tokens = _tokens(json.dumps(body["messages"]))
     drafts = [draft for draft in DRAFTS if draft in text]

@@ -1,4 +1,4 @@
-"""An incident: an agent that searches for the same thing again and again, from the alarm to the test."""
+"""An incident: an agent that repeats the same search, from the alarm to the regression test."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_an_order_that_no_mail_tells_of(tape):
 
 
 def run_incident(*, environ: Mapping[str, str] | None = None) -> int:
-    """Find a stuck agent, understand it, try a fix on the very run, mend it, keep it mended.
+    """Find a stuck agent, diagnose it, try a fix on the same run, fix it, and keep it fixed.
 
-    0 when every command did what it is to do. See `run_demo` for ``environ`` and errors.
+    Returns 0 when every command did what it should. See `run_demo` for ``environ`` and errors.
     """
     require(*SDKS, "pytest")
     begin = time.monotonic()

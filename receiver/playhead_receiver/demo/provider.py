@@ -1,7 +1,7 @@
-"""The demo's provider: speaks OpenAI chat and responses, Anthropic messages, and two HTTP tools.
+"""The demo's provider: OpenAI chat and responses, Anthropic messages, and two HTTP tools.
 
-One server on loopback; streams where the request asks for it. The first attempt at a chat with tools
-gets a 429, as on a busy day. ``python -m playhead_receiver.demo`` runs it alone.
+One server on loopback, which streams if the request asks for it. The first attempt at a chat with tools
+gets a 429, as from a busy provider. ``python -m playhead_receiver.demo`` runs it alone.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Provider:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that point agents at it."""
+        """The variables with which agents find it."""
         return {
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "OPENAI_API_KEY": "demo",
@@ -70,11 +70,11 @@ class Provider:
 
     @property
     def requests(self) -> int:
-        """How many requests have arrived."""
+        """Number of requests that have arrived."""
         return self._requests
 
     def count(self, body: bytes) -> int:
-        """Note a request; how often the same body came before."""
+        """Count a request. Returns how often the same body came before."""
         digest = hashlib.blake2b(body, digest_size=16).digest()
         with self._lock:
             self._requests += 1
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.provider
 
     def do_POST(self) -> None:
-        """An LLM call."""
+        """Answer an LLM call."""
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         times = self._provider.count(body)
         route = ROUTES.get(self.path.split("?")[0])
@@ -135,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, whole)
 
     def do_GET(self) -> None:
-        """A tool."""
+        """Answer a tool call."""
         self._provider.count(self.path.encode())
         parts = urlsplit(self.path)
         name, table = TOOLS.get(parts.path, ("", {}))
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the demo's own words are enough."""
+        """Suppress the server's log."""
 
 
 def _is_first_turn_with_tools(path: str, asked: Json) -> bool:

@@ -15,23 +15,26 @@ from playhead_semconv.errors import PlayheadError, UsageError
 
 SDKS = ("openai", "anthropic", "httpx")
 NOT_INHERITED = ("VIRTUAL_ENV", "PLAYHEAD_ENDPOINT", "PLAYHEAD_AGENT", "OTEL_SERVICE_NAME")
-"""The demo's agents run in this interpreter and are recorded here, under their own names."""
+"""Variables that are not inherited.
+
+The demo's agents run in this interpreter and are recorded here under their own names.
+"""
 
 
 def agents_dir() -> Path:
-    """Where the example agents lie: ``examples/`` of the repository, or inside the installed package."""
+    """Folder of the example agents: ``examples/`` of the repository, or inside the installed package."""
     return (Path(__file__).parent / "agents").resolve()
 
 
 def say(text: str, *commands: str) -> None:
-    """What the demo itself says; below it commands to try."""
+    """Print a message of the demo; below it commands to try."""
     print(f"\n{text}", flush=True)
     for command in commands:
         print(f"  {command}", flush=True)
 
 
 def require(*modules: str) -> None:
-    """`UsageError` when what the demo needs is not installed."""
+    """`UsageError` when a module that the demo needs is not installed."""
     from importlib.util import find_spec
 
     missing = [name for name in modules if find_spec(name) is None]
@@ -42,7 +45,7 @@ def require(*modules: str) -> None:
 
 
 class Shell:
-    """Runs commands in a folder, each printed before. ``environ``: what they inherit."""
+    """Runs commands in a folder and prints each before it runs. ``environ``: what they inherit."""
 
     def __init__(self, environ: Mapping[str, str] | None, folder: Path | None = None) -> None:
         inherited = os.environ if environ is None else environ
@@ -50,15 +53,18 @@ class Shell:
         self._folder = folder
 
     def playhead(self, *arguments: str) -> int:
-        """Run one of playhead; its exit status."""
+        """Run a playhead command. Returns its exit status."""
         return self._run("playhead", "playhead_receiver", arguments)
 
     def pytest(self, *arguments: str) -> int:
-        """Run pytest; its exit status."""
+        """Run pytest. Returns its exit status."""
         return self._run("pytest", "pytest", arguments)
 
     def record(self, agent: Path, *words: str, fails: bool = False) -> str:
-        """Record one agent; the name of its run. `PlayheadError` if it ended otherwise than expected."""
+        """Record one agent.
+
+        Returns the name of its run. `PlayheadError` if it did not end as expected.
+        """
         status = self.playhead("record", _short(agent, self._folder), *words)
         latest = self.latest()
         if (status != 0) != fails:

@@ -1,4 +1,4 @@
-"""The demo itself: record the example agents, look at a run, replay them all with the provider gone."""
+"""The demo: record the example agents, show a run, and replay all runs without the provider."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 
 
 def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
-    """Show the whole way on the user's own data directory; 0 when every replay was identical.
+    """Run the whole tour on the user's own data directory; returns 0 when every replay was identical.
 
-    ``environ``: what the commands inherit, by default this process's environment; ``PLAYHEAD_DATA_DIR``
-    in it chooses another data directory. `UsageError` when the SDKs of the agents are not installed.
+    ``environ``: the environment of the commands, by default that of this process; ``PLAYHEAD_DATA_DIR``
+    in it selects another data directory. `UsageError` when the SDKs of the agents are not installed.
     """
     require(*SDKS)
     begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""Stands where the provider stood, answers nobody, and counts who comes."""
+"""Listens at the provider's address, closes every connection, and counts them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from types import TracebackType
 
 
 class Trap:
-    """Listens on a loopback port and hangs up on every connection. ``contacts``: how many came."""
+    """Listens on a loopback port and hangs up on every connection.
+
+    ``contacts``: number of connections.
+    """
 
     def __init__(self, port: int) -> None:
         self.contacts = 0

@@ -1,4 +1,4 @@
-"""Time travel: back to a step of a run, with something changed, and on from there."""
+"""Time travel: return to a step of a run, change something, and continue from there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from playhead_receiver.demo.shell import SDKS, Shell, agents_dir, require, say
 
 
 def run_travel(*, environ: Mapping[str, str] | None = None) -> int:
-    """Record an agent, fork it with another answer of a tool and with another question, compare.
+    """Record an agent, fork it with a different tool answer and with a different question, compare.
 
-    0 when every command did what it is to do. See `run_demo` for ``environ`` and errors.
+    Returns 0 when every command did what it should. See `run_demo` for ``environ`` and errors.
     """
     require(*SDKS)
     shell = Shell(environ)

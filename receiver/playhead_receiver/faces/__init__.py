@@ -1,1 +1,1 @@
-"""The store as other viewers know theirs: Jaeger's remote storage and HTTP JSON, Tempo's HTTP API."""
+"""APIs of other viewers over the store: Jaeger's remote storage and HTTP JSON, Tempo's HTTP API."""

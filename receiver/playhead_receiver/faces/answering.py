@@ -1,4 +1,4 @@
-"""Endpoints that speak another's language: their problems too are said as their viewers know them."""
+"""Endpoints for other viewers, whose errors have the form that these viewers expect."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from playhead_receiver.access import Forbidden, Unauthenticated
+from playhead_receiver.faces.shown import Shown
 from playhead_receiver.query.problems import NotFound, status_of
 from playhead_semconv.errors import PlayheadError
 
@@ -20,10 +21,10 @@ Say = Callable[[int, str], Response]
 
 
 def face_router(say: Say, prefix: str = "") -> APIRouter:
-    """A router whose errors go through ``say``; it is no part of the description of our own API."""
+    """A router whose errors go through ``say``; it is left out of our own OpenAPI description."""
 
     class Speaking(APIRoute):
-        """A route that says what went wrong in another's words."""
+        """A route that reports errors in the form of another API."""
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
@@ -42,13 +43,18 @@ def face_router(say: Say, prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, include_in_schema=False, route_class=Speaking)
 
 
+def shown_of(request: Request) -> Shown:
+    """The `Shown` of the application, which is set when the application is made."""
+    return request.app.state.shown
+
+
 def as_json(content: Any, status: int = 200) -> Response:
-    """An answer in JSON."""
+    """A JSON response."""
     return Response(msgspec.json.encode(content), status, media_type=JSON)
 
 
 def trace_id_of(text: str) -> bytes:
-    """A trace id, leading zeros may be missing. `NotFound` if it is none."""
+    """A trace id; leading zeros may be missing. `NotFound` if it is not valid."""
     try:
         found = bytes.fromhex(text.zfill(32))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Spans for viewers that cannot hold a payload: large values are cut and say where the whole span is."""
+"""Cuts large values for viewers that cannot handle them, and tells where the whole span is."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from playhead_semconv import attributes as a
 from playhead_semconv.otlp import value_of
 
 LEAST_BYTES = 64
-"""No cap is smaller: the note has to have room."""
+"""Smallest possible cap; it leaves room for the note."""
 
 
 class Cap(msgspec.Struct, frozen=True):
-    """What a viewer is given of one attribute at most, and where the rest is."""
+    """Largest size of an attribute that a viewer is given, and where the rest is."""
 
     limit_bytes: int
-    """0: values are never cut."""
+    """0: values are not cut."""
     base_url: str = ""
-    """Of the query API; empty where there is none."""
+    """URL of the query API; empty if there is none."""
 
     def halved(self) -> Cap:
-        """Half as much."""
+        """The cap with half the limit."""
         limit = max(self.limit_bytes // 2, LEAST_BYTES)
         return msgspec.structs.replace(self, limit_bytes=limit)
 
     def url_of(self, trace_id: bytes, span_id: bytes) -> str:
-        """Where a span is whole."""
+        """URL of the whole span."""
         return f"{self.base_url}/v1/spans/{trace_id.hex()}/{span_id.hex()}" if self.base_url else ""
 
     def apply(self, envelope: ResourceSpans) -> ResourceSpans:
-        """Cut in place what is too large; a span of which something is missing gets `playhead.url`."""
+        """Cut large values in place; a span that lost something gets the attribute `playhead.url`."""
         if not self.limit_bytes or envelope.ByteSize() <= self.limit_bytes:
             return envelope
         for scoped in envelope.scope_spans:
@@ -55,7 +55,7 @@ class Cap(msgspec.Struct, frozen=True):
         return envelope
 
     def shorten(self, value: AnyValue) -> None:
-        """Cut in place what is whole nowhere."""
+        """Cut a value in place that is not stored whole anywhere."""
         if self.limit_bytes:
             self._cut(value, "")
 

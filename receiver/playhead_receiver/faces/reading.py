@@ -1,4 +1,4 @@
-"""Traces of a store for the faces: by id whole and cut, and in a span of time to look through."""
+"""Reads traces from a store for the faces: one by id, whole or capped, or those in a time range."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from playhead_receiver.store.spans.whole_spans import Deriver, span_of
 from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9
-"""A trace that is longer is found by the time of its start only."""
+"""Traces that last longer are found by their start time only."""
 LAST_NS = (1 << 63) - 1
-"""What a store can compare with: in the year 2262."""
+"""Largest time that a store can compare with; it is in the year 2262."""
 
 SETTLED_NS = 600 * 10**9
-"""So long after its end nothing of a run is on its way."""
+"""After this time since the end of a run, no more data of it is expected."""
 
 SPANS_KEPT = 100_000
-"""Spans of all traces that are kept in memory, without payloads."""
+"""Largest number of spans that are cached in memory, without payloads."""
 
 PATIENCE_S = 20.0
-"""How long a question may look through traces; then it is answered with what was found."""
+"""Seconds that a query may search through traces; then it returns what it has found."""
 
 TRACES_AT_MOST = 10_000
-"""How many traces a question looks through at most, the newest."""
+"""Largest number of traces that a query searches, the newest first."""
 
 
 class Traces:
-    """The traces of one store. Safe from any thread."""
+    """The traces of one store. Thread-safe."""
 
     def __init__(self, store: Upkeep) -> None:
         self.store = store
@@ -46,7 +46,7 @@ class Traces:
         self._lock = threading.Lock()
 
     def envelopes(self, trace_id: bytes, cap: Cap | None = None) -> Iterator[ResourceSpans]:
-        """All spans of a trace, one in each, with what they left out; pending ones so far."""
+        """All spans of a trace, one per envelope, with derived attributes; also pending spans."""
         deriver = Deriver(self.store)
         last = 0
         for stored in self.store.spans(trace_id):
@@ -60,7 +60,7 @@ class Traces:
             yield envelope if cap is None else cap.apply(envelope)
 
     def whole(self, trace_id: bytes) -> SeenTrace:
-        """A trace with its large values."""
+        """A trace including its large values."""
         return SeenTrace(trace_id, (seen_of(one, whole=True) for one in self.envelopes(trace_id)))
 
     def seen(self, run: RunSummary) -> SeenTrace | None:
@@ -84,9 +84,9 @@ class Traces:
     def between(
         self, start_ns: int | None, end_ns: int | None, needs: Sequence[Need] = ()
     ) -> Iterator[RunSummary]:
-        """Runs that have anything in this span of time, newest first. Stops when it takes too long.
+        """Runs with data in this time range, newest first. Stops after a time limit.
 
-        ``needs``: only those that may have what is needed (`store.runs.attribute_keys`).
+        ``needs``: only runs that may have the needed attributes (`store.runs.attribute_keys`).
         """
         until = time.monotonic() + PATIENCE_S
         having = self.store.having(needs) if needs else None
@@ -110,7 +110,10 @@ class Traces:
         names: Collection[str] = (),
         needs: Sequence[Need] = (),
     ) -> Iterator[SeenTrace]:
-        """Traces in this span of time, newest first; whole where they left out one of ``names``."""
+        """Traces in this time range, newest first.
+
+        A trace is read whole if its short form leaves out one of ``names``.
+        """
         for run in self.between(start_ns, end_ns, needs):
             trace = self.seen(run)
             if trace is None:
@@ -122,7 +125,7 @@ class Traces:
             yield trace
 
     def _price(self, trace: SeenTrace) -> None:
-        """Say what spans cost, each once: those above are sums."""
+        """Add the cost to each span that used tokens itself; spans above it only have sums."""
         for row in token_bearers(self.store.outline(trace.trace_id)):
             billionths, _ = cost_of([(row.label, row.usage, row.start_ns)])
             span = trace.by_id.get(row.span_id)
@@ -141,7 +144,7 @@ class Traces:
             yield seen_of(envelope)
 
     def _pending_of(self, run: RunSummary, trace_id: bytes) -> int:
-        """How many spans of a run have not come; of one that is long over it does not matter."""
+        """Number of spans that have not arrived; 0 for a run that ended long ago."""
         if run.status in ("success", "failure") and time.time_ns() - run.last_ns > SETTLED_NS:
             return 0
         return sum(row.end_ns is None for row in self.store.outline(trace_id))

@@ -1,6 +1,6 @@
-"""The endpoints of the faces: each below its own name, and where their clients look for them.
+"""The endpoints of the faces: each under its own prefix, and at the paths that its clients use.
 
-Only ``/api/traces/{trace_id}`` is Jaeger's and Tempo's: who wants protobuf there asks Tempo.
+Only ``/api/traces/{trace_id}`` belongs to both Jaeger and Tempo: requests for protobuf go to Tempo.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ FACES: tuple[APIRouter, ...] = (
     tempo_router(for_jaeger_too=True),
     *jaeger_routers(traces_by_id=False),
 )
-"""All of them."""
+"""The routers of all faces."""

@@ -1,4 +1,4 @@
-"""What the faces show, and of whose data."""
+"""What the faces show, and for which tenant."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from playhead_receiver.access import Tenants
 from playhead_receiver.faces.capping import Cap
+from playhead_receiver.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from playhead_receiver.faces.reading import Traces
@@ -19,16 +19,16 @@ TEMPO_BYTES = 16 << 10
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much of one attribute each face gives at most; 0: all of it."""
+    """Largest size of one attribute per face; 0: no limit."""
 
     jaeger_bytes: int = JAEGER_BYTES
     tempo_bytes: int = TEMPO_BYTES
     url: str = ""
-    """Where viewers find the query API; empty: where it listens."""
+    """URL at which viewers reach the query API; empty: the address on which it listens."""
 
 
 class Shown:
-    """The traces of each tenant, and what a face may give of them."""
+    """The traces of each tenant, and the limits of each face."""
 
     def __init__(self, tenants: Tenants, limits: Limits, query_url: Callable[[], str]) -> None:
         self._tenants = tenants
@@ -38,8 +38,8 @@ class Shown:
         self._lock = threading.Lock()
 
     def traces(self, tenant: str) -> Traces:
-        """Those of a tenant. `StoreBusy`, `StoreUnavailable`."""
-        from playhead_receiver.faces.reading import Traces  # not before somebody looks
+        """The traces of a tenant. `StoreBusy`, `StoreUnavailable`."""
+        from playhead_receiver.faces.reading import Traces  # imported on first use
 
         store = self._tenants.house(tenant).store
         with self._lock:
@@ -50,10 +50,10 @@ class Shown:
 
     @property
     def jaeger(self) -> Cap:
-        """What Jaeger is given."""
+        """The cap for Jaeger."""
         return Cap(self._limits.jaeger_bytes, self._limits.url or self._query_url())
 
     @property
     def tempo(self) -> Cap:
-        """What Grafana is given."""
+        """The cap for Grafana."""
         return Cap(self._limits.tempo_bytes, self._limits.url or self._query_url())

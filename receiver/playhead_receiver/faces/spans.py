@@ -1,4 +1,4 @@
-"""A trace as the faces look through it: spans with what can be asked for, no payloads."""
+"""The spans of a trace in the form that the faces search: searchable values without payloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playhead_semconv.genai.other_conventions import attributes_in_our_words, sa
 from playhead_semconv.otlp import attributes_of
 
 LARGE_BYTES = 1024
-"""A value that is larger is looked at only where somebody asks for it."""
+"""Larger values are read only if a query refers to them."""
 
 ERROR = 2
 """OTLP's status code."""
@@ -43,12 +43,12 @@ class Seen(msgspec.Struct, frozen=True):
 
     span_id: bytes
     parent: bytes
-    """Empty for a root."""
+    """Parent span id; empty for a root."""
     name: str
     kind: int
     start_ns: int
     end_ns: int
-    """Of a span that has not ended, the last sign of life of its trace."""
+    """For a span that has not ended, the last sign of life of its trace."""
     status: int
     message: str
     attributes: dict[str, Any]
@@ -58,7 +58,7 @@ class Seen(msgspec.Struct, frozen=True):
     events: list[Event]
     links: list[Link]
     left_out: frozenset[str]
-    """Names of attributes that are too large to be here, or are derived."""
+    """Names of attributes that are missing here because they are too large or are derived."""
 
     @property
     def service(self) -> str:
@@ -72,7 +72,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     @property
     def duration_ns(self) -> int:
-        """0 where it ends before it begins."""
+        """0 if it ends before it begins."""
         return max(self.end_ns - self.start_ns, 0)
 
 
@@ -90,12 +90,12 @@ class SeenTrace:
 
     @cached_property
     def root(self) -> Seen | None:
-        """The first span without a parent; None while it has not come."""
+        """The first span without a parent; None if it has not arrived."""
         return next((span for span in self.spans if not span.parent), None)
 
     @cached_property
     def children(self) -> dict[bytes, list[Seen]]:
-        """By the id of their parent."""
+        """Spans by the id of their parent."""
         found: dict[bytes, list[Seen]] = {}
         for span in self.spans:
             if span.parent:
@@ -119,14 +119,14 @@ class SeenTrace:
 
     @cached_property
     def left_out(self) -> frozenset[str]:
-        """Names of attributes that are not here, of any span."""
+        """Names of attributes that are left out of any span."""
         return frozenset[str]().union(*(span.left_out for span in self.spans))
 
 
 def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
-    """The one span of an envelope; ``whole``: with its large values.
+    """The single span of an envelope; ``whole``: including its large values.
 
-    What a dialect calls otherwise is there under the conventions' name too.
+    Attributes of other dialects are also available under the name of the semantic conventions.
     """
     scoped = envelope.scope_spans[0]
     span = scoped.spans[0]
@@ -142,7 +142,7 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
         if isinstance(derived, list):
             named = {name for name in cast("list[Any]", derived) if isinstance(name, str)}
             left_out |= named - found.keys()
-    if a.PLAYHEAD_INSTANCE not in resource:  # else its calls are told by spans of ours
+    if a.PLAYHEAD_INSTANCE not in resource:  # otherwise our own spans describe its calls
         cut = says_messages(left_out)
         for name, value in attributes_in_our_words(found).items():
             if isinstance(value, list):  # messages; elsewhere they are text

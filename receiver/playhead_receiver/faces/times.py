@@ -1,4 +1,4 @@
-"""Lengths and points of time as Go's tools write them."""
+"""Parses durations and times in the formats of Go's tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def duration_ns(text: str) -> int:
 
 
 def moment_ns(text: str, *, unit_ns: int = 10**9) -> int:
-    """A whole number of ``unit_ns``, or a time of RFC 3339. `UsageError`."""
+    """A multiple of ``unit_ns``, or an RFC 3339 time. `UsageError`."""
     if re.fullmatch(r"\d{1,20}", text):
         return int(text) * unit_ns
     try:
@@ -48,5 +48,5 @@ def moment_ns(text: str, *, unit_ns: int = 10**9) -> int:
 
 
 def _micro(text: str) -> str:
-    """RFC 3339 with as many digits as Python reads."""
+    """An RFC 3339 time, cut to the number of digits that Python can parse."""
     return re.sub(r"(\.\d{6})\d+", r"\1", text)

@@ -1,4 +1,4 @@
-"""Sends what the store takes on to other OTLP endpoints, off the acknowledgement path."""
+"""Forwards what the store receives to other OTLP endpoints, off the acknowledgement path."""
 
 from playhead_receiver.forward.delivery import Say, say_nothing
 from playhead_receiver.forward.destination import Destination, destinations_of

@@ -15,33 +15,33 @@ FOLDER = "forward"
 
 
 class Cursor(msgspec.Struct):
-    """How far a destination has got."""
+    """The delivery state of a destination."""
 
     endpoint: str
     position: int
-    """Everything up to here was read."""
+    """Everything up to this position was read."""
     waiting: list[int] = []
-    """Positions up to there of spans that still wait for their facts."""
+    """Positions, up to ``position``, of spans that still wait for their facts."""
     open: list[str] = []
-    """Ids of traces of which it is not known yet whether they are sent."""
+    """Ids of traces for which it is not decided yet whether they are sent."""
 
 
 class CursorFile:
-    """A cursor on disk; ``name``: `Destination.name`."""
+    """A cursor file; ``name``: `Destination.name`."""
 
     def __init__(self, data_dir: str | os.PathLike[str], name: str) -> None:
         self._path = Path(data_dir) / FOLDER / f"{digest_of(name.encode()).hex()[:16]}.json"
         self._name = name
 
     def load(self, beginning: int) -> Cursor:
-        """The cursor; at ``beginning`` where there is none yet."""
+        """Read the cursor; one at position ``beginning`` if there is no readable file."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Cursor)
         except (FileNotFoundError, msgspec.DecodeError):
             return Cursor(self._name, beginning)
 
     def save(self, cursor: Cursor) -> None:
-        """Keep the cursor; the one before stays whole until this one is. `StoreUnavailable`."""
+        """Write the cursor atomically. `StoreUnavailable` if that is impossible."""
         try:
             keep(self._path, msgspec.json.encode(cursor))
         except OSError as problem:

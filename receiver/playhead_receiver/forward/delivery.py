@@ -1,4 +1,4 @@
-"""One request to one destination: again and again until it is taken, or refused for good."""
+"""Delivers a request to a destination: retries until it is accepted or permanently refused."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from playhead_exporter.shipping.http import HttpTransport
 from playhead_receiver.forward.destination import Destination
 
 REQUEST_BYTES = 4 * 1024 * 1024
-"""No request is longer, uncompressed, unless a single part is."""
+"""Most uncompressed bytes of a request, unless a single part has more."""
 TIMEOUT_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
 LONGEST_WISH_S = 3600.0
-"""A destination may ask for so much."""
+"""Longest pause that a destination may ask for."""
 SAY_AFTER = 4
-"""How many times in a row nothing got through before that is said; some 2 s."""
+"""Consecutive failures before a message is printed; some 2 s."""
 SAY_REFUSED_EVERY_S = 600.0
 SHORTEST_SECRET = 8
 
 
 class Counts(msgspec.Struct):
-    """What became of the parts of requests."""
+    """Counts of the delivered parts of requests."""
 
     sent: int = 0
-    """Taken."""
+    """Accepted parts."""
     refused: int = 0
-    """Refused for good."""
+    """Permanently refused parts."""
 
 
 Say: TypeAlias = Callable[[str], None]
-"""Says something to whoever runs the receiver."""
+"""Shows a message to the user who runs the receiver."""
 
 
 def say_nothing(_: str) -> None:
-    """For an embedded receiver."""
+    """No-op callback, for an embedded receiver."""
 
 
 class Delivery:
-    """The way to a destination; for one thread. ``stopped`` ends what is under way.
+    """The connection to a destination; for one thread. Setting ``stopped`` ends a delivery under way.
 
-    `ConfigurationError` if there are no headers or files where it wants some.
+    `ConfigurationError` if headers or files that the destination names are missing.
     """
 
     def __init__(
@@ -58,9 +58,7 @@ class Delivery:
         what: str,
         say: Say = say_nothing,
     ) -> None:
-        """``what``: what goes this way. ``say`` hears when nothing gets through for a while, and when it
-        does again.
-        """
+        """``what``: what is delivered, for messages. ``say``: shows messages on outages and refusals."""
         self._transport = _transport(destination)
         self._secrets = {
             word
@@ -74,15 +72,15 @@ class Delivery:
         self._is_said = False
         self._refusal_said_at = -SAY_REFUSED_EVERY_S
         self.problem = ""
-        """Why nothing gets through just now; empty while it does."""
+        """Why the last attempt failed or was refused; empty if it succeeded."""
 
     def deliver(
         self, signal: Signal, parts: Sequence[bytes], counts: Counts, *, wanted: bool = True
     ) -> bool:
-        """Send a request, joined of ``parts``, until it is taken or refused; False if stopped before.
+        """Send a request, joined from ``parts``, until it is accepted or refused; False if stopped.
 
-        A request that is refused is halved, until what is to blame stands alone. ``wanted``: a
-        destination without a place for the signal is asked on; else that is a refusal of all of it.
+        A refused request is halved repeatedly, to isolate the part at fault. ``wanted``: retry if the
+        destination does not offer the signal; False: count that as a refusal of all parts.
         """
         pause_s = FIRST_PAUSE_S
         tries = 0
@@ -118,7 +116,7 @@ class Delivery:
         return False
 
     def _gets_through(self, refusal: str = "") -> None:
-        """``refusal``: what it says of that which it has refused for good."""
+        """Note a success. ``refusal``: the destination's reason for what it refused permanently."""
         self.problem = self._plain(refusal)
         if self._is_said:
             self._is_said = False
@@ -134,18 +132,18 @@ class Delivery:
             self._say(f"{self._way} do not get through and wait: {self.problem}")
 
     def _plain(self, reason: str) -> str:
-        """It may repeat what it was sent."""
+        """Mask secrets in a reason, because a destination may repeat the headers that it was sent."""
         for secret in self._secrets:
             reason = reason.replace(secret, "***")
         return reason
 
     def close(self) -> None:
-        """Close its connections. Idempotent."""
+        """Close the connections. Idempotent."""
         self._transport.close()
 
 
 def bounded(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Groups of at most `REQUEST_BYTES`; a larger part alone."""
+    """Group parts into lists of at most `REQUEST_BYTES`; a larger part is alone in its list."""
     group: list[bytes] = []
     size = 0
     for part in parts:
@@ -162,7 +160,7 @@ def _transport(destination: Destination) -> Transport:
     headers = destination.sent_headers()
     scheme, _, address = destination.endpoint.partition("://")
     if scheme in ("grpc", "grpcs"):
-        from playhead_exporter.shipping.grpc import GrpcTransport  # heavy, and not everybody wants it
+        from playhead_exporter.shipping.grpc import GrpcTransport  # imported late: heavy, rarely used
 
         endpoint = Endpoint.parse(f"http{'s' * (scheme == 'grpcs')}://{address}", "grpc")
         return GrpcTransport(endpoint, "", destination.trust, headers)

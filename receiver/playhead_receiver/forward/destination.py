@@ -1,4 +1,4 @@
-"""Where to send what, in words: ``http://tempo:4318 drop=gen_ai.*.messages limit=4K sample=0.1``."""
+"""Parses destinations: ``http://tempo:4318 drop=gen_ai.*.messages limit=4K sample=0.1``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from playhead_exporter.shipping.trust import Trust
 from playhead_receiver.access.tokens import TENANT
 from playhead_receiver.host.listening import is_loopback
-from playhead_receiver.store.keeping.retention import size_of
+from playhead_receiver.store.keeping.amounts import size_of
 from playhead_semconv.errors import ConfigurationError
 
 WORDS = (
@@ -26,38 +26,38 @@ _VALUES = frozenset(
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """An OTLP endpoint, and what it gets."""
+    """An OTLP endpoint, and what is sent to it."""
 
     endpoint: str
     """Base address or full path over HTTP; ``grpc://HOST:PORT``, with TLS ``grpcs://``."""
     keep: tuple[str, ...] = ()
-    """Of a span's attributes only those whose names match one of these; empty: all."""
+    """Globs: only span attributes whose names match one of them are sent; empty: all."""
     drop: tuple[str, ...] = ()
-    """None of those whose names match one of these, wherever they are."""
+    """Globs: attributes whose names match one of them are never sent, wherever they are."""
     limit_bytes: int = 0
-    """Most of one attribute's value; 0: all of it."""
+    """Most bytes of one attribute's value; 0: no limit."""
     sample: float = 1.0
-    """Share of traces, by their ids. Those that failed or have errors go always."""
+    """Share of traces, selected by their ids. Traces that failed or have errors are always sent."""
     tenant: str = ""
-    """Whose; empty: the data folder's own."""
+    """The tenant whose data is sent; empty: the data folder's own."""
     headers: str = ""
-    """The environment variable that has headers, ``name=value,…``, percent-encoded."""
+    """Name of the environment variable with headers, ``name=value,…``, percent-encoded."""
     ca: str = ""
     """File of the CA to trust; empty for the system's."""
     cert: str = ""
-    """File of the certificate that it is shown."""
+    """File of the client certificate to present."""
     key: str = ""
-    """File of the private key, where that is another."""
+    """File of its private key, if that is a separate file."""
     queue: str = ""
-    """Tells destinations at one endpoint from each other."""
+    """Distinguishes destinations at the same endpoint."""
     tape: bool = False
-    """Facts go too."""
+    """Whether facts are sent too."""
     logs: bool = False
-    """So do log records that are no facts."""
+    """Whether log records that are no facts are sent too."""
 
     @property
     def trust(self) -> Trust:
-        """How it and we know each other. `ConfigurationError` if a file cannot be read."""
+        """The TLS files as a `Trust`. `ConfigurationError` if a file cannot be read."""
         for path in (self.ca, self.cert, self.key):
             if path and not os.access(path, os.R_OK):
                 raise ConfigurationError(f"{path} cannot be read, for {self.endpoint}")
@@ -65,19 +65,19 @@ class Destination(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What its queue is found by: other words of the same destination go on where it was."""
+        """The key of its queue. The same destination with other options continues the same queue."""
         place = f"{self.tenant}@{self.endpoint}" if self.tenant else self.endpoint
         return f"{place} queue={self.queue}" if self.queue else place
 
     def is_at(self, *endpoints: str) -> bool:
-        """Whether it is one of these, which listen on this machine."""
+        """Whether it is one of ``endpoints``, which listen on this machine."""
         own = urlsplit(self.endpoint)
         port = own.port or PORTS[own.scheme]
         ports = {urlsplit(one).port for one in endpoints}
         return port in ports and is_loopback(own.hostname or "")
 
     def sent_headers(self) -> dict[str, str]:
-        """The headers of its requests. `ConfigurationError` if the variable has none."""
+        """The headers of requests to it. `ConfigurationError` if the variable has none."""
         if not self.headers:
             return {}
         pairs = [pair.partition("=") for pair in os.environ.get(self.headers, "").split(",") if pair]
@@ -90,7 +90,7 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 def destinations_of(texts: Iterable[str]) -> list[Destination]:
-    """Destinations in words; ``;`` separates several in one text. `ConfigurationError`."""
+    """Parse destinations; ``;`` separates several in one text. `ConfigurationError` if malformed."""
     found = [_parsed(one) for text in texts for one in text.split(";") if one.strip()]
     names = [one.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -1,8 +1,8 @@
-"""Forwards what the store takes to one destination, in a thread of its own.
+"""Forwards what the store receives to one destination, in a thread of its own.
 
 The queue is the store itself and a cursor in it, one file per destination: what was not delivered
-before a restart is delivered after it. Spans are made whole, when the facts they rest on are there;
-then the destination's filter sees them. What is stored stays as it is.
+before a restart is delivered after it. Spans are completed when the facts that they depend on are
+stored; then the destination's filter is applied. The stored content is not changed.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from playhead_receiver.forward.delivery import Counts, Delivery, Say, bounded, s
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
-from playhead_receiver.store.protocol.store import Change, Store, StoredSpan
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.spans.whole_spans import Deriver
+from playhead_receiver.store.values.stored import Change, StoredSpan
 from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import pack, resource_logs
 
 POLL_S = 0.1
 FACTS_PATIENCE_S = 30.0
-"""How long a span waits for the facts it rests on before it goes as it is."""
+"""Seconds that a span waits for the facts that it depends on; then it is sent incomplete."""
 
 
 class Forwarder:
     """One destination and the thread that serves it.
 
-    What was stored before it was first named is not sent. ``base_url``: of the query API, where a span
-    that was cut is whole. `ConfigurationError` if there are no headers where it wants some.
+    What was stored before the destination was first configured is not sent. ``base_url``: of the query
+    API, where shortened spans are complete. `ConfigurationError` if headers that the destination names
+    are missing.
     """
 
     def __init__(
@@ -67,10 +69,10 @@ class Forwarder:
         self._waiting: dict[int, tuple[StoredSpan, float]] = {}
         self._thread = threading.Thread(target=self._run, name="playhead-forward", daemon=True)
         self.left_out = 0
-        """Traces that went well and are not of its share."""
+        """Number of successful traces that were not sent, as they are not in the sampled share."""
 
     def start(self) -> None:
-        """Begin where the cursor stands, and keep that: what comes from now on is not lost."""
+        """Start at the cursor, and save it, so that everything from now on will be sent."""
         self._file.save(self._cursor)
         for position in self._cursor.waiting:
             for change in self._store.changes(position - 1, 1):
@@ -79,11 +81,11 @@ class Forwarder:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Let it stop soon, and do not wait for that."""
+        """Ask the thread to stop, without waiting for it."""
         self._stop.set()
 
     def stop(self) -> None:
-        """Stop soon; the rest is sent when it starts again. Idempotent."""
+        """Stop the thread; what is left is sent after the next start. Idempotent."""
         self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -91,32 +93,32 @@ class Forwarder:
 
     @property
     def sent(self) -> int:
-        """Spans that the destination has taken."""
+        """Number of spans that the destination has accepted."""
         return self._spans.sent
 
     @property
     def refused(self) -> int:
-        """Spans that it has refused for good."""
+        """Number of spans that it has refused permanently."""
         return self._spans.refused
 
     @property
     def problem(self) -> str:
-        """Why nothing gets through just now; empty while it does."""
+        """Why nothing gets through at the moment; empty if deliveries work."""
         return self._delivery.problem
 
     @property
     def position(self) -> int:
-        """Everything up to this change was sent, but for spans that wait for their facts."""
+        """Position up to which all changes were sent, except spans that wait for their facts."""
         return self._cursor.position
 
     @property
     def behind(self) -> int:
-        """Spans and facts of the store that it has not got to yet."""
+        """Number of spans and facts in the store that it has not reached yet."""
         return max(0, self._store.position() - self._cursor.position)
 
     @property
     def waiting(self) -> int:
-        """Spans that wait for the facts they rest on."""
+        """Number of spans that wait for the facts that they depend on."""
         return len(self._waiting)
 
     def _run(self) -> None:
@@ -132,7 +134,7 @@ class Forwarder:
                 self._stop.wait(POLL_S)
 
     def _forward(self, changes: list[Change]) -> bool:
-        """Send what is ready and move the cursor; False when stopped before that."""
+        """Send what is ready, and advance the cursor; False if stopped before that."""
         ready: list[StoredSpan] = []
         held: dict[int, tuple[StoredSpan, float]] = {}
         now = time.monotonic()
@@ -171,7 +173,7 @@ class Forwarder:
         return True
 
     def _readable(self, trace_id: bytes) -> Iterator[StoredSpan]:
-        """The spans of a trace, up to one that is damaged: the queue does not stop there."""
+        """The spans of a trace up to the first damaged one. Damage must not block the queue."""
         try:
             yield from self._store.spans(trace_id)
         except StoreUnavailable:
@@ -196,7 +198,7 @@ class Forwarder:
             return ResourceSpans.FromString(span.otlp)
 
     def _span_requests(self, spans: Iterable[StoredSpan]) -> Iterator[list[bytes]]:
-        """Export requests as parts to be joined, one part a span."""
+        """Export requests as lists of parts to be joined, one part per span."""
         return bounded(
             ExportTraceServiceRequest(
                 resource_spans=[self._trimmer.trim(self._whole(span))]
@@ -205,7 +207,7 @@ class Forwarder:
         )
 
     def _fact_requests(self, facts: list[Fact]) -> Iterator[list[bytes]]:
-        """Export requests as parts to be joined, one part a log record."""
+        """Export requests as lists of parts to be joined, one part per log record."""
         by_instance: dict[bytes, list[Fact]] = {}
         for fact in facts:
             by_instance.setdefault(fact.instance, []).append(fact)

@@ -1,4 +1,4 @@
-"""Requests that wait for a destination and are kept nowhere else: a file each, in a bounded folder."""
+"""A queue on disk for requests that are not in the store: one file each, in a folder of bounded size."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import digest_of
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of one destination; above it the oldest go."""
+"""Most bytes in the queue of one destination; above it the oldest requests are dropped."""
 BLOCK_BYTES = 4096
-"""What a file takes on disk at least."""
+"""Least space of a file on disk."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A request that waits."""
+    """A request in the queue."""
 
     path: Path
     signal: Signal
@@ -32,7 +32,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class Outbox:
     """The queue of a destination; ``name``: `Destination.name`. Safe from any thread.
 
-    What `put` has taken survives a power cut; what was sent just before one may be sent again.
+    Requests that `put` has accepted survive a power cut. Those sent just before it may be sent again.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Outbox:
         self._size = 0
         self._next = 0
         self.dropped = 0
-        """Requests that had to go because there were too many."""
+        """Number of requests that were dropped because the queue was full, or could not be read."""
         self.filled = threading.Event()
-        """Set by each request that is put in."""
+        """Set by each `put`."""
         self._load()
 
     def put(self, signal: Signal, body: bytes) -> None:
-        """Keep a request; the oldest go where there is no room. `StoreUnavailable`."""
+        """Add a request; the oldest ones are dropped if the queue is full. `StoreUnavailable`."""
         with self._lock:
             path = self._folder / f"{self._next:020}.{signal}"
             self._next += 1
@@ -67,7 +67,7 @@ class Outbox:
         self.filled.set()
 
     def oldest(self, most_bytes: int) -> list[tuple[Waiting, bytes]]:
-        """The oldest requests of one signal, up to ``most_bytes`` of them and at least one."""
+        """The oldest requests, all of one signal: at least one, and up to ``most_bytes`` in total."""
         found: list[tuple[Waiting, bytes]] = []
         size = 0
         with self._lock:
@@ -78,14 +78,14 @@ class Outbox:
                     break
                 try:
                     found.append((one, one.path.read_bytes()))
-                except OSError:  # somebody has removed it, or the disk does not give it back
+                except OSError:  # the file was removed, or cannot be read
                     self._take(one)
                     self.dropped += 1
                 size += one.size_bytes
         return found
 
     def done(self, one: Waiting) -> None:
-        """It does not wait any more."""
+        """Remove a request from the queue."""
         with self._lock:
             if one in self._queue:
                 self._take(one)

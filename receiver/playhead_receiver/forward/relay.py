@@ -1,7 +1,7 @@
 """Passes on what is not stored: metrics, and log records that are no facts.
 
-They have a queue on disk of their own, and a thread of their own, so a destination that takes spans
-alone has its spans, and one that is away holds up nobody.
+They have their own queue on disk and their own thread. So a destination that accepts only spans still
+gets its spans, and one that is unreachable delays no others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ POLL_S = 0.5
 
 
 class Relay:
-    """One destination and the thread that passes on to it.
+    """One destination and the thread that passes requests on to it.
 
-    A request that it refuses, or has no place for, is dropped and counted. `ConfigurationError` if there
-    are no headers where it wants some.
+    A request that it refuses, or does not support, is dropped and counted. `ConfigurationError` if
+    headers that the destination names are missing.
     """
 
     def __init__(
@@ -39,24 +39,24 @@ class Relay:
         self._outbox = Outbox(data_dir, destination.name)
         self._thread = threading.Thread(target=self._run, name="playhead-relay", daemon=True)
         self.counts = Counts()
-        """Requests, as they came in."""
+        """Counts of whole requests, as they were received."""
 
     def put(self, signal: str, body: bytes) -> None:
-        """Keep an export request, to be sent soon, if the destination gets such. `StoreUnavailable`."""
+        """Queue an export request if the destination gets this signal. `StoreUnavailable`."""
         if signal in self.signals:
             self._outbox.put(Signal(signal), body)
 
     def start(self) -> None:
-        """Begin with what is left of the last time."""
+        """Start with what the queue still holds."""
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Let it stop soon, and do not wait for that."""
+        """Ask the thread to stop, without waiting for it."""
         self._stop.set()
         self._outbox.filled.set()
 
     def stop(self) -> None:
-        """Stop soon; the rest is sent when it starts again. Idempotent."""
+        """Stop the thread; what is left is sent after the next start. Idempotent."""
         self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join()
@@ -64,17 +64,17 @@ class Relay:
 
     @property
     def dropped(self) -> int:
-        """Requests that went because its queue was full."""
+        """Number of requests that were dropped because the queue was full, or could not be read."""
         return self._outbox.dropped
 
     @property
     def waiting(self) -> int:
-        """Requests in its queue."""
+        """Number of requests in the queue."""
         return len(self._outbox)
 
     @property
     def problem(self) -> str:
-        """Why nothing gets through just now; empty while it does."""
+        """Why nothing gets through at the moment; empty if deliveries work."""
         return self._delivery.problem
 
     def _run(self) -> None:
@@ -95,5 +95,5 @@ class Relay:
         for body in bodies:
             try:
                 yield self._trimmer.trim_request(signal, body)
-            except DecodeError:  # a disk that lost power
+            except DecodeError:  # the file is damaged, for example by a power cut
                 self.counts.refused += 1

@@ -1,7 +1,7 @@
-"""Which traces a destination gets: a share by their ids, and all that did not go well.
+"""Decides which traces a destination gets: a share by their ids, and all that failed or had errors.
 
-How a run ends is known late. Until then a trace that is not of the share is *open*: nothing of it is
-sent. The store keeps it, so nothing has to be held: when it turns out bad, it is read from there.
+How a run ends is known late. Until then a trace outside of the share is *open*: nothing of it is sent.
+The store has its spans, so nothing is kept here: if the run fails, they are read from the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_LOOK_S = 1.0
 LONGEST_REST_S = 30.0
 LOOKS_AT_ONCE = 32
 MOST_OPEN = 10_000
-"""Above it the oldest is judged by what is known of it."""
+"""With more open traces the oldest ones are judged by what is known of them."""
 MOST_KEPT = 10_000
 
 
@@ -29,7 +29,7 @@ class _Open(msgspec.Struct):
 
 
 class Sampler:
-    """Decides by trace. ``share``: from 0 to 1; ``open``: traces that were open when it was stopped."""
+    """Decides by trace. ``share``: from 0 to 1; ``open``: traces that were open at the last stop."""
 
     def __init__(self, store: Store, share: float, open: Iterable[bytes] = (), now: float = 0.0) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class Sampler:
         self._kept: OrderedDict[bytes, None] = OrderedDict()
 
     def takes(self, trace_id: bytes, now: float) -> bool:
-        """Whether what has come of a trace is sent; if not, the trace is open."""
+        """Whether a new span of a trace is sent; if not, the trace becomes open."""
         if self._is_of_share(trace_id) or trace_id in self._kept:
             return True
         self._open[trace_id] = _Open(now + FIRST_LOOK_S)
@@ -46,13 +46,13 @@ class Sampler:
         return False
 
     def open(self) -> list[bytes]:
-        """Traces of which it is not known yet whether they are sent."""
+        """Traces for which it is not decided yet whether they are sent."""
         return list(self._open)
 
     def judge(self, now: float) -> tuple[list[bytes], list[bytes]]:
-        """Open traces that did not go well, which are sent from now on, and those that did.
+        """Judge due open traces: those that failed, which are sent from now on, and those that did not.
 
-        They stay open until `close`, so that none is forgotten before it was sent.
+        They stay open until `close`, so that none is lost before it was sent.
         """
         bad: list[bytes] = []
         good: list[bytes] = []
@@ -74,7 +74,7 @@ class Sampler:
         return bad, good
 
     def close(self, traces: Iterable[bytes]) -> None:
-        """These are not open any more."""
+        """Remove traces from the open ones."""
         for trace_id in traces:
             self._open.pop(trace_id, None)
 
@@ -82,7 +82,7 @@ class Sampler:
         return of_share(trace_id, self._share)
 
     def _verdict(self, trace_id: bytes) -> bool | None:
-        """Whether a run went well; None while that is not known."""
+        """Whether a run succeeded without errors; None while that is not known."""
         try:
             run = self._store.resolve(trace_id.hex())
         except RunUnknown:  # it was deleted

@@ -1,4 +1,4 @@
-"""Spans for a destination that does not get all of them: attributes left out, values cut."""
+"""Reduces what a destination gets: leaves out attributes, and shortens values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_receiver.forward.destination import Destination
 
 
 class Trimmer:
-    """Changes spans as a `Destination` wants them; ``base_url``: of the API that has them whole."""
+    """Trims spans by the options of a `Destination`. ``base_url``: of the API that has them complete."""
 
     def __init__(self, destination: Destination, base_url: str = "") -> None:
         self._keep = _pattern(destination.keep)
@@ -25,9 +25,9 @@ class Trimmer:
         self._cap = Cap(destination.limit_bytes, base_url)
 
     def trim(self, envelope: ResourceSpans) -> ResourceSpans:
-        """Leave out and cut, in place. How many attributes went is in ``dropped_attributes_count``.
+        """Trim in place. ``dropped_attributes_count`` includes the attributes that were left out.
 
-        ``drop`` concerns resource and scope too, ``keep`` only the span, its events and links.
+        ``drop`` applies to resource and scope too, ``keep`` only to the span, its events and links.
         """
         if self._keep or self._drop:
             self._leave_out(envelope.resource, about_span=False)
@@ -39,10 +39,10 @@ class Trimmer:
         return self._cap.apply(envelope)
 
     def trim_request(self, signal: Signal, body: bytes) -> bytes:
-        """A request of metrics or logs likewise; untouched where nothing is to be left out or cut.
+        """Trim a request of metrics or logs; it is returned unchanged if there is nothing to trim.
 
-        ``keep`` concerns the attributes of log records. Those of data points tell one series from
-        another, so of them only what ``drop`` names goes.
+        ``keep`` applies to the attributes of log records. Attributes of data points identify their
+        series, so only those that ``drop`` names are left out.
         """
         if not (self._keep or self._drop or self._cap.limit_bytes):
             return body

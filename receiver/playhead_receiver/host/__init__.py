@@ -1,1 +1,1 @@
-"""What the receiver needs of the machine under it: a lock, sockets, files, threads, memory."""
+"""Operating system services: the writer lock, sockets, durable files, threads, memory."""

@@ -1,4 +1,4 @@
-"""How the user can call playhead again, for commands that are offered to be copied."""
+"""The command by which the user can call playhead, for commands that messages offer to copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def command_name() -> str:
-    """``playhead`` where the shell finds it, else the path of the one beside this Python."""
+    """``playhead`` if the shell finds it, else the path of the one beside this Python interpreter."""
     if shutil.which("playhead") is not None:
         return "playhead"
     beside = Path(sys.executable).with_name("playhead")

@@ -1,8 +1,8 @@
-"""What is on disk when it is said to be: files, and a word from the file system after a sync.
+"""Durable files, and a check after each sync that the file system still works.
 
-A journal that is stopped by an error (ext4, ``errors=remount-ro``) can let a sync that is under way
-return as if all were well, and what the file had grown by is gone. Every change of metadata fails from
-that moment on. So one is made after the sync, and what was synced counts when that has worked.
+When an error stops the journal (ext4, ``errors=remount-ro``), a sync that is under way may return
+success, although the bytes by which the file had grown are lost. Every change of metadata fails from
+then on. So a change of metadata is made after the sync; only if it succeeds, the sync counts.
 """
 
 from __future__ import annotations
@@ -13,41 +13,42 @@ from pathlib import Path
 
 
 class Witness:
-    """A file without a name in a folder, asked after each sync of others there. For one thread."""
+    """An unnamed file in a folder, used to check each sync of other files there. For one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._descriptor: int | None = None
 
     def prepare(self) -> None:
-        """Make the file, once. OSError if it cannot be; before anything is written, then."""
+        """Make the file, once; call it before anything is written. OSError if it cannot be made."""
         if self._descriptor is None:
             with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
                 confirm(file.fileno())
                 self._descriptor = os.dup(file.fileno())
 
     def confirm(self) -> None:
-        """OSError if what was synced before may be lost."""
+        """Check that earlier syncs worked. OSError if what was synced may be lost."""
         self.prepare()
         assert self._descriptor is not None
         confirm(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the file. Idempotent."""
+        """Close the file. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 def confirm(descriptor: int) -> None:
-    """OSError if the file system takes no changes any more. A file without a byte has one afterwards."""
+    """OSError if the file system accepts no changes any more. An empty file has one byte afterwards."""
     os.posix_fallocate(descriptor, 0, 1)
 
 
 def keep(path: Path, data: bytes) -> None:
-    """Write a file, mode 0600, making its folder; the one before stays whole until this one is on disk.
+    """Write a file atomically and durably, with mode 0600; make its folder if it is missing.
 
-    OSError if it cannot be; what was begun is removed.
+    The previous file stays whole until the new one is on disk. OSError if it cannot be written; the
+    draft is removed.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
@@ -66,7 +67,7 @@ def keep(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
+    """Sync a folder, so that the names of its files are on disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Sockets, TLS, and an ASGI application in a thread of its own."""
+"""Sockets, TLS, and a server thread for an ASGI application."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from playhead_semconv.errors import ConfigurationError, UsageError
 
 LOOPBACK = "127.0.0.1"
 IDLE_S = 75
-"""How long a connection stays open without a request: longer than exporters rest."""
+"""Seconds that a connection stays open without a request: longer than the pauses of exporters."""
 
 TICK_S = 0.1
 TICKS = 864_000
-"""How often uvicorn looks around, and when it counts anew."""
+"""Seconds between ticks of uvicorn, and the number of ticks after which its counter restarts."""
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Tls(msgspec.Struct, frozen=True):
     """The chain, the server's own certificate first."""
     key: str
     client_ca: str = ""
-    """Who has signed the certificates that clients have to show; empty: they need none."""
+    """CA of the certificates that clients have to present; empty: they need none."""
 
     def check(self) -> None:
         """`ConfigurationError` if the files cannot be used."""
@@ -49,14 +49,14 @@ class Tls(msgspec.Struct, frozen=True):
             ) from None
 
     def for_uvicorn(self) -> dict[str, Any]:
-        """As uvicorn wants to have it."""
+        """The options of `uvicorn.Config`."""
         options: dict[str, Any] = {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
         if self.client_ca:
             options |= {"ssl_ca_certs": self.client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
         return options
 
     def for_grpc(self) -> Any:
-        """As gRPC wants to have it."""
+        """Server credentials for gRPC. Reads the files."""
         import grpc
 
         ca = Path(self.client_ca).read_bytes() if self.client_ca else None
@@ -68,7 +68,7 @@ class Tls(msgspec.Struct, frozen=True):
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn in a thread of its own, on a socket that is bound at once."""
+    """uvicorn in a thread of its own, on a socket that the constructor binds."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class HttpServer(uvicorn.Server):
         tls: Tls | None = None,
         listener: socket.socket | None = None,
     ) -> None:
-        """``listener``: a socket that listens already; it is closed in the end."""
+        """``listener``: a socket that listens already; the server closes it at its end."""
         self._socket = listener or bind(host, port, option)
         scheme = "http" if tls is None else "https"
         self.endpoint = f"{scheme}://{bracketed(host)}:{self._socket.getsockname()[1]}"
@@ -103,30 +103,30 @@ class HttpServer(uvicorn.Server):
         self._thread = threading.Thread(target=self._run_here, name=name, daemon=True)
 
     def start(self) -> None:
-        """Listen; returns when connections are taken."""
+        """Start the thread; returns when connections are accepted."""
         self._thread.start()
         self._ready.wait()
 
     def stop(self, drain_s: float) -> None:
-        """Take no more, finish what is under way."""
+        """Accept no more connections, and finish requests under way for up to ``drain_s`` seconds."""
         if self._thread.ident is None:
             self._socket.close()
             return
         self.config.timeout_graceful_shutdown = max(1, round(drain_s))
         self.should_exit = True
         if self._loop is not None:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._leaving.set)
         self._thread.join()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Uvicorn's own, and says when it is done."""
+        """As in uvicorn; also signals when it is done."""
         await super().startup(sockets)
         self._loop = asyncio.get_running_loop()
         self._ready.set()
 
     async def main_loop(self) -> None:
-        """Uvicorn's own, which ends as soon as it is to end, not at the next tick."""
+        """As in uvicorn, but ends as soon as `stop` is called, not at the next tick."""
         counter = 0
         while not await self.on_tick(counter):
             counter = (counter + 1) % TICKS
@@ -134,7 +134,7 @@ class HttpServer(uvicorn.Server):
                 await asyncio.wait_for(self._leaving.wait(), TICK_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Uvicorn's own, which gives connections a tenth of a second, also where there are none."""
+        """As in uvicorn, but without its wait of a tenth of a second if there are no connections."""
         for server in self.servers:
             server.close()
         if self.server_state.connections or self.server_state.tasks:
@@ -154,7 +154,7 @@ class HttpServer(uvicorn.Server):
 
 
 def bind(host: str, port: int, option: str) -> socket.socket:
-    """A socket that listens. `UsageError` if somebody else does."""
+    """A listening socket. `UsageError` if the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -168,7 +168,7 @@ def bind(host: str, port: int, option: str) -> socket.socket:
 
 
 def port_taken(host: str, port: int, option: str, cause: str = "") -> UsageError:
-    """The error of a port that cannot be had."""
+    """The error for a port that cannot be bound."""
     return UsageError(
         f"port {port} on {host} cannot be listened on; another program has it",
         cause=cause,
@@ -177,7 +177,7 @@ def port_taken(host: str, port: int, option: str, cause: str = "") -> UsageError
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach ``host``."""
     if host == "localhost":
         return True
     try:
@@ -187,5 +187,5 @@ def is_loopback(host: str) -> bool:
 
 
 def bracketed(host: str) -> str:
-    """As it stands in an address."""
+    """``host`` in the form that a URL needs: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""What a process that takes large requests asks of its allocator."""
+"""Settings of the memory allocator for a process that handles large requests."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import ctypes
 LARGE_BYTES = 1024 * 1024
 
 HEAPS = 4
-"""Of all threads together; each keeps what its small blocks leave holes in."""
+"""Most heaps (arenas) of all threads together, because each heap keeps fragmented memory."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def return_large_blocks() -> None:
-    """Have glibc give large blocks back to the system when they are freed.
+    """Have glibc return large blocks to the system when they are freed.
 
-    Left alone it learns from the first of them to keep such blocks, in a heap per thread. Nothing
-    happens where the C library is another.
+    By default it adapts to the first of them, and keeps such blocks, in a heap per thread. No-op with
+    other C libraries.
     """
     tune = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is not None:

@@ -1,4 +1,4 @@
-"""A thread that works, rests, and works again, until it is told to stop."""
+"""A thread that alternates work and rest until it is stopped."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import traceback
 from playhead_semconv.errors import PlayheadError
 
 POLL_S = 0.5
-"""How long it rests after a problem."""
+"""Seconds of rest after a problem."""
 
 
 class Worker:
-    """Does `turn` again and again. A problem is kept, and the work tried again."""
+    """Calls `turn` repeatedly. After a problem, which is kept in `problem`, it tries again."""
 
     def __init__(self, name: str) -> None:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"playhead-{name}", daemon=True)
         self.problem = ""
-        """Why nothing is done just now; empty while it is."""
+        """The problem of the last turn; empty if it had none."""
 
     def turn(self) -> float:
-        """Do some of the work; how long to rest after it, in seconds."""
+        """Do some of the work; return the seconds to rest after it."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop soon; the rest is done later. Idempotent."""
+        """Stop after the current turn, and wait for that. Idempotent."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -46,7 +46,7 @@ class Worker:
             except OSError as problem:
                 self.problem = str(problem)
                 rest_s = POLL_S
-            except Exception as problem:  # a fault of ours; a thread that is no more helps nobody
+            except Exception as problem:  # a bug of ours; the thread goes on
                 if str(problem) != self.problem:
                     traceback.print_exc()
                 self.problem = str(problem)

@@ -1,4 +1,4 @@
-"""One writer per data directory, and where it listens."""
+"""The lock that allows one writer per data directory, and the record of where it listens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playhead_semconv.errors import StoreBusy, StoreUnavailable
 
 FILE = "receiver.lock"
 PATIENCE_S = 0.5
-"""How long `take` tries: somebody may be looking at the lock just now."""
+"""Seconds that `take` tries, because another process may be testing the lock just now."""
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -22,17 +22,17 @@ class Listening(msgspec.Struct, frozen=True):
 
     pid: int
     http: str = ""
-    """``http://127.0.0.1:4318``; empty while it is not listening (yet), or where it does not."""
+    """``http://127.0.0.1:4318``; empty if it does not listen there, or not yet."""
     grpc: str = ""
     """``127.0.0.1:4317``; as above."""
     query: str = ""
     """``http://127.0.0.1:4319``; as above."""
     key: str = ""
-    """A token for it, of those who may read the data folder; ends with the process."""
+    """A token for users who may read the data folder. Valid until the process ends."""
 
 
 class WriterLock:
-    """The right to write to a data directory, held by a lock on a file until `release` or death."""
+    """The right to write to a data directory: a file lock, held until `release` or process end."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -40,7 +40,10 @@ class WriterLock:
 
     @classmethod
     def take(cls, data_dir: str | os.PathLike[str]) -> WriterLock:
-        """Take the lock; makes the directory. `StoreBusy`, naming the holder, if somebody has it."""
+        """Take the lock; make the directory if it is missing. `StoreBusy` names the holder, if any.
+
+        `StoreUnavailable` if the directory cannot be used.
+        """
         folder = Path(data_dir)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,7 +67,7 @@ class WriterLock:
         return lock
 
     def announce(self, http: str = "", grpc: str = "", query: str = "", key: str = "") -> None:
-        """Say where this process listens, and what opens it."""
+        """Record in the lock file where this process listens, and the key that admits callers."""
         if self._descriptor is None:
             return
         text = msgspec.json.encode(Listening(os.getpid(), http, grpc, query, key)) + b"\n"
@@ -72,18 +75,16 @@ class WriterLock:
         os.ftruncate(self._descriptor, len(text))
 
     def release(self) -> None:
-        """Give the lock back. Idempotent."""
+        """Release the lock. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            with suppress(
-                OSError
-            ):  # nothing can be written there; that nobody holds it is seen all the same
+            with suppress(OSError):  # the file cannot be written; the free lock is visible nevertheless
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
 
 def running(data_dir: str | os.PathLike[str]) -> Listening | None:
-    """Who writes to a data directory now, None if nobody does."""
+    """The receiver that writes to a data directory now; None if there is none."""
     try:
         descriptor = os.open(Path(data_dir) / FILE, os.O_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""OTLP in: bodies to batches, over HTTP and gRPC, acknowledged when they are on disk."""
+"""OTLP intake: turns request bodies into batches, and acknowledges them when they are on disk."""
 
 from playhead_receiver.intake.export import Answer, Intake
 

@@ -1,4 +1,4 @@
-"""A bound on the bytes that are being taken in at once."""
+"""A bound on the bytes of requests that are processed at once (backpressure)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from types import TracebackType
 from playhead_semconv.errors import StoreUnavailable
 
 IN_FLIGHT_BYTES = 128 * 1024 * 1024
-"""Request bytes, as sent and decompressed, that may be in memory before senders are told to wait."""
+"""Request bytes, sent and decompressed, that may be in memory before senders are told to wait."""
 
 RETRY_AFTER_S = 1
-"""What a sender is told to wait."""
+"""Seconds that a sender is told to wait."""
 
 
 class Overloaded(StoreUnavailable):
-    """Too much is in flight. The sender keeps what it has and comes again."""
+    """Too many bytes are in flight. The sender keeps its data and tries again."""
 
     code = "overloaded"
 
 
 class Stalled(StoreUnavailable):
-    """A request did not come to its end. Its sender may begin it anew."""
+    """A request stopped arriving. Its sender may send it again."""
 
     code = "stalled"
 
@@ -36,11 +36,11 @@ class Budget:
 
     @property
     def taken_bytes(self) -> int:
-        """What is in flight now."""
+        """Bytes in flight now."""
         return self._taken
 
     def take(self, size_bytes: int) -> None:
-        """Reserve bytes, or `Overloaded`. One request alone is always let in."""
+        """Reserve bytes. `Overloaded` if the limit is exceeded; a single request is always admitted."""
         with self._lock:
             if self._taken and self._taken + size_bytes > self._limit:
                 raise Overloaded(
@@ -49,20 +49,20 @@ class Budget:
             self._taken += size_bytes
 
     def give_back(self, size_bytes: int) -> None:
-        """Give reserved bytes back."""
+        """Return reserved bytes."""
         with self._lock:
             self._taken -= size_bytes
 
 
 class Share:
-    """What one request has taken of a `Budget`; all of it is given back at the end of the ``with``."""
+    """Bytes that one request has reserved of a `Budget`, returned at the end of the ``with`` block."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._size = 0
 
     def grow(self, size_bytes: int) -> None:
-        """Take more. `Overloaded` if it is not to be had."""
+        """Reserve more bytes. `Overloaded` if the limit is exceeded; the share is empty then."""
         if self._size:
             self._budget.give_back(self._size)
             self._size, wanted = 0, self._size + size_bytes

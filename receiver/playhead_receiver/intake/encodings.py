@@ -1,4 +1,4 @@
-"""Content encodings of OTLP/HTTP bodies, undone within a limit."""
+"""Decodes the content encodings of OTLP/HTTP bodies, up to a size limit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MAX_BYTES = 64 * 1024 * 1024
 SMALLER = "send smaller batches"
 
 STEP_BYTES = 1024 * 1024
-"""So much comes out at a time."""
+"""Output bytes per step of zlib."""
 SLICE_BYTES = 64 * 1024
-"""So much goes in at a time, as what is left of it is copied with each step."""
+"""Input bytes per step of zlib. They are few because each step copies the unused rest."""
 ZSTD_WINDOW_BYTES = 1 << 27
 ZSTD_SLICE_BYTES = 128
-"""zstd has no limit of its own on what comes out, so little goes in at a time: 32 blocks of 128 KiB."""
+"""Input bytes per step of zstd, which cannot limit its output: at most 32 blocks of 128 KiB each."""
 
 
 class UnsupportedEncoding(WireError):
@@ -36,10 +36,11 @@ def decompress(
     limit_bytes: int = MAX_BYTES,
     grow: Callable[[int], None] = lambda size_bytes: None,
 ) -> bytes:
-    """``body`` without its content encoding (``""``, identity, gzip, deflate, zstd).
+    """Decode ``body``; ``encoding``: empty, identity, gzip, deflate or zstd.
 
-    `UnsupportedEncoding`, `MalformedOtlp`, or `TooLarge` if more than ``limit_bytes`` would come out;
-    hardly more than that is ever produced. ``grow`` is told of bytes as they come out and may raise.
+    `UnsupportedEncoding`; `MalformedOtlp` if it cannot be decoded; `TooLarge` if the output has more
+    than ``limit_bytes``, before much more than that is produced. ``grow`` is called with the number of
+    new output bytes at each step, and may raise.
     """
     name = encoding.strip().lower()
     if name in ("", "identity"):
@@ -53,7 +54,7 @@ def decompress(
 
 
 class _Output:
-    """What has come out so far."""
+    """The output so far."""
 
     def __init__(self, limit_bytes: int, grow: Callable[[int], None]) -> None:
         self._limit = limit_bytes
@@ -62,7 +63,7 @@ class _Output:
         self._size = 0
 
     def add(self, data: bytes) -> None:
-        """Some more. `TooLarge`."""
+        """Append output. `TooLarge` above the limit."""
         self._size += len(data)
         if self._size > self._limit:
             raise too_large(self._limit)
@@ -70,12 +71,12 @@ class _Output:
         self._buffer.write(data)
 
     def whole(self) -> bytes:
-        """All of it."""
+        """The whole output."""
         return self._buffer.getvalue()
 
 
 def too_large(limit_bytes: int) -> TooLarge:
-    """The error of a request over the limit."""
+    """The error for a request above the limit."""
     return TooLarge(f"the request is larger than {limit_bytes} bytes", hint=SMALLER)
 
 
@@ -110,7 +111,7 @@ def _gzip(body: bytes, out: _Output) -> bytes:
 def _deflate(body: bytes, out: _Output) -> bytes:
     try:
         zlib.decompressobj().decompress(body[:2])
-    except zlib.error:  # some senders leave the zlib header out
+    except zlib.error:  # some senders omit the zlib header
         return _zlib(body, out, -zlib.MAX_WBITS)
     return _zlib(body, out, zlib.MAX_WBITS)
 

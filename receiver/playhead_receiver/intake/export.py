@@ -1,4 +1,4 @@
-"""What both transports share: a request's bytes to a batch, the batch to the store, the answer."""
+"""Intake for both transports: decodes a request to a batch, stores the batch, makes the answer."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
-from playhead_receiver.store.protocol.store import Batch, ReadSpan, Store
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.spans.span_view import Envelope, request_of
+from playhead_receiver.store.values.stored import Batch, ReadSpan
 from playhead_receiver.store.writing.prepare import Prepared
 from playhead_semconv import attributes as a
 from playhead_semconv.custody import Link
@@ -52,7 +53,7 @@ T = TypeVar("T")
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 
 MOST_WINDOWS = 16
-"""So many may be in one request: each may hold a thousand times its bytes."""
+"""Most windows in one request, because a window may expand to a thousand times its size."""
 
 REQUESTS: dict[Signal, type[Message]] = {
     "traces": ExportTraceServiceRequest,
@@ -61,12 +62,12 @@ REQUESTS: dict[Signal, type[Message]] = {
 }
 
 PassOn: TypeAlias = Callable[[Signal, bytes], None]
-"""Takes an export request of metrics, or of log records that are no facts, in its binary form."""
+"""Receives an export request of metrics, or of log records that are no facts, in its binary form."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """What happened to a request that could be read: it is stored, but for what was rejected."""
+    """The answer to a readable request: everything is stored except ``rejected`` items."""
 
     message: Message
     rejected: int = 0
@@ -74,19 +75,19 @@ class Answer:
 
 @dataclass(slots=True)
 class Counted:
-    """What came in since the receiver started."""
+    """Counts of what arrived since the receiver started."""
 
     spans: int = 0
     facts: int = 0
     log_records: int = 0
-    """Log records that are no facts of a tape: passed on, not kept."""
+    """Log records that are no facts of a tape: passed on, not stored."""
     metrics: int = 0
-    """Metrics: passed on, not kept."""
+    """Metrics: passed on, not stored."""
     rejected: int = 0
     refused: int = 0
-    """Requests that the store did not take; they are sent again."""
+    """Requests that the store did not accept; their senders send them again."""
     refusal: tuple[StoreError, float] | None = None
-    """Why the last of them was not taken, and when (monotonic); None since one was."""
+    """The error of the last refused request, and when (monotonic); None after a successful one."""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -95,7 +96,7 @@ def _of_spans(spans: list[ReadSpan]) -> Batch:
 
 
 class _Windows:
-    """The windows of one request."""
+    """Reads the windows of one request."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -103,7 +104,7 @@ class _Windows:
         self.links: list[Link] = []
 
     def read(self, record: LogRecord, instance: bytes | None, rejections: Rejections) -> list[Fact]:
-        """The facts of one more; its spans go to ``spans``. `MalformedOtlp` if it cannot be read."""
+        """The facts of a window; its spans are added to ``spans``. `MalformedOtlp` if unreadable."""
         self._count += 1
         if self._count > MOST_WINDOWS:
             raise MalformedOtlp(f"more than {MOST_WINDOWS} windows in one request")
@@ -123,7 +124,7 @@ class _Windows:
 
 
 class Intake:
-    """Takes OTLP export requests. Returns when what they bring is on disk."""
+    """Accepts OTLP export requests. Returns when their content is on disk."""
 
     def __init__(
         self,
@@ -132,18 +133,18 @@ class Intake:
         counted: Counted | None = None,
         apart: Apart | None = None,
     ) -> None:
-        """``apart``: the process that reads spans when there is much to do."""
+        """``apart``: the process that reads spans under load."""
         self._store = store
         self._apart = apart
         self.budget = budget or Budget()
         self.counted = counted or Counted()
         self.pass_on: list[PassOn] = []
-        """Who gets what is not kept; `StoreUnavailable` of theirs makes the sender come again."""
+        """Receivers of what is not stored. If one raises `StoreUnavailable`, the sender tries again."""
 
     def export(self, signal: Signal, body: bytes) -> Answer:
         """Store one request in its binary form.
 
-        `MalformedOtlp` if it cannot be read at all; `StoreUnavailable` if nothing can be stored now.
+        `MalformedOtlp` if it cannot be read at all; `StoreUnavailable` if it cannot be stored now.
         """
         if signal == "traces":
             return self._traces(body)
@@ -251,7 +252,10 @@ class Intake:
     def _keep_apart(
         self, items: list[T], rejections: Rejections, batch_of: Callable[[list[T]], Batch]
     ) -> tuple[int, Rejections]:
-        """Keep halves, and halves of these, until what cannot be stored stands alone; how many were."""
+        """Store ``items`` by repeated halving, so that only items that cannot be stored are rejected.
+
+        Returns how many were stored, and the rejections.
+        """
         waiting, kept = [items], 0
         while waiting:
             some = waiting.pop()
@@ -285,7 +289,7 @@ class Intake:
 
 
 def _named(otlp: bytes, instance: bytes | None) -> bytes:
-    """A request with the spans of a window; their resource names the instance that they are of."""
+    """A request with a span of a window, whose resource names the instance that it belongs to."""
     try:
         request = Envelope.FromString(request_of(otlp))
     except DecodeError as problem:
@@ -297,7 +301,7 @@ def _named(otlp: bytes, instance: bytes | None) -> bytes:
 
 @lru_cache(maxsize=256)
 def _naming(resource: bytes, instance: bytes | None) -> bytes:
-    """``resource``, with ``instance`` where it names none: a sender's provider may not know it."""
+    """``resource``, with ``instance`` added if it names none: a sender's provider may not know it."""
     if instance is None or _instance(resource) is not None:
         return resource
     read = Resource.FromString(resource)
@@ -321,7 +325,7 @@ def _record(item: bytes) -> LogRecord:
 
 
 def _facts(record: LogRecord, instance: bytes | None) -> list[Fact] | None:
-    """The facts of a log record; None if it claims to be none."""
+    """The facts of a log record; None if it is an ordinary log record. `MalformedOtlp`."""
     if not is_fact(record):
         return None
     facts = unpack_record(record, instance)

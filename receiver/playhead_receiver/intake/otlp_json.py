@@ -1,6 +1,6 @@
-"""OTLP's JSON form to its binary one, and back.
+"""Converts OTLP's JSON form to its binary form, and back.
 
-It differs from protobuf's own JSON mapping in one thing that matters: ids are hexadecimal.
+It differs from protobuf's own JSON mapping in one important point: ids are hexadecimal.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _HOLDERS = (
     "dataPoints",
     "exemplars",
 )
-"""The lists and objects that lead to objects with ids."""
+"""Names of the lists and objects that contain objects with ids."""
 
 _ITEMS: dict[str, type[Message]] = {"spans": Span, "logRecords": LogRecord}
-"""The lists of what is rejected alone."""
+"""Lists whose items are rejected individually."""
 
 _ESCAPE = re.compile(
     rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""An escape of JSON: a pair of surrogates, or one alone, or anything else."""
+"""A JSON escape: a pair of surrogates (group 1), a lone surrogate (group 2), or anything else."""
 
 MOST_PARTS = 1 << 20
-"""Objects and lists in a request: those of 40,000 spans with ten attributes each."""
+"""Most objects and lists in a request: enough for 40,000 spans with ten attributes each."""
 _STRING_OR_PART = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{\[]', re.DOTALL)
 _QUOTE = ord('"')
 
@@ -71,12 +71,13 @@ _UNREADABLE = (
 
 
 def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
-    """The binary form of a request of ``kind``. `MalformedOtlp` if ``body`` is none, `TooLarge`.
+    """The binary form of a request of ``kind``.
 
+    `MalformedOtlp` if ``body`` is no such request; `TooLarge` if it has too many objects and lists.
     Unknown fields are ignored, as OTLP demands. An id that is not hexadecimal becomes empty, and so does
-    a span or record that cannot be read, so that it is rejected alone. JavaScript's exporter writes what
-    protobuf cannot say: half of a character becomes U+FFFD, an integer that is none of 64 bits a double,
-    as its exporters of protobuf do.
+    a span or record that cannot be read, so that it is rejected individually. JavaScript's exporter
+    writes values that protobuf cannot express: a lone surrogate becomes U+FFFD, and an integer beyond 64
+    bits becomes a double, as its protobuf exporters do.
     """
     _check_parts(body)
     found = _decoded(body)
@@ -97,7 +98,7 @@ def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
 
 
 def _check_parts(body: bytes) -> None:
-    """`TooLarge` where much memory would go into little: each part of two bytes takes some hundred."""
+    """`TooLarge` for bodies that would need too much memory: a part of two bytes takes some hundred."""
     if body.count(b"{") + body.count(b"[") <= MOST_PARTS:
         return
     parts = (one for one in _STRING_OR_PART.finditer(body) if one[0][0] != _QUOTE)
@@ -161,7 +162,7 @@ def _is_readable(item: Any, kind: type[Message]) -> bool:
 
 
 def json_of(message: Message) -> bytes:
-    """A response in JSON."""
+    """A response message in JSON."""
     return json_format.MessageToJson(message, indent=None).encode()
 
 

@@ -1,7 +1,7 @@
-"""Spans read and cut in a process of their own: on another processor, under an interpreter of its own.
+"""Reads and cuts spans in a separate process, which has its own interpreter lock.
 
-A request goes there through a pipe. What comes back says where in the request the large values lie, so
-that they stay where they are.
+A request goes there through a pipe. The answer says where in the request the large values lie, so that
+they need not be sent back.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from playhead_receiver.store.writing.prepare import Bundle, Prepared, bundles_of
 from playhead_semconv.errors import MalformedOtlp
 
 BUSY = 16
-"""So many requests have to find another under way before the process is started."""
+"""The process is started after this many requests have arrived while another was in progress."""
 MOST_BYTES = 16 * 1024 * 1024
-"""Larger requests are read where they are: they would be in memory twice."""
+"""Larger requests are read in this process, because otherwise they would be in memory twice."""
 PIPE_BYTES = 1024 * 1024
 
 _COMMAND = [sys.executable, "-P", "-c", f"from {__name__} import work; work()"]
@@ -39,17 +39,17 @@ _GONE = (OSError, EOFError, ValueError, msgspec.DecodeError)
 
 
 class Reading(msgspec.Struct, array_like=True):
-    """What is made of a request."""
+    """The result of reading a request."""
 
     bundles: list[Bundle]
     spans: int
     size_bytes: int
     rejections: Rejections
     problem: str = ""
-    """Why it cannot be read at all."""
+    """Why the request cannot be read at all; empty if it can."""
 
     def prepared(self) -> Prepared:
-        """What is to be written."""
+        """The batch to write."""
         return Prepared([], self.bundles, {}, self.size_bytes)
 
 
@@ -58,9 +58,9 @@ _decode = msgspec.msgpack.Decoder(Reading).decode
 
 
 class Apart:
-    """That process, started when there is much to do. Safe from any thread.
+    """The separate process, started under load. Safe from any thread.
 
-    Where it is not there, or not any more, requests are read where they are.
+    While there is no such process, callers read their requests themselves.
     """
 
     def __init__(self) -> None:
@@ -72,15 +72,16 @@ class Apart:
 
     @property
     def pid(self) -> int | None:
-        """Of the process; None while it is not there."""
+        """Id of the process; None while there is none."""
         process = self._process
         return None if process is None else process.pid
 
     @contextmanager
     def read(self, body: bytes) -> Generator[Reading | None]:
-        """What a request of traces brings, which is under way in the ``with`` block; None: read it here.
+        """Read a traces request, which counts as in progress during the ``with`` block.
 
-        `MalformedOtlp` as `read_spans`.
+        The block gets the result; None: the caller has to read the request itself. `MalformedOtlp` as in
+        `read_spans`.
         """
         with self._gate:
             self._under_way += 1
@@ -112,7 +113,7 @@ class Apart:
         return reading
 
     def close(self) -> None:
-        """End it. Idempotent."""
+        """End the process. Idempotent."""
         with self._gate:
             self._closed = True
             starting = self._starting
@@ -126,7 +127,7 @@ class Apart:
             self._process = _Process()
 
     def _lose(self, process: _Process) -> None:
-        """It is done with; another may be started when there is much to do again."""
+        """Discard a process; another may be started under load."""
         with self._gate:
             if self._process is not process:
                 return
@@ -135,10 +136,10 @@ class Apart:
 
 
 class _Process:
-    """Asked by several threads at once, it answers one after the other."""
+    """A started process. Several threads may ask at once; it answers one after the other."""
 
     def __init__(self) -> None:
-        """Returns when it is ready. `OSError` if it cannot be."""
+        """Start it; returns when it is ready. `OSError` if it cannot be started."""
         self._running = subprocess.Popen(
             _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
@@ -155,7 +156,7 @@ class _Process:
             raise OSError("the process that reads spans did not start")
 
     def ask(self, body: bytes) -> bytes:
-        """Its answer. `OSError`, `EOFError`, `ValueError` if it has ended."""
+        """The answer to a request. `OSError`, `EOFError`, `ValueError` if the process has ended."""
         mine = Future[bytes]()
         with self._sending:
             self._asked.append(mine)
@@ -167,7 +168,7 @@ class _Process:
         return mine.result()
 
     def close(self) -> None:
-        """End it: what it was asked is read again by whoever asked."""
+        """End it. Callers that wait for an answer read their requests themselves."""
         self._running.kill()
         for end in (self._to, self._from):
             with suppress(OSError):
@@ -190,7 +191,7 @@ def _receive(source: IO[bytes]) -> bytes:
 
 
 def work() -> None:
-    """What the process does: answers until nobody asks any more."""
+    """Main function of the process: answer requests until the pipe is closed."""
     return_large_blocks()
     cutter = Cutter()
     gc.freeze()
@@ -211,5 +212,5 @@ def _reading(body: bytes, cutter: Cutter) -> Reading:
     for bundle in bundles:
         for span in bundle.spans:
             if isinstance(span.cut, CutSpan):
-                span.cut.source = b""  # whoever asks has it
+                span.cut.source = b""  # the caller has it
     return Reading(bundles, len(spans), sum(span.size_bytes for span in spans), rejections)

@@ -1,4 +1,4 @@
-"""A request of traces, read: each span by itself, so that one that is none does not spoil the others."""
+"""Reads a traces request span by span, so that a malformed span does not spoil the others."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import msgspec
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
-from playhead_receiver.store.protocol.store import Place, ReadSpan
 from playhead_receiver.store.spans.span_view import Envelope, parse_span, resource_summary, surroundings
+from playhead_receiver.store.values.stored import Place, ReadSpan
 from playhead_semconv.errors import MalformedOtlp
 
 MOST_REJECTED = 50_000
-"""After so many the request is no request: each takes its time."""
+"""With more rejected items the whole request is rejected, because each takes time."""
 PROBLEMS_TOLD = 5
-"""How many different reasons a partial success names."""
+"""Most different reasons that a partial success names."""
 
 
 class Rejections(msgspec.Struct):
-    """What of a request was not taken, and why."""
+    """How many items of a request were rejected, and why."""
 
     count: int = 0
     reasons: dict[str, int] = {}
 
     def add(self, problem: MalformedOtlp) -> None:
-        """One more span or log record was rejected. `MalformedOtlp` if all of the request is, now."""
+        """Count one more rejected span or log record. `MalformedOtlp` above `MOST_REJECTED`."""
         self.count += 1
         self.reasons[problem.what] = self.reasons.get(problem.what, 0) + 1
         if self.count > MOST_REJECTED:
             raise MalformedOtlp(f"more than {MOST_REJECTED} items of the request cannot be read: {self}")
 
     def join(self, others: Rejections) -> None:
-        """Those of a part of the request, too. `MalformedOtlp` as `add`."""
+        """Add the rejections of a part of the request. `MalformedOtlp` as in `add`."""
         for what, count in others.reasons.items():
             for _ in range(count):
                 self.add(MalformedOtlp(what))
@@ -48,9 +48,9 @@ class Rejections(msgspec.Struct):
 
 
 def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
-    """The spans of an export request, and what of it is none.
+    """The spans of an export request, and the rejections of malformed ones.
 
-    `MalformedOtlp` if it cannot be read at all.
+    `MalformedOtlp` if the request cannot be read at all.
     """
     rejections = Rejections()
     spans: list[ReadSpan] = []
@@ -76,7 +76,7 @@ def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
 
 
 def read_envelope(body: bytes) -> Any:
-    """An export request as an `Envelope`. `MalformedOtlp` if it is none."""
+    """Decode an export request to an `Envelope`. `MalformedOtlp` if it cannot be decoded."""
     try:
         return Envelope.FromString(body)
     except DecodeError as problem:
@@ -85,7 +85,7 @@ def read_envelope(body: bytes) -> Any:
 
 @lru_cache(maxsize=256)
 def check_scope(scope: bytes) -> None:
-    """`MalformedOtlp` if it is no instrumentation scope."""
+    """Check the bytes of an instrumentation scope. `MalformedOtlp` if they cannot be decoded."""
     try:
         InstrumentationScope.FromString(scope)
     except DecodeError as problem:
@@ -93,6 +93,6 @@ def check_scope(scope: bytes) -> None:
 
 
 def _begin(body: bytes, item: bytes, at: int) -> int:
-    """Where ``item`` lies in ``body``: mostly where it would if it is next to what ends at ``at``."""
+    """Where ``item`` begins in ``body``; usually it follows directly on the item that ends at ``at``."""
     next_one = at + 1 + (len(item).bit_length() + 6) // 7
     return next_one if body.startswith(item, next_one) else body.index(item, at)

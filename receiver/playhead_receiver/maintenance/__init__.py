@@ -1,1 +1,1 @@
-"""What keeps the data folder in order: retention, the index, unnamed calls, backups, errands."""
+"""Background maintenance of the data folder: retention, the index, unnamed calls, errands."""

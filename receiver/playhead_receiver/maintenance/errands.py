@@ -1,7 +1,7 @@
-"""What somebody at the data folder wants done by the receiver that holds it: files in ``errands``.
+"""Errands: requests to the receiver that holds a data folder, as files in ``errands``.
 
-Whoever may write to the folder may ask; it is the owner's alone. A file is asked for by its name
-``ID.ask`` and answered as ``ID.answer``; both are there whole or not at all.
+Anyone who may write to the folder may ask; only its owner may write there. The request is the file
+``ID.ask``, the answer the file ``ID.answer``. Both files are written atomically.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ FOLDER = "errands"
 ASK, ANSWER = ".ask", ".answer"
 POLL_S = 0.05
 BY_POLICY, BY_NAME = "playhead gc", "playhead delete"
-"""Who deletes."""
+"""Who deletes, as passed to ``note``."""
 
 
 class Collect(msgspec.Struct, frozen=True, tag=True):
-    """Delete the runs whose time is over by a policy."""
+    """Delete the runs that a policy does not keep any longer."""
 
     policy: Policy
     by: str = ""
-    """The user who asks; the tombstones name them."""
+    """The user who asks, for the tombstones."""
 
 
 class Delete(msgspec.Struct, frozen=True, tag=True):
-    """Delete runs that somebody has named."""
+    """Delete runs by name."""
 
     runs: list[str]
-    """As `Store.resolve` takes them."""
+    """Names in the forms that `Store.resolve` takes."""
     by: str = ""
     why: Why = Why.DELETED
 
 
 class Unindex(msgspec.Struct, frozen=True, tag=True):
-    """Make the index of the search anew."""
+    """Rebuild the search index."""
 
 
 class Mark(msgspec.Struct, frozen=True, tag=True):
-    """Put a mark on a run, or take it off."""
+    """Put a mark on a run, or remove it."""
 
     run: str
-    """As `Store.resolve` takes it."""
+    """A name in a form that `Store.resolve` takes."""
     word: str
     on: bool
 
 
 class Rederive(msgspec.Struct, frozen=True, tag=True):
-    """Find out anew what requests of runs mean."""
+    """Determine the meanings of the requests of runs again."""
 
     traces: list[str]
     """Trace ids."""
@@ -72,20 +72,20 @@ Errand: TypeAlias = Collect | Delete | Mark | Rederive | Unindex
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of an errand."""
+    """The result of an errand."""
 
     problem: str = ""
-    """Why nothing did; empty if it was done."""
+    """Why it was not done; empty if it was."""
     hint: str = ""
     run: str = ""
     """Name of the run that was marked."""
     deleted: Deleted = Deleted()
     calls: int = 0
-    """Requests that were found to be calls to a model."""
+    """Number of requests that were found to be calls to a model."""
 
 
 class ReceiverGone(StoreError):
-    """The receiver went away before it answered. What it was asked may be done or not."""
+    """The receiver ended before it answered. The errand may or may not have been done."""
 
 
 _decode = msgspec.json.Decoder(Errand)
@@ -93,7 +93,7 @@ _decode_answer = msgspec.json.Decoder(Answer)
 
 
 def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answer:
-    """Do an errand. ``note`` is told who deletes a run, and its trace id."""
+    """Execute an errand. ``note`` is called with who deletes and the trace id, for each deleted run."""
     if isinstance(errand, Collect):
         gone = apply(store, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
         return Answer(deleted=gone)
@@ -115,9 +115,9 @@ def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answe
 
 
 def ask(data_dir: Path, errand: Errand) -> Answer:
-    """Have the receiver of a data folder do an errand; returns when it is done.
+    """Have the receiver of a data folder execute an errand. Returns when it is done.
 
-    `ReceiverGone`; `StoreError` with what the receiver says of it.
+    `ReceiverGone` if the receiver ended; `StoreError` with the problem that the receiver reports.
     """
     folder = data_dir / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -139,14 +139,14 @@ def ask(data_dir: Path, errand: Errand) -> Answer:
 
 
 def serve(data_dir: Path, store: Upkeep, note: Callable[[str, str], None]) -> int:
-    """Do what is asked for; how many errands that were. ``note``: as in `do`."""
+    """Execute all pending errands; return how many there were. ``note``: as in `do`."""
     folder = data_dir / FOLDER
     asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []
     for path in asked:
         try:
             answer = do(store, _decode.decode(path.read_bytes()), note)
         except FileNotFoundError:
-            continue  # whoever asked waits no more
+            continue  # the caller has stopped waiting
         except msgspec.DecodeError as problem:
             answer = Answer(f"the errand cannot be read: {problem}")
         except PlayheadError as problem:

@@ -1,4 +1,4 @@
-"""Makes searchable what the store takes, off the acknowledgement path."""
+"""Indexes new content of the store for the search, off the acknowledgement path."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from playhead_receiver.store import Upkeep
 
 POLL_S = 0.25
 RESTS_WHILE_BUSY = 9
-"""How much longer than it works it rests while something comes in."""
+"""Ratio of rest to work while data comes in."""
 FAR_BEHIND = 20_000
-"""Bundles and runs of facts that may wait for that; then it rests no longer than it works."""
+"""Lag in bundles and runs of facts above which it rests only as long as it works."""
 
 
 class Indexer(Worker):
-    """The thread that indexes. Intake goes first, up to a lag; what is idle is used."""
+    """The thread that indexes. Intake has priority up to a certain lag; idle time is used fully."""
 
     def __init__(self, store: Upkeep) -> None:
         super().__init__("index")
         self._store = store
 
     def turn(self) -> float:
-        """Index some of what is not indexed yet."""
+        """Index some more of the store."""
         before, begin = self._store.position(), time.monotonic()
         if not self._store.index():
             return POLL_S
         return (time.monotonic() - begin) * self._rests(before)
 
     def _rests(self, before: int) -> int:
-        """How much longer than it worked it is to rest; ``before``: the position when it began."""
+        """Ratio of rest to work for this turn; ``before``: the store's position when the turn began."""
         if self._store.position() == before:
             return 0
         lag = self._store.lag()

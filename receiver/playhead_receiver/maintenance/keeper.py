@@ -1,4 +1,4 @@
-"""Keeps the store in order while the receiver runs, off the acknowledgement path."""
+"""Maintains the store while the receiver runs, off the acknowledgement path."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from playhead_receiver.maintenance.errands import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.keeping.retention import Policy, apply, names_of_runs
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_replay.forks.workspace import sweep
 
 T = TypeVar("T")
 
 BY_POLICY = "retention"
-"""Who deletes."""
+"""Who deletes, as passed to ``note`` and written on tombstones."""
 POLL_S = 0.5
 RESTS = 9
-"""How much longer than it works it rests, unless what ages out does not keep pace with what comes."""
+"""Ratio of rest to work, unless ageing out falls behind the intake."""
 ROLLS_S = 1.0
-"""For how long in one turn what services did ages out."""
+"""Seconds of one turn in which histories of services age out."""
 EVERY_S = 600.0
-"""How often runs are looked for whose time is over."""
+"""Seconds between checks for expired runs."""
 
 
 class Keeper(Worker):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    It finds out what requests mean that no instrumentation named. What services did for no request
-    ages out by ``history``. With forks it deletes their folders. It does errands too, what others want
-    done at its data folder. Intake goes first.
+    It determines the meanings of requests that have no GenAI instrumentation. It lets what services did
+    outside of requests age out by ``history``. It deletes the folders of deleted forks. It executes
+    errands for the data folder. Intake has priority.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Keeper(Worker):
         history: History | None = None,
         note: Callable[[str, str], None] = lambda _by, _trace_id: None,
     ) -> None:
-        """``note`` is told who deletes a run, and its trace id."""
+        """``note`` is called with who deletes and the trace id, for each deleted run."""
         super().__init__("keeper")
         self._note = note
         self._store = store
@@ -56,10 +56,10 @@ class Keeper(Worker):
         self._next_s = time.monotonic()
         self._failed: Exception | None = None
         self._rolls_on = False
-        """Whether more is to age out than there was time for."""
+        """Whether more is due to age out than there was time for."""
 
     def turn(self) -> float:
-        """One errand, or some runs, or a block."""
+        """Execute pending errands, or else some of the other duties."""
         begin, self._failed, self._rolls_on = time.monotonic(), None, False
         self._work()
         if self._failed is not None:
@@ -89,7 +89,7 @@ class Keeper(Worker):
             self._try(self._store.compact)
 
     def _roll(self, kept: History) -> None:
-        """Let all age out that is over, however long the other duties of a turn have taken."""
+        """Let everything age out that is due, for at most `ROLLS_S`, whatever the other duties take."""
         until_s = time.monotonic() + ROLLS_S
         while self._store.roll(kept):
             if time.monotonic() >= until_s:
@@ -97,7 +97,7 @@ class Keeper(Worker):
                 return
 
     def _try(self, duty: Callable[[], T]) -> T | None:
-        """Do a duty. Where it fails the others are done all the same; the first failure is told then."""
+        """Do a duty. If it fails, the others are still done; the first failure is raised after them."""
         try:
             return duty()
         except Exception as problem:

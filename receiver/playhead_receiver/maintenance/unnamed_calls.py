@@ -1,8 +1,8 @@
-"""What requests mean that no instrumentation named: found in their bytes, after they are stored.
+"""Determines the meanings of requests without a GenAI instrumentation from their bytes, once stored.
 
-A program that calls a model without an SDK that is recorded sends HTTP requests. Their bytes say which
-model was asked, what it answered and what that used; so their spans do from then on, wherever they are
-read, and the run's summary.
+A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
+model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
+wherever they are read, and so does the run's summary.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import msgspec
 
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.store import Meaning, StoredSpan
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
 from playhead_receiver.store.spans.span_view import open_frame, parse_span, summarize
+from playhead_receiver.store.values.span_labels import Meaning
+from playhead_receiver.store.values.stored import StoredSpan
 from playhead_semconv.facts import DERIVER_VERSION
 
 if TYPE_CHECKING:
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500
-"""Spans of a run whose meaning is written together."""
+"""Spans of a run whose meanings are written together."""
 
 
 class Meanings:
-    """Finds out what the requests of a store mean. For one thread."""
+    """Determines the meanings of the requests of a store. For one thread."""
 
     def __init__(self, store: Upkeep) -> None:
         self._store = store
 
     def of_new(self) -> int:
-        """Look at the requests that have come; how many were calls to a model."""
+        """Examine the requests that have arrived; return how many were calls to a model."""
         count = 0
         come, position = self._store.to_look_at()
         for trace_id, span_ids in come.items():
             try:
-                rows = self._store.lineage(trace_id, span_ids)  # of a run that may be long
+                rows = self._store.lineage(trace_id, span_ids)  # not the outline: the run may be long
                 asked = set(_requests(rows, False)).intersection(span_ids)
                 count += self._look_at(trace_id, [one for one in span_ids if one in asked])
             except OF_ONE_RUN as problem:
@@ -51,16 +52,16 @@ class Meanings:
         return count
 
     def of_run(self, trace_id: bytes, *, again: bool = False) -> int:
-        """Look at the requests of a run that nobody has looked at; how many were calls to a model.
+        """Examine the requests of a run that were not examined yet; return how many called a model.
 
-        ``again``: also at those that were looked at before.
+        ``again``: examine also those that were examined before.
         """
         return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
 
     def _look_at(self, trace_id: bytes, asked: Sequence[bytes]) -> int:
         if not asked:
             return 0
-        from playhead_receiver.store.spans.whole_spans import Deriver  # most runs need none of it
+        from playhead_receiver.store.spans.whole_spans import Deriver  # most runs do not need it
 
         deriver, count = Deriver(self._store), 0
         for begin in range(0, len(asked), AT_ONCE):
@@ -73,7 +74,7 @@ class Meanings:
 
 
 def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
-    """Those that are over and steps of their own, or were found to be calls."""
+    """Ids of finished spans that are bare requests, or that were found to be calls before."""
     bare = bare_requests(rows)
     return [
         row.span_id
@@ -85,7 +86,7 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
 
 
 def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
-    """What a request means; what its span says itself, where it is no call to a model."""
+    """The meaning of a request; if it is no call to a model, what its span says itself."""
     from playhead_receiver.store.spans.whole_spans import span_of
 
     found = deriver.meant(stored)

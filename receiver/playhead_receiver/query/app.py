@@ -18,16 +18,16 @@ from playhead_receiver.query.routes import ROUTERS
 from playhead_receiver.query.serving import Serving
 
 THREADS = 8
-"""Questions that are answered at once, each with a connection of its own; more wait."""
+"""Number of requests that are answered concurrently, each with its own connection; others wait."""
 
 PUBLIC = frozenset(("/health", "/ready"))
-"""What is answered without a token: it tells nothing of what is stored."""
+"""Paths that are answered without a token: they reveal nothing about stored data."""
 
 
 def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
-    """The ASGI application. Questions are answered in threads, the event loop only moves bytes.
+    """The ASGI application. Requests are answered in threads; the event loop only moves bytes.
 
-    ``others``: what is answered on its port besides.
+    ``others``: additional routers on the same port.
     """
 
     @asynccontextmanager
@@ -67,7 +67,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
 
 def scopes(routers: Sequence[APIRouter] = ROUTERS) -> dict[tuple[str, str], Scope | None]:
-    """The scope that each endpoint asks for, by method and path; None where anybody is answered."""
+    """The scope that each endpoint requires, by method and path; None if it needs no token."""
     found: dict[tuple[str, str], Scope | None] = {}
     for router in routers:
         for route in router.routes:

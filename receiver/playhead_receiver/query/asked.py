@@ -1,4 +1,4 @@
-"""What every endpoint of the query API is handed: who asks, and the data of its tenant alone."""
+"""What every endpoint of the query API receives: the caller, and the data of the caller's tenant."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from playhead_receiver.access import Audit, Caller, House, Scope
+from playhead_receiver.access import Audit, Caller, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.query.tree import Trees
 from playhead_receiver.store import RunSummary, Upkeep
 from playhead_receiver.store.content.references import References
+from playhead_receiver.tenants.tenants import House
 from playhead_semconv.errors import UsageError
 
 NO_REFERENCES = References()
@@ -40,7 +41,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
 
 class Asked:
-    """One request: its caller, and the caller's data."""
+    """One request: its caller and the caller's data."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class Asked:
         return self.house.store
 
     def run(self, name: str) -> RunSummary:
-        """A run by anything that names it. `RunUnknown`, `RunAmbiguous`."""
+        """A run by any of its names. `RunUnknown`, `RunAmbiguous`."""
         return self.store.resolve(name)
 
     def note(self, action: Action, subject: str) -> None:
-        """Write down what is done, where callers have names."""
+        """Write an entry to the audit log, if callers have names."""
         if self._guarded or self.caller.name:
             who = self.caller
             self._audit.note(who.token, who.name, who.tenant, action, subject)
@@ -79,12 +80,12 @@ class Asked:
 
 
 def serving_of(request: Request) -> Serving:
-    """What the application serves from."""
+    """The `Serving` of the application."""
     return request.app.state.serving
 
 
 SCOPE_OF: dict[Callable[..., Any] | None, Scope] = {}
-"""The dependencies that admit a caller, and what for."""
+"""Scopes by the dependency that admits a caller."""
 
 
 def _needs(scope: Scope) -> Any:

@@ -1,4 +1,4 @@
-"""The figures of a receiver, for Prometheus. Nothing in them tells what is stored."""
+"""Metrics of a receiver for Prometheus. They reveal nothing about the stored data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from playhead_receiver.query.serving import Serving
 
 
 class Figures(Collector):
-    """Reads them off a receiver when it is asked."""
+    """Reads the metrics from a receiver when they are collected."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
 
     def collect(self) -> Iterator[Metric]:
-        """All figures."""
+        """All metrics."""
         tenants = self._serving.tenants
         counted = tenants.own.intake.counted
         for name, value, what in (
@@ -109,7 +109,7 @@ class Figures(Collector):
 
 
 def registry_of(serving: Serving) -> CollectorRegistry:
-    """A registry that holds these figures alone."""
+    """A registry that contains only these metrics."""
     registry = CollectorRegistry()
     registry.register(Figures(serving))
     return registry

@@ -1,4 +1,4 @@
-"""Runs and spans of the store as the query API shows them."""
+"""Runs and spans of the store in the form of the query API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_item(run: RunSummary) -> RunItem:
 
 
 def span_lines(store: Store, trace_id: bytes, window: Sequence[Line]) -> list[SpanLine]:
-    """The lines of a window, with what only the spans themselves say: names, kinds, errors."""
+    """The lines of a window, completed from the spans themselves: names, kinds, errors."""
     looks = _looks(store, trace_id, [line.row.span_id for line in window])
     if any(line.row.end_ns is None for line in window):
         looks |= _pending_looks(store, trace_id)
@@ -48,7 +48,7 @@ def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _
             resource, span = open_frame(stored.otlp)
             view = parse_span(span)
             words = words_of(view, bool(resource_summary(resource).instance))
-        except PlayheadError:  # `verify` says so
+        except PlayheadError:  # `verify` reports it
             continue
         error = view.status.message.strip().splitlines()[:1] or [_said(words, a.ERROR_TYPE)]
         found[stored.span_id] = _Look(
@@ -107,7 +107,7 @@ def _span_line(line: Line, look: _Look) -> SpanLine:
 
 
 def whole_span(envelope: ResourceSpans, pending: bool) -> dict[str, Any]:
-    """A span with all that it holds, as `WholeSpan` describes it."""
+    """A span with all its content, as `WholeSpan` describes it."""
     scoped = envelope.scope_spans[0]
     span = scoped.spans[0]
     return dict[str, Any](

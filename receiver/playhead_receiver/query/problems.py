@@ -1,4 +1,4 @@
-"""Errors as the query API answers them: problem details (RFC 9457)."""
+"""Error responses of the query API: problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Problem(BaseModel):
 
 
 class NotFound(UsageError):
-    """There is nothing of that id."""
+    """Nothing has that id."""
 
     code = "not-found"
 
 
 class Busy(PlayheadError):
-    """As many as there may be are asking already."""
+    """The maximum number of concurrent requests is reached."""
 
     code = "busy"
 
@@ -62,7 +62,7 @@ def status_of(problem: PlayheadError) -> int:
 
 
 def answer(status: int, detail: str, *, code: str = "", cause: str = "", hint: str = "") -> Response:
-    """A problem."""
+    """A problem response."""
     said: dict[str, Any] = {
         "type": f"urn:playhead:{code}" if code else "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -79,16 +79,16 @@ def answer(status: int, detail: str, *, code: str = "", cause: str = "", hint: s
 
 
 def answer_error(problem: PlayheadError) -> Response:
-    """An error of ours, as a problem."""
+    """A `PlayheadError` as a problem response."""
     return answer(
         status_of(problem), problem.what, code=problem.code, cause=problem.cause, hint=problem.hint
     )
 
 
 def handle_problems(app: FastAPI, methods_of: Callable[[str], Iterable[str]]) -> None:
-    """Let every error of ``app`` be answered as a problem.
+    """Answer every error of ``app`` with a problem response.
 
-    ``methods_of``: the methods that a path has.
+    ``methods_of``: returns the methods that a path supports.
     """
 
     async def ours(_: Request, problem: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""What the query API serves from, and how it shows itself to Prometheus."""
+"""The components that the query API uses, and their state for Prometheus."""
 
 from __future__ import annotations
 
@@ -6,43 +6,42 @@ from collections.abc import Callable
 
 import msgspec
 
-from playhead_receiver.access import Audit, Guard, Tenants
-from playhead_receiver.faces.shown import Shown
+from playhead_receiver.access import Audit, Guard
 from playhead_receiver.query.tree import Trees
 from playhead_receiver.store.content.references import References
+from playhead_receiver.tenants.tenants import Tenants
 
 MOST_LIVE = 64
-"""Live streams at once."""
+"""Largest number of concurrent live streams."""
 
 
 class Forwarded(msgspec.Struct, frozen=True):
-    """What became of forwarding to one endpoint."""
+    """State of forwarding to one endpoint."""
 
     number: int
     sent: int
     refused: int
     stuck: bool
     left_out: int = 0
-    """Traces that were not of its share."""
+    """Traces that sampling left out."""
     passed: int = 0
-    """Requests of metrics and log records that it took."""
+    """Accepted requests with metrics and log records."""
     passed_refused: int = 0
     dropped: int = 0
-    """Of them, those for which its queue had no room."""
+    """Of these, requests that were dropped because the queue was full."""
     waiting: int = 0
     behind: int = 0
-    """Spans and facts of the store that it has not got to yet."""
+    """Spans and facts in the store that are not forwarded yet."""
 
 
 class Serving:
-    """The parts of a running receiver that are asked."""
+    """The components of a running receiver that answer requests."""
 
     def __init__(
         self,
         tenants: Tenants,
         guard: Guard,
         audit: Audit,
-        shown: Shown,
         destinations: Callable[[], list[Forwarded]] = list,
         version: str = "",
         references: References | None = None,
@@ -50,17 +49,16 @@ class Serving:
         self.tenants = tenants
         self.guard = guard
         self.audit = audit
-        self.shown = shown
         self.destinations = destinations
         self.version = version
         self.references = references or References()
         self.trees = Trees()
         self.live = 0
-        """Live streams that are open; on the event loop only."""
+        """Number of open live streams; used only on the event loop."""
         self.stopping = False
 
     def failing(self) -> dict[str, bool]:
-        """By pass of housekeeping, whether its last attempt ended in an error, of any tenant."""
+        """For each housekeeping pass, whether its last attempt failed for any tenant."""
         houses = self.tenants.open_houses().values()
         return {
             "keeping": any(house.keeper.problem for house in houses),
@@ -68,7 +66,7 @@ class Serving:
         }
 
     def disorder(self) -> list[str]:
-        """Why the stores are not in order, a sentence each, without what is stored; mostly empty."""
+        """Problems of the stores, one sentence each, without stored data; usually empty."""
         found = [f"{name} fails; the log says why" for name, fails in self.failing().items() if fails]
         aside = sum(house.store.set_aside() for house in self.tenants.open_houses().values())
         return [*found, f"{aside} runs cannot be summed up; the log says why"] if aside else found

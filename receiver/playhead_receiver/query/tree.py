@@ -1,4 +1,4 @@
-"""A window on the tree of a run's spans: the part below one of them, some of its lines."""
+"""A window on the tree of a run's spans: some lines of the subtree below a span."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ TREES_KEPT = 4
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A span in the tree, depth first in order of start."""
+    """A span in the tree; lines are depth first, in order of start."""
 
     row: SpanRow
     depth: int
-    """0 for a root, or for the span that was asked for."""
+    """0 for a root, or for the requested span."""
     children: int
     descendants: int
     failures: int
-    """Spans that failed, itself and below."""
+    """Number of failed spans in this subtree, including the span itself."""
 
 
 class Tree:
     """The spans of a run, depth first in order of start.
 
-    A span whose parent is not there is a root; of spans in a ring the one that began first is.
+    A span whose parent is missing is a root; in a cycle of spans, the one that started first is.
     """
 
     def __init__(self, rows: Sequence[SpanRow]) -> None:
@@ -57,8 +57,9 @@ class Tree:
                 self._failures[above] += self._failures[at]
 
     def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:
-        """Where the lines below ``under`` are (that span first; empty: all), at most ``depth`` levels
-        deep. `NotFound`.
+        """Indices of the lines below ``under``, at most ``depth`` levels deep. `NotFound`.
+
+        The span ``under`` comes first; empty: the whole tree.
         """
         begin, end, base = 0, len(self._rows), 0
         if under:
@@ -71,7 +72,7 @@ class Tree:
         return [at for at in range(begin, end) if self._depths[at] - base <= depth]
 
     def lines(self, places: Sequence[int], base: int = 0) -> list[Line]:
-        """The lines at some places; ``base`` is the depth of the first."""
+        """The lines at the given indices; ``base`` is the depth of the first."""
         return [
             Line(
                 self._rows[at],
@@ -84,7 +85,7 @@ class Tree:
         ]
 
     def depth(self, place: int) -> int:
-        """How deep a line stands in the whole tree."""
+        """Depth of a line in the whole tree."""
         return self._depths[place]
 
     def _walk(self, roots: Sequence[SpanRow]) -> None:
@@ -110,7 +111,7 @@ class Tree:
 
 
 class Trees:
-    """The trees that were looked at last, as long as nothing is stored. Safe from any thread."""
+    """Cache of recently used trees, valid until something is stored. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, bytes, int], Tree] = OrderedDict()

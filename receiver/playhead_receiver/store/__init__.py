@@ -1,4 +1,4 @@
-"""What was acknowledged, kept: the Store protocol and its engines."""
+"""The store keeps what was acknowledged: the protocol `Store`, and its engines."""
 
 from __future__ import annotations
 
@@ -7,23 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_receiver.host.writer_lock import WriterLock
-from playhead_receiver.store.protocol.store import (
-    Batch,
-    Change,
-    Query,
-    Receipt,
-    RunStatus,
-    RunSummary,
-    Sort,
-    Store,
-    StoredSpan,
-    StoredTape,
-)
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.protocol.upkeep import Deleted, Finding, Hit, Lag, Upkeep
 from playhead_receiver.store.runs.listing import place_of
 from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
+from playhead_receiver.store.values.run_summaries import Query, RunStatus, RunSummary, Sort
+from playhead_receiver.store.values.stored import Batch, Change, Receipt, StoredSpan, StoredTape
 from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:

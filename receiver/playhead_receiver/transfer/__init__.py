@@ -1,1 +1,1 @@
-"""A run as a file: written, brought back, parted from its process, without its credentials."""
+"""Runs as files: export, import, extraction of a request from its process, redaction of credentials."""

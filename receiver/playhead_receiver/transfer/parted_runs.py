@@ -1,7 +1,8 @@
-"""A run that is a part of a process, on its own: in its file it is an instance of its own.
+"""A run that is a part of a process gets an instance of its own in its file.
 
-The facts of a request are numbered anew when they are cut out of the tape of their process. Under the
-name of that process they would collide with those of its other requests wherever both come together.
+The facts of a request are renumbered when they are extracted from the tape of their process. Under the
+original instance they would collide with those of other requests of the process as soon as both are in
+one place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from playhead_semconv.tape.slices import SlicedTape, part_of
 
 
 class Parted:
-    """What the instances of a run are called in its file."""
+    """The instance ids of a run in its file."""
 
     def __init__(self, tapes: Sequence[Tape], trace_id: str) -> None:
         trace = bytes.fromhex(trace_id)
@@ -30,7 +31,7 @@ class Parted:
         self._texts = {old.hex(): new.hex() for old, new in self._names.items()}
 
     def tapes(self, tapes: Sequence[Tape]) -> list[Tape]:
-        """The tapes, each under its name."""
+        """The tapes, each with its new instance id."""
         return (
             [PartedTape(one, self.of(one.instance), self._texts) for one in tapes]
             if self._names
@@ -38,11 +39,11 @@ class Parted:
         )
 
     def of(self, instance: bytes) -> bytes:
-        """What an instance is called."""
+        """The new id of an instance."""
         return self._names.get(instance, instance)
 
     def span(self, envelope: ResourceSpans) -> ResourceSpans:
-        """A span, which refers to its exchange by these names."""
+        """A span whose reference to its exchange uses the new ids."""
         if not self._names:
             return envelope
         for attribute in envelope.resource.attributes:
@@ -57,23 +58,23 @@ class Parted:
                         named = self._texts.get(instance, instance)
                         attribute.value.string_value = f"{named}/{exchange}"
                     elif attribute.key == a.PLAYHEAD_RESTS_ON:
-                        span.attributes.remove(attribute)  # a number of the whole tape
+                        span.attributes.remove(attribute)  # a fact number of the whole tape
         return envelope
 
     def otlp(self, stored: bytes) -> bytes:
-        """The same of its bytes."""
+        """The same for a span in its stored bytes."""
         return self.span(ResourceSpans.FromString(stored)).SerializeToString() if self._names else stored
 
 
 class PartedTape:
-    """A tape under another name."""
+    """A tape with another instance id."""
 
     def __init__(self, tape: Tape, instance: bytes, names: Mapping[str, str]) -> None:
-        """``names``: of instances, by what the tape calls them."""
+        """``names``: new instance ids by the ids on the tape."""
         self._tape = tape
         self._names = names
         self.instance = instance
-        """Whose facts these are."""
+        """The process instance that the facts belong to."""
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
         """Facts with ``seq > after``, ascending."""

@@ -1,7 +1,7 @@
-"""A run without its credentials: every fact, body and span of it written anew.
+"""A run without its credentials: every fact, body and span is rewritten.
 
-In what a server answered, a mask as long as the credential; elsewhere a placeholder, as a recording has
-them. Bodies keep their references to earlier ones, digests are those of what is there now.
+In answers of servers, a credential is replaced by a mask of the same length; elsewhere by a placeholder,
+as in a recording. Bodies keep their references to earlier bodies, and digests are computed anew.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
 
 class Redaction:
-    """Takes credentials out of the tapes and spans of a run; counts the places."""
+    """Removes credentials from the tapes and spans of a run, and counts the replacements."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        """``values``: what is taken out besides whatever its name or shape gives away."""
+        """``values``: removed in addition to everything that is recognized by name or shape."""
         self._finder = Finder()
         self.values = 0
         self.places = 0
@@ -48,7 +48,7 @@ class Redaction:
         return self._without(data).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:
-        """The same of all texts in a value of an attribute."""
+        """An attribute value in which all texts have placeholders."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
@@ -65,7 +65,10 @@ class Redaction:
         return (masked if same_length else replaced)(data, spans) if spans else data
 
     def tape(self, tape: Tape, facts: Sequence[Fact], done: str) -> list[Fact]:
-        """The facts of a tape without its credentials. ``done``: who did it and when, for the first."""
+        """The facts of a tape without credentials.
+
+        ``done``: who redacted it and when; noted on the first fact.
+        """
         made = _Facts(self, facts)
         found = [made.without(fact) for fact in facts]
         if found == list(facts):
@@ -76,7 +79,7 @@ class Redaction:
         return [msgspec.structs.replace(found[0], attributes=attributes), *found[1:]]
 
     def span(self, otlp: bytes) -> bytes:
-        """A span as it came in, without its credentials."""
+        """A span in its stored form, without its credentials."""
         envelope = ResourceSpans.FromString(otlp)
         before = self.places
         for scope in envelope.scope_spans:
@@ -111,11 +114,11 @@ class Redaction:
         return self._without(data)
 
     def blob(self, data: bytes) -> bytes:
-        """Content that stands in several facts, as long as it was."""
+        """Content that occurs in several facts; its length does not change."""
         return self._without(data, same_length=True)
 
     def answer(self, pieces: list[bytes], encoding: str, *, events: bool) -> list[bytes]:
-        """The pieces of an answer, each as long as it was unless they are compressed."""
+        """The pieces of an answer; each keeps its length unless the answer is compressed."""
         coding = codec(encoding)
         scrub: Scrubber = scrubber(self._finder, lambda _: None, events=events)
         if coding is None:
@@ -124,7 +127,7 @@ class Redaction:
             unpack, packer = coding
             try:
                 texts = [unpack(one) for one in pieces]
-            except Exception:  # not what its header says, in as many ways as there are codings
+            except Exception:  # does not match its header; each coding raises its own exceptions
                 return pieces
             kept = [scrub.chunk(text) for text in texts]
             pack = packer()
@@ -134,18 +137,18 @@ class Redaction:
 
 
 class _Facts:
-    """The facts of one tape, one after the other."""
+    """Rewrites the facts of one tape in order."""
 
     def __init__(self, redaction: Redaction, facts: Sequence[Fact]) -> None:
         self._redaction = redaction
         self._tape = IndexedTape(facts)
         self._bodies: dict[bytes, tuple[bytes, bytes]] = {}
-        """What a body is now, and its digest, by the digest that it had."""
+        """New bytes and digest of a body, by its old digest."""
         self._parts: dict[tuple[ExchangeId, int], bytes] = {}
         self._answers: dict[ExchangeId, str] = {}
-        """Digests of answers that changed."""
+        """New digests of answers that changed."""
         self._named: dict[str, str] = {}
-        """Digests in attributes that changed."""
+        """New digests in attributes, by the old ones."""
         self._read_answers(facts)
         self._read_blobs(facts)
 
@@ -198,7 +201,7 @@ class _Facts:
                 self._named[name] = digest_of(new).hex()
 
     def without(self, fact: Fact) -> Fact:
-        """One fact."""
+        """One fact without its credentials."""
         before = self._redaction.places
         attributes = {name: self._attribute(name, value) for name, value in fact.attributes.items()}
         attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
@@ -261,7 +264,7 @@ class _Facts:
 
 
 def _common(left: bytes, right: bytes) -> int:
-    """How many bytes two bodies share from the start."""
+    """Length of the common prefix of two bodies."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -273,7 +276,7 @@ def _common(left: bytes, right: bytes) -> int:
 
 
 def late(facts: Iterable[Fact]) -> set[str]:
-    """What facts tell of values that were learnt after earlier facts were written."""
+    """Marks of values that were learnt to be secret after earlier facts had been written."""
     told: set[str] = set()
     for fact in facts:
         said: list[Any] = fact.attributes.get(a.PLAYHEAD_REDACTED_LATE) or []
@@ -282,7 +285,7 @@ def late(facts: Iterable[Fact]) -> set[str]:
 
 
 def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:
-    """The values that stand on a tape and are told by ``wanted``."""
+    """The values on a tape that match the marks in ``wanted``."""
     found: set[str] = set()
     for fact in facts:
         texts = [str(value) for value in fact.attributes.values()]

@@ -1,8 +1,8 @@
-"""A run out of a store as a file, and a file back into a store.
+"""Exports a run from a store to a file, and imports a file into a store.
 
-Two forms: a tape file (docs/tape-format.md), and OTLP JSON lines, one export request a line, as the
-Collector's ``otlpjsonfile`` receiver reads them. What comes back goes through the intake like anything
-that an agent sends: sent twice it is there once.
+There are two forms: a tape file (docs/tape-format.md), and OTLP JSON lines with one export request per
+line, as the Collector's ``otlpjsonfile`` receiver reads them. An import goes through the intake like the
+data of an agent, so importing a file twice has no further effect.
 """
 
 from __future__ import annotations
@@ -58,29 +58,29 @@ from playhead_semconv.tape.frames import MAGIC, Record, encode
 from playhead_semconv.tape.protocols import Tape
 
 LINE_BYTES = 1 << 20
-"""No line is made of a longer request in binary form, unless a single record is."""
+"""Largest binary request that is written as one line, unless a single record is larger."""
 
 LONGEST_LINE_BYTES = 64 << 20
-"""As long as a request that the receiver takes."""
+"""Largest line in bytes: the largest request that the receiver accepts."""
 
 TIMEOUT_S = 60.0
 
 
 @dataclass(slots=True)
 class Incoming:
-    """What a file brings: it was read to its end once, and is read again while it is sent."""
+    """The content of a file: it was read to its end once, and is read again while it is sent."""
 
     requests: Callable[[], Iterator[tuple[Signal, bytes]]]
-    """OTLP export requests, made one by one."""
+    """OTLP export requests, made one at a time."""
     facts: int = 0
-    """Facts of a tape; log records of OTLP lines, which hold one or several facts each."""
+    """Number of facts in a tape; for OTLP lines, number of log records, each with one or more facts."""
     spans: int = 0
     trace_ids: set[str] = field(default_factory=set[str])
     damage: str = ""
-    """Where the file is damaged, and why; what stands before it was read."""
+    """Where the file is damaged, and why; everything before that was read."""
 
     def send(self, transport: Transport) -> int:
-        """Send it to a receiver; how many records that has rejected. `ReceiverRefused`."""
+        """Send it to a receiver. Returns the number of rejected records. `ReceiverRefused`."""
         rejected = 0
         for signal, body in self.requests():
             answer = transport.send(signal, body, TIMEOUT_S)
@@ -92,17 +92,17 @@ class Incoming:
 
 @dataclass(slots=True)
 class Material:
-    """All of a run that goes into a file."""
+    """Everything of a run that goes into a file."""
 
     run: Run
     spans: Sequence[bytes]
-    """As they came in, OTLP `ResourceSpans` of one span each."""
+    """As they came in: OTLP `ResourceSpans` with one span each."""
     resources: dict[bytes, dict[str, Any]]
     """Attributes of the OTel resource, by process instance."""
     whole: Callable[[], Iterable[ResourceSpans]]
-    """The same spans with everything that they left to be derived."""
+    """The same spans, completed with everything that is derived."""
     tapes: Sequence[Tape]
-    """Those of the run, under names that are theirs alone."""
+    """The tapes of the run, with instance ids that no other run uses."""
     chains: Chains | Brought
 
     @classmethod
@@ -145,14 +145,17 @@ class Material:
         )
 
     def write_tape(self, path: Path, signing: Callable[[Keeper, str], Keeper] | None = None) -> int:
-        """As a tape file; its size in bytes. ``signing``: makes a keeper that signs for a run."""
+        """Write a tape file.
+
+        Returns its size in bytes. ``signing``: makes a keeper that signs for a run.
+        """
         keeper: Keeper | None = self.chains if self.chains.links else None
         if signing is not None:
             keeper = signing(self.chains, self.run.trace_id)
         return write_tape_file(path, self.tapes, self.spans, self.resources, keeper)
 
     def lines(self) -> Iterator[bytes]:
-        """As OTLP JSON lines: facts first, process by process, then spans, whole."""
+        """As OTLP JSON lines: facts first, process by process, then complete spans."""
         return otlp_lines(self.tapes, self.whole(), self.resources)
 
 
@@ -171,7 +174,7 @@ def otlp_lines(
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> int:
-    """Write OTLP JSON lines, readable by the owner only, compressed where the name ends in ``.gz``."""
+    """Write OTLP JSON lines, readable by the owner only; compressed if the name ends in ``.gz``."""
     data = b"".join(line + b"\n" for line in lines)
     if path.name.endswith(COMPRESSED):
         data = gzip.compress(data, mtime=0)
@@ -216,7 +219,7 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
 def chain_requests(
     links: Iterable[Link], instance: bytes, resource: Mapping[str, Any]
 ) -> Iterator[tuple[Signal, bytes]]:
-    """Requests that bring a chain, in windows: they go before the facts that it was made over."""
+    """Requests with the links of a chain, in windows; they are sent before the facts that they cover."""
     some = MAGIC
     for link in links:
         frame = encode(link)
@@ -255,7 +258,7 @@ def _of_lines(path: Path, partial: bool) -> Incoming:
 
 
 def _lines(data: memoryview, end: int) -> Iterator[tuple[int, bytes]]:
-    """The lines of a mapped file up to ``end``, and where they begin. Empty ones are left out."""
+    """The non-empty lines of a mapped file up to ``end``, each with its offset."""
     at = 0
     source: Any = data.obj
     while at < end:
@@ -267,7 +270,7 @@ def _lines(data: memoryview, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_line(line: bytes) -> tuple[Signal, bytes]:
-    """The request of a line. `MalformedOtlp`."""
+    """The request in a line. `MalformedOtlp`."""
     if len(line) > LONGEST_LINE_BYTES:
         raise MalformedOtlp(f"a line is longer than {LONGEST_LINE_BYTES} bytes")
     try:
@@ -284,7 +287,7 @@ def _read_line(line: bytes) -> tuple[Signal, bytes]:
 
 
 def _count(request: tuple[Signal, bytes], found: Incoming) -> None:
-    """Note what a request brings."""
+    """Count the records of a request."""
     signal, body = request
     if signal is Signal.TRACES:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:

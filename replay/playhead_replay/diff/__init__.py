@@ -1,4 +1,4 @@
-"""Two runs beside each other, and many: what is the same, where they part, how much they vary."""
+"""Compares two or more runs: what is the same, where they first differ, and how much they vary."""
 
 from playhead_replay.diff.rundiff import RunDiff, StepDifference, diff
 from playhead_replay.diff.variability import Variability, variability

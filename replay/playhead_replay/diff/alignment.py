@@ -1,8 +1,8 @@
-"""Which step of one run is which of another.
+"""Aligns the steps of two runs.
 
-The same request in the same lane is the same step, wherever else the runs differ. What is left between
-two such steps is aligned by what kind of step it is and what it says last, lane by lane, then among the
-lanes of one function. What finds no partner was added or removed.
+The same request in the same lane is the same step, whatever else differs between the runs. Steps between
+two such pairs are aligned by their kind and their last message, first lane by lane, then among the lanes
+of one function. Steps without a partner were added or removed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from playhead_replay.diff.side import Seen
 Pair: TypeAlias = tuple[Seen | None, Seen | None]
 
 GAP, SAME_NEWS, OTHER_NEWS = 3, 2, 5
-"""Costs of leaving a step alone, and of pairing two that ask different things. Two gaps cost more."""
+"""Costs of leaving a step unpaired, of pairing steps with the same last message, and of pairing others.
+
+Two gaps cost more than a pair.
+"""
 
 LONGEST = 1500
-"""Segments of more steps are paired in order: their alignment would take the square of that."""
+"""Segments with more steps than this are paired in order, because alignment takes quadratic time."""
 
 
 def align(left: Sequence[Seen], right: Sequence[Seen]) -> list[Pair]:
-    """Pairs in the order of ``left``; what is only in ``right`` stands behind what precedes it there."""
+    """Pairs in the order of ``left``; a step only in ``right`` follows its predecessor there."""
     partner: dict[Seen, Seen] = {}
     _pair_equal(left, right, lambda one: (one.lane, one.asked), partner)
     _pair_equal(left, right, lambda one: (one.family, one.asked), partner)
@@ -36,7 +39,7 @@ def align(left: Sequence[Seen], right: Sequence[Seen]) -> list[Pair]:
 
 
 def moved(pairs: Sequence[Pair]) -> list[Pair]:
-    """Pairs of one lane whose order is another one in the other run: as few as explain it."""
+    """A smallest set of pairs that explains how the order of steps within one lane differs."""
     lanes: dict[str, list[tuple[Seen, Seen]]] = defaultdict(list)
     for one, other in pairs:
         if one is not None and other is not None and one.lane == other.lane:
@@ -71,7 +74,7 @@ def _pair_alike(
     group: Callable[[Seen], str],
     partner: dict[Seen, Seen],
 ) -> None:
-    """Pair what is left of each group, between the steps of it that are paired already."""
+    """Pair the unpaired steps of each group, segment by segment between its paired steps."""
     sides: tuple[dict[str, list[Seen]], dict[str, list[Seen]]] = (defaultdict(list), defaultdict(list))
     for steps, side in zip((left, right), sides, strict=True):
         for one in steps:
@@ -97,7 +100,7 @@ def _pair_alike(
 
 
 def _cheapest(left: list[Seen], right: list[Seen]) -> list[tuple[Seen, Seen]]:
-    """The pairs of an alignment of least cost; steps of different kinds are never paired."""
+    """The pairs of an alignment with the lowest cost; steps of different kinds are never paired."""
     if not left or not right:
         return []
     if len(left) > LONGEST or len(right) > LONGEST:
@@ -131,7 +134,7 @@ def _cost(one: Seen, other: Seen) -> int:
 
 
 def _rising(numbers: Sequence[int]) -> set[int]:
-    """Places of a longest rising subsequence."""
+    """Indices of a longest increasing subsequence."""
     tails: list[int] = []
     places: list[int] = []
     before: list[int] = []

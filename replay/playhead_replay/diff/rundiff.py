@@ -1,4 +1,4 @@
-"""What differs between two runs, step by step, and where they part first."""
+"""The differences between two runs, step by step, and where they first differ."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from playhead_semconv.errors import TapeMissing
 SCHEMA_VERSION = 1
 
 SHOWN = 20
-"""Differences of one request or response that are kept."""
+"""Largest number of differences that are kept per request or response."""
 
 IDS = ("id", "tool_call_id", "call_id", "previous_response_id", "item_id")
-"""Names under which providers give ids that are new each time; they are no difference."""
+"""Names of fields in which providers return a new id each time; these count as no difference."""
 
 ABSENT = object()
 
@@ -29,28 +29,26 @@ DifferenceKind: TypeAlias = Literal["request", "response", "error", "state", "re
 
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """One thing that differs."""
+    """A single difference."""
 
     kind: DifferenceKind
-    """Of the request, the response, the error of a step, of the state after it; or a step that is in one
-
-    run only."""
+    """What differs: request, response, error or later state of a step; or a step is in one run only."""
     left: int | None
-    """Number of the step in the left run; None: it was added."""
+    """Number of the step in the left run; None: the step was added."""
     right: int | None
-    """None: it was removed."""
+    """Number of the step in the right run; None: the step was removed."""
     label: str
     """``chat``, ``execute_tool search``, ``GET /orders``."""
     path: str
-    """``request.messages[3].content``; empty where the whole step differs."""
+    """``request.messages[3].content``; empty if the whole step differs."""
     left_value: str
     right_value: str
     follows: bool = False
-    """Whether it only repeats an earlier difference, as a history does."""
+    """Whether it only repeats an earlier difference, as a message history does."""
 
     @property
     def number(self) -> int:
-        """Of the step: on the left where it is there."""
+        """Number of the step; that of the left run if there is one."""
         return self.left or self.right or 0
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +79,7 @@ class Totals:
 
     @classmethod
     def of(cls, run: Run) -> Totals:
-        """Of a run."""
+        """The totals of a run."""
         ended = run.ended_ns
         return cls(
             run.status,
@@ -108,30 +106,30 @@ class Totals:
 
 @dataclass(slots=True)
 class RunDiff:
-    """Two runs beside each other."""
+    """Comparison of two runs."""
 
     left: str
     right: str
     """Names of the runs."""
     pairs: list[Pair]
-    """Which step is which; None where a run has no such step."""
+    """Pairs of step numbers; None if one run has no such step."""
     differences: list[StepDifference]
     """In order of the steps."""
     outcome: Difference | None
-    """How the ends differ: exit status or exception, else what was printed. None: they do not."""
+    """How the outcomes differ: exit status or exception, else output; None: they do not."""
     tools: dict[str, tuple[int, int]]
-    """How often each tool was asked for, left and right."""
+    """Number of calls of each tool, left and right."""
     totals: tuple[Totals, Totals]
     tool_sequences: tuple[list[str], list[str]] = field(default=([], []))
 
     @property
     def first(self) -> StepDifference | None:
-        """Where the runs part; None where no step differs."""
+        """The first difference; None if no step differs."""
         return self.differences[0] if self.differences else None
 
     @property
     def same(self) -> list[int]:
-        """Numbers of the left run's steps in which nothing differs."""
+        """Numbers of the left run's steps without a difference."""
         differing = {one.left for one in self.differences}
         return [
             left.number
@@ -196,7 +194,7 @@ def diff(left: Run, right: Run) -> RunDiff:
 
 
 class _Differences:
-    """Walks the pairs, and remembers what has been said: a history repeats it in every request."""
+    """Walks through the pairs and remembers differences: a history repeats them in every request."""
 
     def __init__(self, pairs: list[Pair]) -> None:
         self._pairs = pairs

@@ -1,4 +1,4 @@
-"""One of the runs that are compared: its steps with what they asked and what they were told."""
+"""One of the compared runs: its steps with their requests and responses."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _COUNTERS = re.compile(r"\.\d+(?=/|\Z)")
 
 @dataclass(eq=False)
 class Seen:
-    """A step, as it is compared."""
+    """A step in the form in which it is compared."""
 
     step: Step
     exchanges: list[RecordedExchange] = field(default_factory=list[RecordedExchange])
     said: list[State] = field(default_factory=list[State])
-    """States that were said after it had begun, and before the next; of the first also before it."""
+    """States reported between its start and the next step; for the first step, also those before it."""
 
     @property
     def number(self) -> int:
-        """As `playhead show` prints it."""
+        """Step number, as `playhead show` prints it."""
         return self.step.number
 
     @cached_property
     def label(self) -> str:
-        """What kind of step it is, without what may be edited: ``chat``, ``execute_tool search``."""
+        """Kind of step, without anything that may be edited: ``chat``, ``execute_tool search``."""
         span = self.step.span
         if span.operation:
             tool = span.attributes.get(a.GEN_AI_TOOL_NAME)
@@ -48,17 +48,17 @@ class Seen:
 
     @property
     def lane(self) -> str:
-        """Name of the lane that asked; empty where the tape does not tell."""
+        """Name of the lane that made the request; empty if the tape does not say."""
         return self.exchanges[-1].lane_name if self.exchanges else ""
 
     @property
     def family(self) -> str:
-        """The lane without its counters: all tasks of one function, started from one place."""
+        """The lane name without counters: all tasks of one function that were started from one place."""
         return _COUNTERS.sub("", self.lane)
 
     @cached_property
     def request(self) -> bytes:
-        """The body of the last attempt; arguments of a tool that asked nobody."""
+        """The body of the last attempt; for a tool without requests, its arguments."""
         if not self.exchanges:
             return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
         try:
@@ -68,7 +68,7 @@ class Seen:
 
     @cached_property
     def response(self) -> bytes:
-        """The decoded body of the last answer; the result of a tool that asked nobody."""
+        """The decoded body of the last answer; for a tool without requests, its result."""
         if not self.exchanges:
             return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_RESULT, ""))
         last = self.exchanges[-1]
@@ -79,17 +79,17 @@ class Seen:
 
     @property
     def key(self) -> str:
-        """Method and URL; the label where nobody was asked."""
+        """Method and URL; the label if there was no request."""
         return self.exchanges[-1].key if self.exchanges else self.label
 
     @cached_property
     def asked(self) -> bytes:
-        """Digest of all that was asked: equal for equal requests."""
+        """Digest of the complete request: equal for equal requests."""
         return digest_of(f"{self.label}\n{self.key}\n".encode() + self.request)
 
     @cached_property
     def news(self) -> bytes:
-        """Digest of what a request says at its end: the last message, where it has messages."""
+        """Digest of the end of a request: its last message, if it has messages."""
         try:
             body: Any = json.loads(self.request or b"null")
         except (ValueError, RecursionError):
@@ -103,17 +103,17 @@ class Seen:
 
     @cached_property
     def messages(self) -> Messages:
-        """What the call said and was told."""
+        """Input and output messages of the call."""
         return messages_of(self.step.span.attributes, self.exchanges)
 
     @property
     def output(self) -> list[Any]:
-        """The output messages, plain; empty where it is no call to a model."""
+        """The output messages as plain values; empty if it is not a call to a model."""
         return [plain(message) for message in self.messages.output]
 
     @cached_property
     def finish(self) -> dict[str, Any]:
-        """Why the model stopped, and which one it was."""
+        """The finish reason and the model that answered."""
         derived = (
             derived_attributes(self.step.span.attributes, self.exchanges[-1]) if self.exchanges else {}
         )
@@ -123,7 +123,7 @@ class Seen:
 
     @cached_property
     def states(self) -> dict[str, Any]:
-        """What the program said last of each of its states, in plain values."""
+        """The last value of each state of the program, as plain values."""
         found: dict[str, Any] = {}
         for one in self.said:
             try:
@@ -134,7 +134,7 @@ class Seen:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools that the model asked for, in its order."""
+        """Names of the tools that the model requested, in order."""
         return [
             part.name
             for message in self.messages.output
@@ -171,7 +171,7 @@ class Side:
 
     @cached_property
     def tools(self) -> list[str]:
-        """The tools that models asked for, in order; where none did, those that were executed."""
+        """The tools that models requested, in order; if there are none, those that were executed."""
         asked = [name for seen in self.steps for name in seen.tools]
         return asked or [
             str(seen.step.span.attributes[a.GEN_AI_TOOL_NAME])
@@ -181,7 +181,7 @@ class Side:
 
     @property
     def path(self) -> list[str]:
-        """The flow: labels of the steps, a call to a model with the tools that it asked for."""
+        """The flow of the run: labels of the steps; model calls include the requested tools."""
         return [" ".join([seen.label, *(f"→{name}" for name in seen.tools)]) for seen in self.steps]
 
 

@@ -1,4 +1,4 @@
-"""Many runs of one agent: how many ways they take, where these part, and how far apart they are."""
+"""Compares many runs of one agent: which paths they take, where these split, and how far they differ."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A place at which runs that had gone the same way until then part."""
+    """A step at which runs split that had taken the same path until then."""
 
     step: int
     """Number of the first step that differs, from 1."""
     ways: dict[str, list[str]]
-    """What the step was → names of the runs in which it was that. ``(end)``: there was none."""
+    """What the step was → names of the runs that took it. ``(end)``: the run had ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Least, middle, most."""
+    """Minimum, median and maximum."""
 
     least: float
     middle: float
@@ -46,22 +46,22 @@ class Spread:
 
 @dataclass(slots=True)
 class Variability:
-    """How much the flow of an agent varies over its runs."""
+    """How much the flow of an agent varies between its runs."""
 
     runs: list[str]
     paths: list[Path]
-    """Distinct flows, the most taken first."""
+    """Distinct flows, the most frequent first."""
     forks: list[Fork]
     """In order of their steps."""
     distances: list[list[int]]
-    """Edit distance of the tool sequences of each two runs."""
+    """Edit distance between the tool sequences of each pair of runs."""
     statuses: dict[str, int]
     spreads: dict[str, Spread]
-    """Of steps, input_tokens, output_tokens, duration_ns."""
+    """Keys: steps, input_tokens, output_tokens, duration_ns."""
 
     @property
     def mean_distance(self) -> float:
-        """Of all pairs of runs; 0 for one run."""
+        """Mean over all pairs of runs; 0 for one run."""
         count = len(self.runs)
         total = sum(self.distances[i][j] for i in range(count) for j in range(i))
         return total / (count * (count - 1) / 2) if count > 1 else 0.0
@@ -82,7 +82,7 @@ class Variability:
 
 
 def variability(runs: Sequence[Run]) -> Variability:
-    """Compare the flows of ``runs``. ValueError without any."""
+    """Compare the flows of ``runs``. `ValueError` if there are none."""
     if not runs:
         raise ValueError("there is no run to compare")
     sides = [Side(run) for run in runs]
@@ -129,7 +129,7 @@ def _forks(flows: dict[str, list[str]]) -> list[Fork]:
 
 
 def edit_distance(left: Sequence[str], right: Sequence[str]) -> int:
-    """Insertions, deletions and replacements that make one of the other (Levenshtein).
+    """Number of insertions, deletions and replacements that turn one into the other (Levenshtein).
 
     >>> edit_distance(["search", "refund"], ["search", "search", "refund"])
     1

@@ -1,1 +1,1 @@
-"""Forks and resumes: where a tape is cut, what is edited there, and how the process is started."""
+"""Forks and resumes: where a tape is cut, what is edited, and how the process is started."""

@@ -1,4 +1,4 @@
-"""A whole answer as the stream that its provider would make of it, event by event."""
+"""Converts a complete answer into the event stream that its provider would send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def streamed(wire: str, whole: Json) -> list[bytes] | None:
-    """The events of a stream; None of a wire of which none is known here."""
+    """The events of the stream; None if streams of this wire format are not supported."""
     make = MAKERS.get(wire)
     return None if make is None else list(make(whole))
 

@@ -1,4 +1,4 @@
-"""A tape cut short: what a fork or a resume plays before it goes on for real."""
+"""A tape that is cut short: the part that a fork or a resume plays before it goes live."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.tape.protocols import Tape
 
 OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
-"""What ends an exchange when its process does."""
+"""Exceptions that end an exchange because its process ends."""
 
 LAST_WORDS = (
     e.PLAYHEAD_PROCESS_EXIT,
@@ -28,10 +28,10 @@ LAST_WORDS = (
 
 
 class CutTape:
-    """The facts of a tape up to a number, some of them replaced; its content is that of the tape."""
+    """The facts of a tape up to a number, some replaced; content comes from the original tape."""
 
     def __init__(self, tape: Tape, end: int, replaced: Iterable[Fact] = ()) -> None:
-        """``end``: number of the first fact that is not on it."""
+        """``end``: number of the first fact that is left out."""
         self._tape = tape
         self._end = end
         self._replaced = {fact.seq: fact for fact in replaced}
@@ -42,7 +42,7 @@ class CutTape:
 
     @property
     def instance(self) -> bytes:
-        """Whose facts these are."""
+        """The process instance that the facts belong to."""
         return self._tape.instance
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
@@ -59,9 +59,9 @@ class CutTape:
 
 
 def _settled(tape: Tape, end: int) -> Iterator[Fact]:
-    """The ends of writes that had been answered before number ``end``, but for that.
+    """Late ends of writes whose answer had begun before number ``end``.
 
-    A program that closes an answer when it has read it asks for other things meanwhile.
+    A program that closes an answer after it has read it makes other requests in between.
     """
     asked: set[ExchangeId] = set()
     open: set[ExchangeId] = set()
@@ -86,7 +86,7 @@ def _settled(tape: Tape, end: int) -> Iterator[Fact]:
 
 
 def _told_later(tape: Tape, end: int) -> Iterator[Fact]:
-    """What large files held that were opened before number ``end``, where it is told behind that."""
+    """Content of large files that were opened before ``end``, if the tape has it only after ``end``."""
     wanted: set[Any] = set()
     for fact in tape.facts():
         number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
@@ -103,9 +103,9 @@ def _is_whole(content: Content) -> bool:
 
 
 def end_of_life(tape: Tape) -> int:
-    """Number behind the last fact that is the program's doing, and not that of its end.
+    """Number after the last fact that results from the program's own work, and not from its shutdown.
 
-    What a process that ends in order says of what it leaves undone is no answer of the world.
+    A process that ends in order abandons its open exchanges; these ends are no answers from the world.
     """
     facts = list(tape.facts())
     end = facts[-1].seq + 1 if facts else 0
@@ -113,7 +113,7 @@ def end_of_life(tape: Tape) -> int:
         if fact.name not in LAST_WORDS and not _is_left(fact):
             break
         end = fact.seq
-    # A lane that was declared may be needed, and a heartbeat does not hurt: only what ends goes.
+    # Lane declarations may still be needed and heartbeats do no harm, so only ends are cut off.
     ending = [fact.seq for fact in facts if fact.seq >= end and (_is_left(fact) or _is_exit(fact))]
     return min(ending, default=facts[-1].seq + 1 if facts else 0)
 
@@ -130,24 +130,24 @@ def _is_left(fact: Fact) -> bool:
 
 
 def is_fork(exchange: RecordedExchange) -> bool:
-    """Whether it is a process that was forked."""
+    """Whether the exchange is a forked process."""
     return exchange.exchange.id.kind == "process" and asks_for_fork(exchange.request)
 
 
 def is_worker(exchange: RecordedExchange) -> bool:
-    """Whether it is a process that `multiprocessing` started anew."""
+    """Whether the exchange is a process that `multiprocessing` spawned."""
     if exchange.exchange.id.kind != "process":
         return False
     return str(call_of(exchange.request)).startswith(WORKERS)
 
 
 def asks_for_fork(request: bytes) -> bool:
-    """Whether that is how a process is asked for that is a fork."""
+    """Whether the request starts a process as a fork."""
     return call_of(request) == FORK
 
 
 def call_of(request: bytes) -> object:
-    """What a program called to start a process; None where that is not known."""
+    """Name of the call with which a program started a process; None if unknown."""
     try:
         return json.loads(request).get("call")
     except (ValueError, AttributeError, RecursionError):
@@ -155,7 +155,7 @@ def call_of(request: bytes) -> object:
 
 
 def unanswered(tape: Tape) -> list[RecordedExchange]:
-    """What was asked on ``tape`` and not answered, in order of the requests."""
+    """Outgoing requests on ``tape`` without an answer, in order of the requests."""
     return [
         one
         for one in exchanges_of(held(tape))

@@ -1,4 +1,4 @@
-"""A recorded answer, edited: the facts that stand in the place of those on the tape."""
+"""An edited answer: the facts that replace those of the recorded one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from playhead_semconv.rerun.plans import Edit
 from playhead_semconv.wire import DIALECTS, SseParser, decode_body, wire_of
 
 RECODED = ("content-encoding", "content-length")
-"""Headers that say how the body was packed."""
+"""Headers that describe the encoding and length of the body."""
 
 FAILED = "playhead.error."
 
 
 def answer_of(exchange: RecordedExchange) -> Any:
-    """What an exchange was answered, as a document that can be edited. `UsageError` where it is none."""
+    """The answer of an exchange as a document that can be edited. `UsageError` if it is not one."""
     if exchange.end is None or not exchange.exchange.parts:
         raise UsageError(
             f"{exchange.name} was not answered: there is no response to edit",
@@ -39,7 +39,7 @@ def answer_of(exchange: RecordedExchange) -> Any:
 
 
 def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
-    """The facts of ``exchange`` with its answer edited, under the same numbers. `UsageError`."""
+    """The facts of ``exchange`` with an edited answer, under the same numbers. `UsageError`."""
     document = applied(answer_of(exchange), edits)
     if exchange.exchange.id.kind == "tool":
         pieces = [b'{"return":%s}' % _written(document)]
@@ -52,7 +52,7 @@ def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
 
 
 def _spread(pieces: list[bytes], count: int) -> list[bytes]:
-    """``pieces`` in at most ``count``, in their order."""
+    """``pieces`` merged into at most ``count`` pieces, in order."""
     each = -(-len(pieces) // count)
     return [b"".join(pieces[at : at + each]) for at in range(0, len(pieces), each)]
 
@@ -72,7 +72,7 @@ def _replaced(own: list[Fact], pieces: list[bytes]) -> Iterator[Fact]:
             yield msgspec.structs.replace(fact, attributes=kept)
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) != "out":
             piece = next(left, None)
-            if piece is None:  # its number has to be there; it says that the process lived
+            if piece is None:  # the number must stay occupied; a heartbeat fills it
                 yield Fact(fact.time_ns, fact.lane, e.PLAYHEAD_PROCESS_HEARTBEAT, seq=fact.seq)
             else:
                 yield msgspec.structs.replace(fact, body=Content.chunk(piece))
@@ -121,7 +121,7 @@ def _folded(exchange: RecordedExchange, body: bytes) -> Any:
             continue
         if isinstance(value, dict):
             fold.event(event.name, cast("dict[str, Any]", value))
-    # Plain values: strings and arrays that grow are kinds of their own.
+    # Convert to plain values: growing strings and arrays have types of their own.
     return json.loads(json.dumps(fold.body()))
 
 

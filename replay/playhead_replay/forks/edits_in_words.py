@@ -1,4 +1,5 @@
-"""Edits as a user gives them: ``request.model=gpt-4.1``, ``tool_result=@answer.json``; and patch files.
+"""Parses edits as a user writes them: ``request.model=gpt-4.1``, ``tool_result=@answer.json``; and
+patch files.
 
 docs/forks.md is the reference.
 """
@@ -25,7 +26,7 @@ OTHERWISE = "vi"
 
 
 def parse_edit(text: str) -> tuple[str, Edit]:
-    """What is edited (a root), and how. `UsageError`.
+    """The root that is edited, and the edit. `UsageError`.
 
     >>> parse_edit("request.messages[-1].content=hello")
     ('request', Edit(path='messages[-1].content', value='hello', remove=False, add=False))
@@ -69,7 +70,7 @@ def _value(text: str) -> Any:
 
 
 def patch_file(path: Path) -> list[tuple[str, Edit]]:
-    """The edits of a file: lines of edits, or a JSON Patch (RFC 6902). `UsageError`."""
+    """The edits in a file: lines of edits, or a JSON Patch (RFC 6902). `UsageError`."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -97,7 +98,7 @@ def _operation(one: Mapping[str, Any]) -> tuple[str, Edit]:
 
 
 def edit_by_hand(document: Any, environ: Mapping[str, str]) -> list[Edit]:
-    """Have the user edit ``document`` in ``$EDITOR``; what was changed. `UsageError`."""
+    """Let the user edit ``document`` in ``$EDITOR``. Returns the changes. `UsageError`."""
     editor = next((environ[name] for name in EDITORS if environ.get(name)), OTHERWISE)
     with tempfile.TemporaryDirectory(prefix="playhead-edit-") as folder:
         path = os.path.join(folder, "request.json")
@@ -121,7 +122,7 @@ def edit_by_hand(document: Any, environ: Mapping[str, str]) -> list[Edit]:
 
 
 def last_tool_message(request: Any) -> str:
-    """The path of what the last tool said, in a request. `UsageError` where none has said anything."""
+    """The path of the last tool message in a request. `UsageError` if there is none."""
     fields = cast("dict[str, Any]", request if isinstance(request, dict) else {})
     for name in ("messages", "input"):
         items = cast("list[Any]", fields.get(name) if isinstance(fields.get(name), list) else [])

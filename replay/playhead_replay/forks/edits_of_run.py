@@ -1,4 +1,4 @@
-"""Finds the edits of a fork in a run, so that no reader takes an edit for something that happened."""
+"""Finds the edits of a fork in a run, so that no reader mistakes an edit for a real event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def edits_of(run: Run) -> list[str]:
-    """What was edited, as in ``request of step 3``, in order; also at an earlier fork of ``run``."""
+    """What was edited, as in ``request of step 3``, in order; also at earlier forks of ``run``."""
     numbers = run.step_numbers()
     found: list[str] = []
     for exchange in run.exchanges:
@@ -26,9 +26,10 @@ def edits_of(run: Run) -> list[str]:
 
 
 def edited_part(exchange: RecordedExchange) -> str:
-    """``request``: another was sent than the program had made. ``answer``: it is not the world's.
+    """``request``: a different request was sent than the program made. ``answer``: the answer was
+    edited.
 
-    Empty where it is as it happened.
+    Empty if nothing was edited.
     """
     details = exchange.exchange.ask.details
     if a.PLAYHEAD_EDITED_DIGEST in details:
@@ -37,12 +38,12 @@ def edited_part(exchange: RecordedExchange) -> str:
 
 
 def named(part: str, exchange: RecordedExchange, step: int | None) -> str:
-    """``request of step 3``; of what is no step, its name."""
+    """``request of step 3``; the name of the exchange if it belongs to no step."""
     return f"{part} of {exchange.name}" if step is None else f"{part} of step {step}"
 
 
 def edited_states(tape: IndexedTape) -> Iterator[Fact]:
-    """States that the program was given in the place of its own."""
+    """States that the program was given instead of its own."""
     return (fact for fact in tape.named(e.PLAYHEAD_STATE) if a.PLAYHEAD_EDITED_DIGEST in fact.attributes)
 
 

@@ -1,77 +1,64 @@
-"""What a fork is to do: the tape up to a step, what is edited there, and the plan."""
+"""Prepares a fork: the tape up to a step, the edits, and the plan."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, unanswered
 from playhead_replay.forks.edited_answer import edited_answer
 from playhead_replay.forks.edits_in_words import REQUEST, RESPONSE, STATE, TOOL_RESULT, last_tool_message
-from playhead_replay.forks.resume import Decide, decisions, reopened, run_id
-from playhead_replay.launch.replaying import require_whole
+from playhead_replay.forks.resume import GoingOn, decisions, reopened, run_id
+from playhead_replay.forks.start import Fork
+from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.edits import applied
-from playhead_semconv.rerun.plans import Edit, Plan, Reopen, Unknown
+from playhead_semconv.rerun.plans import Edit, Plan, Unknown
 from playhead_semconv.rerun.state_documents import edited
-from playhead_semconv.tape.protocols import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """The place where a fork goes live, or which it edits."""
+
+    step: Step
+    exchange: RecordedExchange | None = None
+    """A single attempt of the step; None: all attempts."""
 
 
 def fork_of(
     run: Run,
-    at: Step | None,
-    edits: Sequence[tuple[str, Edit]] = (),
+    at: ForkPoint | None,
+    edits: Sequence[tuple[str, Edit]],
+    going_on: GoingOn,
     *,
-    exchange: RecordedExchange | None = None,
-    decide: Decide,
     offline: bool = False,
-    reopen: Reopen | None = None,
-) -> tuple[Tape, Plan]:
-    """The tape that is played, and the plan.
+) -> Fork:
+    """The part of a run that is played, and the plan; without the processes that the run forked.
 
-    ``at``: the step that goes live, or whose answer is edited; None: as far as the program agrees with
-    the whole tape. ``exchange``: the one of its attempts that is meant. ``edits``: with their roots.
-    ``reopen``: see `reopened`.
-    `UsageError` where that makes no sense, `TapeGap` and `TapeMissing` where the tape is not whole.
+    ``at``: what goes live, or whose answer is edited; None: play as long as the program agrees with the
+    tape. ``edits``: each with its root. ``offline``: requests to the world are refused. `UsageError` if
+    the combination is not valid, `TapeGap` and `TapeMissing` if the tape is not whole.
     """
     require_whole(run)
-    origin = run_id(run) if at is None else f"{run_id(run)}:{at.number}"
     if at is None:
-        if edits:
-            raise UsageError(
-                "an edit needs a step", hint=f"playhead fork {run.name}:STEP --edit PATH=VALUE"
-            )
-        whole = CutTape(run.tape, end_of_life(run.tape))
-        open = unanswered(whole)
-        how = reopened(whole, reopen, f"playhead fork {run.name}")
-        return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline, reopen=how)
+        return _of_all(run, edits, going_on, offline=offline)
     of_state = [edit for root, edit in edits if root == STATE]
-    if of_state:
-        if len(of_state) < len(edits):
-            raise UsageError(
-                "a fork edits a state or a request: what is asked after the state is asked anew",
-                hint="fork the fork to edit both",
-            )
-        said = state_before(run, at)
-        edited(said.document, of_state)
-        tape = CutTape(run.tape, said.seq + 1)
-        how = reopened(tape, reopen, f"playhead fork {run.name}:{at.number}")
-        return tape, Plan(
-            "fork",
-            origin,
-            agrees=True,
-            unknown=decisions(unanswered(tape), decide),
-            offline=offline,
-            states={str(said.id): of_state},
-            reopen=how,
+    if len(of_state) < len(edits) and of_state:
+        raise UsageError(
+            "a fork edits a state or a request: what is asked after the state is asked anew",
+            hint="fork the fork to edit both",
         )
-    attempts = [exchange] if exchange is not None else run.exchanges_of(at)
-    _require_boundary(run, at, attempts)
+    if of_state:
+        return _of_state(run, at.step, of_state, going_on, offline=offline)
+    attempts = [at.exchange] if at.exchange is not None else run.exchanges_of(at.step)
+    _require_boundary(run, at.step, attempts)
     first, last = attempts[0], attempts[-1]
     of_request, of_answer = _sorted(edits, last)
     if of_answer:
@@ -85,14 +72,46 @@ def fork_of(
         if of_request:
             applied(request_of(first), of_request)
     open = [one for one in unanswered(tape) if one.exchange.id != first.exchange.id]
-    unknown: dict[str, Unknown] = {**decisions(open, decide), str(first.exchange.id): "resend"}
-    how = reopened(tape, reopen, f"playhead fork {run.name}:{at.number}")
-    plan = Plan("fork", origin, True, unknown, own, changed, offline, how)
-    return tape, plan
+    unknown: dict[str, Unknown] = {
+        **decisions(open, going_on.decide),
+        str(first.exchange.id): "resend",
+    }
+    how = reopened(tape, going_on.reopen, f"playhead fork {run.name}:{at.step.number}")
+    origin = f"{run_id(run)}:{at.step.number}"
+    return Fork(tape, Plan("fork", origin, True, unknown, own, changed, offline, how))
+
+
+def _of_all(run: Run, edits: Sequence[tuple[str, Edit]], going_on: GoingOn, *, offline: bool) -> Fork:
+    """A fork that plays as long as the program agrees with the tape."""
+    if edits:
+        raise UsageError("an edit needs a step", hint=f"playhead fork {run.name}:STEP --edit PATH=VALUE")
+    whole = CutTape(run.tape, end_of_life(run.tape))
+    open = unanswered(whole)
+    how = reopened(whole, going_on.reopen, f"playhead fork {run.name}")
+    unknown = decisions(open, going_on.decide)
+    return Fork(whole, Plan("fork", run_id(run), unknown=unknown, offline=offline, reopen=how))
+
+
+def _of_state(run: Run, at: Step, edits: list[Edit], going_on: GoingOn, *, offline: bool) -> Fork:
+    """A fork from the last state that the program reported before a step."""
+    said = state_before(run, at)
+    edited(said.document, edits)
+    tape = CutTape(run.tape, said.seq + 1)
+    how = reopened(tape, going_on.reopen, f"playhead fork {run.name}:{at.number}")
+    plan = Plan(
+        "fork",
+        f"{run_id(run)}:{at.number}",
+        agrees=True,
+        unknown=decisions(unanswered(tape), going_on.decide),
+        offline=offline,
+        states={str(said.id): edits},
+        reopen=how,
+    )
+    return Fork(tape, plan)
 
 
 def state_before(run: Run, at: Step) -> State:
-    """What the program said last of its state before a step. `UsageError` where it said nothing."""
+    """The last state that the program reported before a step. `UsageError` if there is none."""
     said = [one for one in run.states if one.tape is run.tape and one.has_content]
     before = [one for one in said if one.step < at.number]
     if before:
@@ -106,7 +125,7 @@ def state_before(run: Run, at: Step) -> State:
 
 
 def request_of(exchange: RecordedExchange) -> Any:
-    """The request of an exchange, as a document that can be edited. `UsageError` where it is none."""
+    """The request of an exchange as a document that can be edited. `UsageError` if it is not one."""
     try:
         return json.loads(exchange.request)
     except (ValueError, RecursionError):
@@ -120,7 +139,7 @@ def request_of(exchange: RecordedExchange) -> Any:
 def _sorted(
     edits: Sequence[tuple[str, Edit]], exchange: RecordedExchange
 ) -> tuple[list[Edit], list[Edit]]:
-    """Edits of the request, and those of the answer. `UsageError` where there are both."""
+    """Edits of the request, and edits of the answer. `UsageError` if there are both."""
     of_request = [edit for root, edit in edits if root == REQUEST]
     of_answer = [edit for root, edit in edits if root == RESPONSE]
     for root, edit in edits:

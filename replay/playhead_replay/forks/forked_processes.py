@@ -1,4 +1,4 @@
-"""Processes that a program forked before its tape is cut: each goes on with its own, cut there too."""
+"""Processes forked before the cut: each goes on with its own tape, which is cut too."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from playhead_replay.forks.cut_tape import (
     unanswered,
 )
 from playhead_replay.forks.resume import Decide, decisions
+from playhead_replay.forks.start import Fork
 from playhead_replay.launch.child_processes import begun_in
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run, gaps_of, held
 from playhead_semconv.errors import TapeGap, UsageError
 from playhead_semconv.facts import ExchangeId
-from playhead_semconv.rerun.plans import Plan, Unknown
+from playhead_semconv.rerun.plans import Unknown
 from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.protocols import Tape
 
 
-def forked_of(run: Run, tape: Tape, plan: Plan, decide: Decide) -> tuple[list[CutTape], Plan]:
-    """The tapes of processes that were forked on ``tape``, the cut one of ``run``, and of their forks.
+def with_forked(run: Run, fork: Fork, decide: Decide) -> Fork:
+    """Add to ``fork``, a fork of ``run``, the tapes of its forked processes and of their forks.
 
-    The plan has what becomes of what they sent and got no answer to. `TapeGap` where one is not whole,
-    `UsageError` where one had not ended.
+    Its plan then covers their unanswered requests. `TapeGap` if a tape is not whole, `UsageError` if a
+    process had not ended.
     """
+    tape, plan = fork.tape, fork.plan
     until_ns = max((fact.time_ns for fact in tape.facts()), default=0)
     found: list[CutTape] = []
     parents: list[IndexedTape] = [held(tape)]
-    for parent in parents:  # which grows meanwhile
+    for parent in parents:  # grows during the loop
         for child in run.tapes:
             by, exchange = begun_in(child)
             if by != parent.instance.hex() or not exchange or not _is_fork(parent, exchange):
@@ -54,7 +55,8 @@ def forked_of(run: Run, tape: Tape, plan: Plan, decide: Decide) -> tuple[list[Cu
                 raise _not_ended(run, one)
             if is_fork(one):
                 unknown[id] = decide(one)
-    return found, msgspec.structs.replace(plan, unknown={**unknown, **plan.unknown})
+    whole = msgspec.structs.replace(plan, unknown={**unknown, **plan.unknown})
+    return Fork(tape, whole, found)
 
 
 def _not_ended(run: Run, process: RecordedExchange) -> UsageError:

@@ -1,4 +1,4 @@
-"""What became of a fork: how far the tape answered, and where the world did."""
+"""The outcome of a fork: how far the tape answered, and where the world did."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from playhead_semconv.facts import Fidelity
 PLAYED = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.MOVED, Fidelity.CHANGED)
 PRINTS = ("stdout", "stderr")
 SHOWN = 5
-"""So many effects are named."""
+"""Largest number of effects that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The exchanges of a fork by who answered them."""
+    """The exchanges of a fork, grouped by what answered them."""
 
     played_steps: list[int]
     """Steps that the tape answered."""
     live_steps: list[int]
-    """Steps of which something went to the world."""
+    """Steps with at least one request that went to the world."""
     played: int
     """Exchanges that the tape answered."""
     changed: int
-    """Of these, with an edited answer."""
+    """Of these, those with an edited answer."""
     live: int
     blocked: list[str]
-    """What was refused."""
+    """Requests that were refused."""
     not_repeated: int
-    """Writes that the origin had done."""
+    """Writes that the origin had already done and that were not repeated."""
     done: list[str]
-    """What changed something for real and is no exchange: files, connections, …"""
+    """Real changes other than exchanges: files, connections, …"""
 
     @classmethod
     def of(cls, run: Run) -> Outcome:
-        """Of a run that was forked or resumed."""
+        """The outcome of a run that was forked or resumed."""
         numbers = run.step_numbers()
         steps: dict[int, set[str]] = {}
         played = changed = live = not_repeated = 0
@@ -82,7 +82,7 @@ class Outcome:
         )
 
     def lines(self) -> list[str]:
-        """In words."""
+        """As lines of text."""
         if not self.played:
             lines = ["nothing was answered by the tape"]
         else:
@@ -113,7 +113,7 @@ def answered_by(exchange: RecordedExchange) -> str:
 
 
 def ranges(numbers: list[int]) -> str:
-    """Numbers in short.
+    """Numbers as ranges.
 
     >>> ranges([1, 2, 3, 5])
     '1–3, 5'

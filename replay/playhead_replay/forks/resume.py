@@ -1,12 +1,14 @@
-"""What a resume is to do: the plan of it, from the tape of a run that has died."""
+"""Prepares a resume: its plan, made from the tape of a run that has died."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, is_fork, is_worker, unanswered
-from playhead_replay.launch.replaying import require_whole
+from playhead_replay.forks.start import Fork
+from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.run import Run, held
 from playhead_semconv.boundaries import had
@@ -16,20 +18,27 @@ from playhead_semconv.rerun.plans import Plan, Reopen, Unknown
 from playhead_semconv.tape.protocols import Tape
 
 CHANGES = ("files", "sqlite")
-"""Boundaries that know what a run has changed."""
+"""Boundaries that record what a run has changed."""
 
 Decide = Callable[[RecordedExchange], Unknown]
-"""What becomes of something that writes, was sent, and was not answered."""
+"""Decides what happens to a write that was sent and not answered."""
 
 
-def resume_of(
-    run: Run, decide: Decide, reopen: Reopen | None = None, *, repeat_effects: bool = False
-) -> tuple[CutTape, Plan]:
-    """The tape that is played, and the plan.
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """How a fork or a resume continues with what is open at the end of its tape."""
 
-    ``repeat_effects``: whether changes to files and databases may be made again that no tape holds.
-    `UsageError` where ``run`` has come to its end, or changes would be made again that may not be;
-    `TapeGap` and `TapeMissing` where its tape is not whole.
+    decide: Decide
+    reopen: Reopen | None = None
+    """How servers go live; None: again, unless one was told something that must not be repeated."""
+
+
+def resume_of(run: Run, going_on: GoingOn, *, repeat_effects: bool = False) -> Fork:
+    """The part of a dead run that is played, and the plan; without the processes that the run forked.
+
+    ``repeat_effects``: whether changes to files and databases that no tape keeps may be made again.
+    `UsageError` if ``run`` has ended, or if changes would be made again that must not be; `TapeGap` and
+    `TapeMissing` if its tape is not whole.
     """
     if run.status == "success":
         raise UsageError(
@@ -46,13 +55,16 @@ def resume_of(
             hint=f"where that does no harm: playhead resume {run.name} --repeat-effects",
         )
     tape = CutTape(run.tape, end_of_life(run.tape))
-    how = reopened(tape, reopen, f"playhead resume {run.name}")
-    unknown = decisions(unanswered(tape), decide)
-    return tape, Plan("resume", run_id(run), unknown=unknown, reopen=how)
+    how = reopened(tape, going_on.reopen, f"playhead resume {run.name}")
+    unknown = decisions(unanswered(tape), going_on.decide)
+    return Fork(tape, Plan("resume", run_id(run), unknown=unknown, reopen=how))
 
 
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
-    """By exchange id, for what writes. Of forks and workers `forked_processes.forked_of` decides."""
+    """Decisions on unanswered writes, by exchange id.
+
+    Forks and workers are decided in `forked_processes.with_forked`.
+    """
     return {
         str(one.exchange.id): decide(one)
         for one in open
@@ -62,9 +74,10 @@ def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown
 
 
 def reopened(tape: Tape, reopen: Reopen | None, command: str) -> Reopen:
-    """How servers go live that are open where ``tape`` ends. ``command``: of the fork, for the hint.
+    """How servers go live that are open at the end of ``tape``. ``command``: name of the command for
+    the hint.
 
-    `UsageError` where nobody has said, and one was told what may not be told again.
+    `UsageError` if ``reopen`` is not given and one of them was told something that must not be repeated.
     """
     if reopen is not None:
         return reopen

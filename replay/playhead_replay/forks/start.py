@@ -1,13 +1,14 @@
-"""Start the process of a fork or a resume."""
+"""Starts the process of a fork or a resume."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead_replay.launch.replaying import child_environment, interpreter_for, laid_headers
+from playhead_replay.launch.configuration import Surroundings
+from playhead_replay.launch.process_start import laid_headers
 from playhead_replay.launch.surroundings import moved
 from playhead_replay.run.command import Command
 from playhead_replay.tape_files.tape_file import write_tape_file
@@ -18,61 +19,62 @@ from playhead_semconv.tape.protocols import Tape
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A process that is ready to be started."""
+    """A process that is ready to start."""
 
     words: list[str]
     """Its command line."""
     environ: dict[str, str]
-    """What its program had, over what it inherits; nothing of playhead's own yet."""
+    """The recorded environment on top of the inherited one, without playhead's own variables."""
     lacking: list[str]
-    """Credentials that the program had, and that nobody has given now."""
+    """Credentials that the program had and that are not available now."""
 
 
-def prepare(
-    tape: Tape,
-    plan: Plan,
-    scratch: Path,
-    *,
-    python: str = "",
-    folder: Path,
-    environ: Mapping[str, str],
-    forks: Sequence[Tape] = (),
-    headers: Mapping[str, str] = {},
-    checks: Sequence[str | Path] = (),
-    foreign: bool = False,
-) -> Prepared:
-    """Write what the process reads into ``scratch``; how it is started.
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A run that is played up to the end of its cut tape, and goes live from there."""
 
-    ``folder``: where the program lies. ``environ``: what it inherits; credentials come from there.
-    ``forks``: tapes of processes that it forks. ``headers``: what its requests are asked with.
-    ``checks``: files of check functions that look at each span. ``foreign``: somebody else has recorded
-    it, so neither interpreter nor every variable is taken.
-    """
-    command = Command.of_tape(tape)
-    command = moved(command.from_elsewhere(live=True) if foreign else command, folder)
-    _require_program(command, folder)
-    write_tape_file(scratch / "origin.tape", tape)
-    (scratch / "plan.json").write_bytes(write_plan(plan))
-    words = [interpreter_for(command, python), "-m", "playhead_instrumentation", "fork"]
-    words += ["--tape", str(scratch / "origin.tape"), "--plan", str(scratch / "plan.json")]
-    if forks:
-        write_tape_file(scratch / "forks.tape", forks)
-        words += ["--forks", str(scratch / "forks.tape")]
-    if headers:
-        words += ["--headers", str(laid_headers(scratch, headers))]
-    for path in checks:
-        words += ["--check", os.path.abspath(path)]
-    child = child_environment(command, environ)
-    wanted = [name for name, value in command.environment.items() if not value]
-    given = {name: environ[name] for name in wanted if environ.get(name)}
-    child.update(given)
-    lacking = [name for name in wanted if name not in given]
-    words += ["--cwd", str(folder), "--", *command.words()]
-    return Prepared(words, child, lacking)
+    tape: Tape
+    """What is played; cut where the fork goes live."""
+    plan: Plan
+    """What happens to open exchanges, and what is edited."""
+    forks: Sequence[Tape] = ()
+    """Tapes of the processes that it forks, cut too."""
+
+    def prepare(
+        self, scratch: Path, around: Surroundings, checks: Sequence[str | Path] = ()
+    ) -> Prepared:
+        """Write what the process reads into the folder ``scratch``. Returns how it is started.
+
+        ``around``: where the program runs; credentials come from the inherited environment. ``checks``:
+        files of check functions that inspect each span. `UsageError` if folder, program or interpreter
+        does not exist.
+        """
+        command = Command.of_tape(self.tape)
+        folder = folder_of(command, str(around.folder))
+        command = moved(around.command_of(command, live=True), folder)
+        _require_program(command, folder)
+        write_tape_file(scratch / "origin.tape", self.tape)
+        (scratch / "plan.json").write_bytes(write_plan(self.plan))
+        words = [around.interpreter_of(command), "-m", "playhead_instrumentation", "fork"]
+        words += ["--tape", str(scratch / "origin.tape"), "--plan", str(scratch / "plan.json")]
+        if self.forks:
+            write_tape_file(scratch / "forks.tape", self.forks)
+            words += ["--forks", str(scratch / "forks.tape")]
+        if around.headers:
+            words += ["--headers", str(laid_headers(scratch, around.headers))]
+        for path in checks:
+            words += ["--check", os.path.abspath(path)]
+        child, inherited = around.environment_of(command), around.inherited
+        wanted = [name for name, value in command.environment.items() if not value]
+        given = {name: inherited[name] for name in wanted if inherited.get(name)}
+        child.update(given)
+        lacking = [name for name in wanted if name not in given]
+        words += ["--cwd", str(folder), "--", *command.words()]
+        return Prepared(words, child, lacking)
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:
-    """Where the program of a run lies. `UsageError` where that is not there."""
+    """The folder of a run's program. `UsageError` if it does not exist."""
     folder = Path(cwd or command.cwd or ".")
     if not os.path.isdir(folder):
         raise UsageError(

@@ -1,8 +1,8 @@
-"""The folder that a fork works in: a copy of the run's, as that was where the tape is cut.
+"""The folder that a fork works in: a copy of the run's folder as it was where the tape is cut.
 
-What the tape tells is put back: files that the run wrote later are as they were, or gone. What else lies
-there is taken as it is now. When the fork is over the folder bears its name and stays as long as the run
-does; one in which nothing was changed is removed.
+What the tape knows is restored: files that the run wrote later are reset or removed. Everything else is
+copied as it is now. When the fork is over, the folder gets the fork's name and is kept as long as the
+run; a folder without changes is removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.untrusted.safe_paths import below, inside
 
 LINKED = frozenset((".venv", "venv", "node_modules", ".tox"))
-"""Folders that are not the run's work: the fork shares them."""
+"""Folders that are not part of the run's work; the fork shares them with the original folder."""
 
 LEFT_OUT = frozenset(("__pycache__",))
 
@@ -33,16 +33,16 @@ MOST_BYTES = 1 << 30
 MOST_FILES = 50_000
 
 FOLDER = "forks"
-"""Of the data folder, where these folders are."""
+"""Subfolder of the data folder that holds these folders."""
 
 LOCK = "forks.lock"
-"""Held by each fork that is under way, shared; by whoever removes folders, alone."""
+"""Lock file: held as shared by each running fork, and exclusively by a process that removes folders."""
 
 Looks = dict[str, tuple[int, int]]
-"""Size and time of each file, by path below a folder."""
+"""Size and modification time of each file, by path below a folder."""
 
 BELOW = "./"
-"""How the tape spells what lies below the folder of the run."""
+"""Prefix on the tape of paths below the folder of the run."""
 
 MADE = ("file.mkdir", "file.symlink", "file.link")
 GONE = ("file.remove", "file.unlink", "file.rmdir")
@@ -53,8 +53,8 @@ NOT_THERE = 2
 def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
     """A copy of ``folder`` under ``data_dir`` as it was at the end of ``cut``, a part of ``whole``.
 
-    `UsageError` where it is too large to be copied; `PathOutside` where the tape tells of a file that
-    it says is below the folder, and is not.
+    `UsageError` if it is too large to be copied; `PathOutside` if the tape claims that a file is below
+    the folder and it is not.
     """
     _require_small(folder, data_dir)
     under = data_dir / FOLDER
@@ -77,12 +77,12 @@ def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
             if not below(path):
                 shutil.rmtree(copy, ignore_errors=True)
                 raise
-            # A link of the run's folder leads there: what it shares with others stays as it is.
+            # The path leads through a link to a folder outside the copy, which must stay as it is.
     return copy
 
 
 def folder_of_fork(data_dir: Path, name: str) -> Path | None:
-    """The folder of the fork of that name; None where it has none."""
+    """The folder of the fork with this name; None if it has none."""
     if not name:
         return None
     found = inside(data_dir / FOLDER, name)
@@ -90,7 +90,7 @@ def folder_of_fork(data_dir: Path, name: str) -> Path | None:
 
 
 def looks(folder: Path) -> Looks:
-    """How the files in a folder look, but for those that a fork shares and those that Python makes."""
+    """Size and time of the files in a folder, except shared ones and those that Python generates."""
     found: Looks = {}
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in LINKED | LEFT_OUT]
@@ -104,7 +104,7 @@ def looks(folder: Path) -> Looks:
 
 
 def settled(copy: Path, before: Looks, name: str) -> Path | None:
-    """The fork ``name`` is over: where its folder is now; None where nothing was changed in it."""
+    """Finish the folder of the fork ``name``. Returns its final path; None if nothing changed in it."""
     if not name or looks(copy) == before:
         shutil.rmtree(copy, ignore_errors=True)
         return None
@@ -118,7 +118,7 @@ def settled(copy: Path, before: Looks, name: str) -> Path | None:
 
 @contextlib.contextmanager
 def under_way(data_dir: Path) -> Generator[None]:
-    """While a fork is under way: no folder of forks is removed meanwhile."""
+    """Context of a running fork: no fork folder is removed during it."""
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(data_dir / LOCK, "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -126,9 +126,9 @@ def under_way(data_dir: Path) -> Generator[None]:
 
 
 def sweep(data_dir: Path, names: Callable[[], Collection[str]]) -> list[Path]:
-    """Remove the folders of forks that are no runs any more; none while a fork is under way.
+    """Remove the folders of forks whose runs no longer exist; does nothing while a fork is running.
 
-    ``names``: those of all runs, asked where there is a folder at all.
+    ``names``: returns the names of all runs; called only if there is a folder.
     """
     under = data_dir / FOLDER
     if not under.is_dir() or not any(under.iterdir()):
@@ -147,17 +147,17 @@ def sweep(data_dir: Path, names: Callable[[], Collection[str]]) -> list[Path]:
 
 @dataclass(slots=True)
 class State:
-    """How a file was when the tape was cut."""
+    """State of a file when the tape was cut."""
 
     there: bool = True
     data: bytes | None = None
-    """Its content, where that is known."""
+    """Its content, if known."""
     size: int | None = None
-    """Its size, where only that is known: nothing but its end has changed since."""
+    """Its size, if only that is known: nothing but its end has changed since."""
 
 
 def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
-    """What the tape tells of files below the folder of the run, by path."""
+    """What the tape knows about files below the folder of the run, by path."""
     states: dict[str, State] = {}
     last = -1
     large = _large(whole)
@@ -170,7 +170,8 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
     for fact in whole.facts(last):
         for path, kind in _about(fact):
             if path in before:
-                # Known as it was then; but where nobody knows the content, its size tells.
+                # The state at the cut is known; if the content is not, the recorded offset gives the
+                # size.
                 if kind == "file/open-append" and states[path].data is None and path not in seen:
                     states[path].size = int(fact.attributes.get(a.PLAYHEAD_FILE_OFFSET, 0))
             elif path not in seen:
@@ -180,7 +181,7 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
 
 
 def _large(tape: Tape) -> dict[Any, Fact]:
-    """What large files held that were opened, by number."""
+    """Facts with the content of large opened files, by number."""
     return {
         fact.attributes.get(a.PLAYHEAD_FILE_CONTENT): fact
         for fact in tape.facts()
@@ -215,7 +216,7 @@ def _about(fact: Fact) -> Iterator[tuple[str, str]]:
 
 
 def _happens(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
-    """A fact of the part that is played: what the file is from then on."""
+    """Apply a fact from the played part: the state of the file from then on."""
     before = states.get(path)
     failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
     if kind in ("file/open", "file/open-update"):
@@ -239,7 +240,7 @@ def _happens(states: dict[str, State], path: str, kind: str, fact: Fact, tape: T
 
 
 def _is_first(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
-    """The first that the tape tells of a file, and it is of the part that is not played."""
+    """Infer a file's state at the cut from its first fact, which is in the part that is not played."""
     failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
     if kind in ("file/open", "file/open-update") and failed is None:
         if fact.body is not None and fact.body.digest:
@@ -279,7 +280,7 @@ def _lay(path: Path, copy: Path, state: State) -> None:
 
 
 def _copy(source: str, target: str) -> str:
-    """A file, a link as a link; what is neither (a socket, a pipe) is left out."""
+    """Copy a file, or a link as a link; other kinds (sockets, pipes) are left out."""
     if os.path.islink(source) or os.path.isfile(source):
         shutil.copy2(source, target, follow_symlinks=False)
     return target

@@ -1,8 +1,8 @@
-"""A golden's file: the tapes of a run in text form, with nothing in it that changes by itself.
+"""A golden's file: the tapes of a run in text form, without values that change by themselves.
 
 The times of facts, process and span ids and heartbeats differ each time a program is recorded, and no
-replay rests on them. They are replaced by ones that follow from the golden's name, so that a golden that
-is recorded again shows in a review what the agent does differently, and nothing else.
+replay depends on them. They are replaced by values that are derived from the golden's name. So the diff
+of a golden that is recorded again shows only what the agent does differently.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.span_starts import starts_of
 
 BEGAN_NS = 946_684_800_000_000_000
-"""When every golden began: the first second of the year 2000."""
+"""Start time of every golden: the first second of the year 2000."""
 
 FOLDER = "playhead.golden.folder"
-"""Among the resource attributes of a golden: where its program is started, seen from the golden."""
+"""Resource attribute of a golden: folder in which its program starts, relative to the golden."""
 
 EDITED = "playhead.golden.edited"
-"""There, too: what was edited at the fork that it is made of."""
+"""Resource attribute of a golden: what was edited at the fork that it was made from."""
 
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
 _LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
@@ -46,30 +46,30 @@ _OF_A_REPLAY = (
     a.PLAYHEAD_ORIGIN_SEQ,
     a.PLAYHEAD_REDACTED_LATE,
 )
-"""What the tape of a replay says beside: left out where such a tape becomes a golden."""
+"""Attributes only on the tape of a replay; left out when such a tape becomes a golden."""
 
 
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
-"""What heartbeats and the end of a process tell as it turns up: in a golden, its last fact tells all."""
+"""Reported by heartbeats and at the end of a process as it appears; a golden has it on the last fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """A golden that was written."""
+    """A golden that has been written."""
 
     path: Path
     size_bytes: int
     redacted: int
-    """Values that were scrubbed before they reached the tape."""
+    """Number of values that were redacted before they reached the tape."""
     edited: list[str]
     """What was edited at a fork, as `playhead_replay.forks.edits_of_run.edits_of` names it."""
 
 
 def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
-    """Write ``run`` as a golden. It appears under its name when it is whole.
+    """Write ``run`` as a golden. It appears under its name only when it is complete.
 
-    ``compressed``: as a packed tape file instead of text. `TapeMissing` where the run has no tape or
-    was recorded without content.
+    ``compressed``: as a packed tape file instead of text. `TapeMissing` if the run has no tape or was
+    recorded without content.
     """
     tapes = [tape for tape in run.tapes if any(True for _ in tape.facts())]
     if not tapes:
@@ -94,7 +94,7 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
     else:
         data = to_text(settled(tapes, name, resource)).encode()
         size = len(data)
-        with written(path, SHARED) as file:  # a golden is committed, so others read it
+        with written(path, SHARED) as file:  # a golden is committed, so others must be able to read it
             file.write(data)
     return Golden(path, size, _redacted(tapes), edited)
 
@@ -102,18 +102,18 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
 def read_golden(path: Path) -> tuple[Run, Path]:
     """The run of a golden, and the folder in which its program is started.
 
-    In text form or packed. `TapeMissing`, `CorruptTape` with the line.
+    In text form or packed. `TapeMissing`; `CorruptTape` with the line.
     """
     found = read_tape_file(path)
     run = Run.of_tapes(found.tapes, found.spans, path.name.partition(".")[0])
     folder = found.resources.get(found.tape.instance, {}).get(FOLDER)
-    if folder is None:  # an exported tape that was put among the goldens
+    if folder is None:  # an exported tape that was placed among the goldens
         return run, Path(run.command.cwd or ".")
     return run, (path.absolute().parent / str(folder)).resolve()
 
 
 def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Plain]:
-    """The records of ``tapes`` as a golden of that name keeps them."""
+    """The records of ``tapes`` in the normalized form of a golden of that name."""
     ids = _Ids(name)
     for tape in tapes:
         ids.learn(tape)
@@ -158,7 +158,7 @@ def _news(facts: list[Fact]) -> dict[str, list[str]]:
 
 
 class _Ids:
-    """Ids that follow from a name, in the order in which the ids they stand for came."""
+    """Replacement ids derived from a name, assigned in the order in which the original ids occurred."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The tape of a replay, made whole: bytes that it refers to are put in from the tape that answered."""
+"""Completes the tape of a replay with bytes from the tape that answered it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_semconv.tape.protocols import Tape
 def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:
     """``now`` with the bytes of each answer, which only the ``recorded`` tapes hold.
 
-    `TapeError` where neither holds them.
+    `TapeError` if no tape holds them.
     """
     exchanges = {
         (tape.instance.hex(), exchange.first_seq): (tape, exchange)
@@ -56,7 +56,7 @@ def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:
 
 
 def below(recorded: Tape, now: Tape, child: Tape) -> MemoryTape:
-    """The tape of another process of a run, as one that ``now`` has started and not ``recorded``."""
+    """The tape of a child process, with ``now`` instead of ``recorded`` as its parent."""
     named = a.PLAYHEAD_PROCESS_PARENT_INSTANCE
     facts = [
         msgspec.structs.replace(fact, attributes={**fact.attributes, named: now.instance.hex()})

@@ -1,4 +1,4 @@
-"""Where a golden lies: ``goldens/NAME.tape`` beside the test, or a name that follows from the test's."""
+"""Where a golden lies: ``goldens/NAME.tape`` beside the test, or a name derived from the test's name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from playhead_semconv.untrusted.safe_paths import inside
 
 FOLDER = "goldens"
 LONGEST = 80
-"""Characters of a file's name; a longer one ends in a digest of the whole."""
+"""Largest length of a file name in characters; a longer one is cut and ends in a digest of the whole."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.=,+@-]+")
 
 
 def safe(name: str) -> str:
-    """A file's name that every file system takes.
+    """A file name that is valid on every file system.
 
     >>> safe("order=81/urgent")
     'order=81_urgent'
@@ -36,7 +36,7 @@ def safe(name: str) -> str:
 
 
 def place_of(test_file: Path, name: str) -> Path:
-    """The golden of that name, as seen from a test; packed where only that is there. `PathOutside`."""
+    """Path of the named golden of a test; the packed one if only that exists. `PathOutside`."""
     folder, file = test_file.parent / FOLDER, f"{name}{SUFFIX}"
     inside(folder, file)
     path = folder / file
@@ -45,6 +45,6 @@ def place_of(test_file: Path, name: str) -> Path:
 
 
 def own_name(test_file: Path, test: str, parameters: Mapping[str, Any]) -> str:
-    """The name of the golden of a test that names none: ``test_refund/test_order,order=81``."""
+    """Name of the golden if a test gives none: ``test_refund/test_order,order=81``."""
     words = [test, *(f"{key}={parameters[key]}" for key in sorted(parameters))]
     return f"{safe(test_file.stem)}/{safe(','.join(words))}"

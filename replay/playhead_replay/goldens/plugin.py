@@ -1,7 +1,7 @@
 """The pytest plugin: ``def test_refund(tape): run = tape.replay("refund")``.
 
-Nothing goes live unless ``--playhead-record`` says so. What a test did to goldens travels in its report,
-so that it is the same under xdist, and in the JUnit file.
+Nothing goes live unless ``--playhead-record`` is given. What a test did to goldens is stored in its
+report, so that it also works under xdist and in the JUnit file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from playhead_replay.goldens.golden_file import read_golden, write_golden
 from playhead_replay.goldens.merging import answered, below
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
-from playhead_replay.launch.replaying import Replay, replay
+from playhead_replay.launch.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.launch.replaying import Replayer
 from playhead_replay.launch.warm_processes import Warm
 from playhead_replay.report.report import Report
 from playhead_replay.run.run import Run
@@ -42,7 +43,7 @@ _warm = pytest.StashKey[Warm]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options, all of them beginning with ``--playhead``."""
+    """The options, all of which begin with ``--playhead``."""
     group = parser.getgroup("playhead", "goldens of LLM agents")
     group.addoption(
         "--playhead-update",
@@ -67,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marker is; refuse to go live where nobody asked for it."""
+    """Register the marker; refuse to go live unless it was requested."""
     config.addinivalue_line(
         "markers",
         "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed', "
@@ -83,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Let nothing wait any more."""
+    """End the warm processes."""
     if _warm in config.stash:
         config.stash[_warm].close()
 
@@ -110,7 +111,7 @@ class Tapes:
         self._name = str(named[0]) if named else ""
 
     def path(self, name: str = "") -> Path:
-        """Where the golden of that name lies; without a name this test's own."""
+        """Path of the golden with this name; without a name, of this test's own golden."""
         file: Path = self._request.path
         if name or self._name:
             return place_of(file, name or self._name)
@@ -132,17 +133,18 @@ class Tapes:
         checks: Sequence[str | Path] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Replayed:
-        """Run the golden's program as it is now, answered from the golden alone.
+        """Run the golden's program with its current code, answered only from the golden.
 
-        ``name``: of the golden, or the path of its file; by default this test's own.
-        ``command``, ``cwd``: how the program is started where the golden is to be recorded.
-        ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output, states and
-        exit status may differ. ``edited="allow"``: what was edited at the fork that the golden
-        is made of may answer; pytest warns of it. ``allow``: hosts that may be reached where the golden
-        does not answer.
-        ``checks``: files of functions under ``@playhead.check``, relative to pytest's root, which look
-        at each span. ``headers``: what a request to a service is asked with, as a credential that the
-        golden withholds. Fails the test where anything else differs, also where the agent swallows it.
+        ``name``: name of the golden, or the path of its file; by default this test's own golden.
+        ``command``, ``cwd``: how the program is started when the golden is recorded. ``unused="allow"``:
+        the program may ask for less. ``outcome="changed"``: its output, states and exit status may
+        differ. ``edited="allow"``: edits at the fork that the golden was made from may answer; pytest
+        warns about it. ``allow``: hosts that may be reached when the golden has no answer. ``checks``:
+        files with functions under ``@playhead.check``, relative to pytest's root, which inspect each
+        span. ``headers``: headers for a request to a service, such as a credential that the golden
+        withholds.
+
+        Fails the test if anything else differs, even if the agent swallows the error.
         """
         __tracebackhide__ = True
         name = os.fspath(name)
@@ -153,13 +155,15 @@ class Tapes:
         folder = Path(cwd or self._marked.get("cwd") or self._config.rootpath)
         try:
             self._record_where_asked(golden, words, folder)
-            return self._replayed(
-                golden,
-                expected,
-                list(allow or self._marked.get("allow") or ()),
-                [self._config.rootpath / path for path in checks or self._marked.get("checks") or ()],
-                dict(headers or self._marked.get("headers") or {}),
+            rules = Rules(
+                allow=list(allow or self._marked.get("allow") or ()),
+                force=True,
+                checks=[
+                    self._config.rootpath / path for path in checks or self._marked.get("checks") or ()
+                ],
             )
+            given = dict(headers or self._marked.get("headers") or {})
+            return self._replayed(golden, expected, rules, given)
         except PlayheadError as found:
             problem = found
         said = str(problem)
@@ -186,12 +190,7 @@ class Tapes:
         return expected
 
     def _replayed(
-        self,
-        golden: Path,
-        expected: Expectation,
-        allow: list[str],
-        checks: list[Path],
-        headers: dict[str, str],
+        self, golden: Path, expected: Expectation, rules: Rules, headers: dict[str, str]
     ) -> Replayed:
         __tracebackhide__ = True
         trace_id = self._config.getoption("--playhead-trace-id")
@@ -203,27 +202,11 @@ class Tapes:
                 run, folder = read_golden(golden)
                 self._note("used", golden)
             kept = Path(scratch, "now.tape")
-            done = self._again(
-                run,
-                python=sys.executable,
-                cwd=str(folder),
-                force=True,
-                keep=kept,
-                allow=allow,
-                checks=checks,
-                headers={key.lower(): value for key, value in headers.items()},
-            )
+            lowered = {key.lower(): value for key, value in headers.items()}
+            around = Surroundings(sys.executable, folder, headers=lowered)
+            done = self._again(run, ReplayConfiguration(around, rules, keep=kept))
             now = Run.of_tapes(read_unfinished(kept).tapes, name=run.name)
-            seen = Replayed(
-                golden,
-                run,
-                now,
-                done.report,
-                done.stdout.decode(errors="replace"),
-                done.stderr.decode(errors="replace"),
-                done.returncode,
-                self._request.node.nodeid,
-            )
+            seen = Replayed(golden, run, now, done, self._request.node.nodeid)
             broken = expected.broken(done.report)
             if broken and not trace_id and self._config.getoption("--playhead-update"):
                 outcome = changed(expected, outcome="changed").broken(done.report)
@@ -239,15 +222,15 @@ class Tapes:
                 _rests_on_an_edit(golden, done.report, expected)
             return seen
 
-    def _again(self, run: Run, **how: Any) -> Replay:
-        """A replay that shares imports with others where it can; where it differs, one that does not."""
+    def _again(self, run: Run, cold: ReplayConfiguration) -> ReplayResult:
+        """Replay with warm processes where possible; if that differs, replay again in a cold process."""
         try:
-            done = replay(run, **how, warm=self._config.stash[_warm])
+            done = Replayer(changed(cold, warm=self._config.stash[_warm])).replay(run)
             if not (done.warm and done.report.divergences):
                 return done
         except ReplayFailed:
             pass
-        return replay(run, **how)
+        return Replayer(cold).replay(run)
 
     def _keep(self, golden: Path, tape: Path) -> Path:
         folder = self._config.rootpath / FAILED
@@ -282,7 +265,7 @@ class Tapes:
             if not live.exists():
                 said = done.stderr.decode(errors="replace")
                 pytest.fail(f"{' '.join(words)} could not be recorded:\n{visible(said)}", pytrace=False)
-            # Forks leave tapes of their own beside it.
+            # Forks write their own tapes beside it.
             files = [live, *sorted(Path(scratch).glob("live.*.tape"))]
             run = Run.of_tapes([tape for file in files for tape in read_unfinished(file).tapes])
             write_golden(golden, run, compressed=golden.suffix != SUFFIX)
@@ -293,7 +276,7 @@ class Tapes:
 
 
 class RestsOnAnEdit(UserWarning):
-    """A golden that is made of an edited fork: it shows what would be, not what the program does."""
+    """A golden made from an edited fork shows what would happen, not what the program does."""
 
 
 def _rests_on_an_edit(golden: Path, report: Report, expected: Expectation) -> None:
@@ -307,7 +290,7 @@ def _rests_on_an_edit(golden: Path, report: Report, expected: Expectation) -> No
 
 
 def _answered(recorded: Run, now: Run) -> Run:
-    """The run as it went now, with the bytes that its tape refers to put in."""
+    """The replayed run, with the bytes that its tape refers to put in."""
     tapes = [answered(recorded.tapes, tape) for tape in now.tapes]
     first = recorded.tape
     others = [below(first, now.tape, tape) for tape in recorded.tapes if tape.instance != first.instance]
@@ -340,14 +323,14 @@ def tape(request: pytest.FixtureRequest) -> Tapes:
 
 
 class Summary:
-    """Gathers what tests did to goldens, and says it at the end."""
+    """Collects what tests did to goldens, and reports it at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._happened: dict[str, set[str]] = config.stash[_happened]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a test did."""
+        """Collect what a test did."""
         if report.when == "call":
             for name, value in report.user_properties:
                 if name == PROPERTY:
@@ -355,7 +338,7 @@ class Summary:
                     self._happened.setdefault(event, set()).add(path)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
-        """Name every golden that was created, updated or deleted."""
+        """List every golden that was created, updated or deleted."""
         pruned = self._prune(terminalreporter, exitstatus)
         for event, paths in (
             ("created", self._happened.get("created", set())),
@@ -393,6 +376,6 @@ class Summary:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where reports arrive: not in a worker of xdist."""
+    """Register the summary; not in a worker of xdist, because reports arrive at the controller."""
     if not hasattr(session.config, "workerinput"):
         session.config.pluginmanager.register(Summary(session.config), "playhead-summary")

@@ -1,4 +1,4 @@
-"""What a test sees of a golden that was replayed, and what it may assert of it."""
+"""The result of replaying a golden, with the assertions that a test can make about it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from playhead_replay.diff.side import Side
+from playhead_replay.launch.configuration import ReplayResult
 from playhead_replay.report.matching import match
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.exchanges import exchanges_of
@@ -24,7 +25,7 @@ from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.untrusted.shown_text import visible
 
 LINES = 40
-"""Lines of a failure that are shown; the rest is in the tape that was kept."""
+"""Largest number of lines shown of a failure; the rest is in the tape that was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,15 @@ class Expectation:
     """What a replay may do without failing its test."""
 
     unused: Literal["fail", "allow"] = "fail"
-    """Recordings that the program does not ask for any more."""
+    """``allow``: the program may leave recordings unused."""
     outcome: Literal["same", "changed"] = "same"
-    """``changed``: output, states and exit status may differ, as after the fix of what failed."""
+    """``changed``: output, states and exit status may differ, as after a bug fix."""
 
     edited: Literal["fail", "allow"] = "fail"
-    """What was edited at the fork that the golden is made of, and the program does not do by itself."""
+    """``allow``: edits at the fork that the golden is made of may answer, though the program differs."""
 
     def broken(self, report: Report) -> list[Divergence]:
-        """The divergences of ``report`` that are not allowed."""
+        """The divergences in ``report`` that are not allowed."""
         allowed = {"stdout", "stderr", "exit", "state"} if self.outcome == "changed" else set[str]()
         if self.unused == "allow":
             allowed.add("unused")
@@ -48,35 +49,30 @@ class Expectation:
 
 
 class NotSaid(LookupError):
-    """The program has said no such state."""
+    """The program has not reported such a state."""
 
 
 class Replayed:
-    """A golden, replayed by the code as it is now."""
+    """A golden that was replayed by the current code."""
 
     def __init__(
-        self,
-        golden: Path,
-        recorded: Run,
-        now: Run,
-        report: Report,
-        out: str,
-        err: str,
-        status: int,
-        test: str = "",
+        self, golden: Path, recorded: Run, now: Run, done: ReplayResult, test: str = ""
     ) -> None:
-        """``test``: how pytest calls the test."""
+        """``done``: the replay of ``recorded``, with ``now`` as its run.
+
+        ``test``: pytest's id of the test.
+        """
         self.golden = golden
         self.recorded = recorded
-        """The run as it was recorded."""
+        """The recorded run."""
         self.run = now
-        """The run as it went now."""
-        self.report = report
-        self.stdout = out
-        self.stderr = err
-        self.exit_status = status
+        """The run of the replay."""
+        self.report = done.report
+        self.stdout = done.stdout.decode(errors="replace")
+        self.stderr = done.stderr.decode(errors="replace")
+        self.exit_status = done.returncode
         self._test = test
-        # So that what a replay took from the golden can be read from its own tape.
+        # Links each answer to the golden, so that its bytes can be read through the replay's own tape.
         match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
         self._side = Side(now)
 
@@ -87,12 +83,12 @@ class Replayed:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools that models asked for, in order."""
+        """Names of the tools that models requested, in order."""
         return self._side.tools
 
     @property
     def messages(self) -> list[Messages]:
-        """What each step said and was told."""
+        """Input and output messages of each step."""
         return [seen.messages for seen in self._side.steps]
 
     @property
@@ -106,7 +102,7 @@ class Replayed:
 
     @property
     def cost(self) -> Cost:
-        """What all calls would have cost, at the prices of the day they were recorded."""
+        """Cost of all calls, at the prices of the day on which they were recorded."""
         return cost_of(self._calls())
 
     def _calls(self) -> Iterator[tuple[dict[str, Any], int]]:
@@ -123,7 +119,7 @@ class Replayed:
         return "failure" if failed else "success"
 
     def assert_tool_sequence(self, expected: Sequence[str]) -> None:
-        """The models asked for exactly these tools, in this order."""
+        """The models requested exactly these tools, in this order."""
         __tracebackhide__ = True
         wanted, found = list(expected), self.tools
         if wanted == found:
@@ -142,24 +138,27 @@ class Replayed:
     def assert_tool(
         self, name: str, *, times: int | None = None, at_most: int | None = None, at_least: int = 0
     ) -> None:
-        """How often the models asked for the tool ``name``."""
+        """Check how often the models requested the tool ``name``."""
         __tracebackhide__ = True
         count = self.tools.count(name)
         least, most = (times, times) if times is not None else (at_least, at_most)
         self._between(f"calls of {name}", count, least, most)
 
     def assert_steps(self, *, at_most: int | None = None, at_least: int = 0) -> None:
-        """How many steps it took."""
+        """Check the number of steps."""
         __tracebackhide__ = True
         self._between("steps", len(self.steps), at_least, at_most)
 
     def assert_tokens(self, *, at_most: int) -> None:
-        """How many tokens all calls used, in and out."""
+        """Check the total number of input and output tokens of all calls."""
         __tracebackhide__ = True
         self._between("tokens", sum(self.tokens), 0, at_most)
 
     def assert_cost(self, *, at_most: float) -> None:
-        """How many US dollars all calls would have cost. A model without a known price fails it."""
+        """Check the cost of all calls in US dollars.
+
+        A model without a known price fails the assertion.
+        """
         __tracebackhide__ = True
         cost = self.cost
         if cost.unpriced:
@@ -168,9 +167,9 @@ class Replayed:
             self._fail(f"cost: {cost}, not at most ${at_most}")
 
     def state(self, step: int, name: str = "") -> Any:
-        """What the program said last of its state up to the end of a step, in plain values.
+        """The last state that the program reported up to the end of a step, as plain values.
 
-        ``name``: of the state; by default whichever was said last. `NotSaid` where none was.
+        ``name``: of the state; by default any. `NotSaid` if none was reported.
         """
         said = [one for one in self.run.states if one.step <= step and name in ("", one.name)]
         if not said:
@@ -197,7 +196,7 @@ class Replayed:
             )
 
     def assert_status(self, expected: Literal["success", "failure"]) -> None:
-        """How it ended."""
+        """Check the final status of the run."""
         __tracebackhide__ = True
         if self.status != expected:
             self._fail(
@@ -205,7 +204,7 @@ class Replayed:
             )
 
     def assert_printed(self, text: str) -> None:
-        """``text`` is in what it printed on stdout."""
+        """Check that ``text`` is in the output on stdout."""
         __tracebackhide__ = True
         if text not in self.stdout:
             self._fail(f"it did not print {text!r}", *self.stdout.splitlines()[-10:])
@@ -234,7 +233,7 @@ class Replayed:
 def failure(
     golden: Path, report: Report, broken: Sequence[Divergence], kept: Path | None, node: str
 ) -> str:
-    """Why a test fails whose golden diverged: both sides, and the commands that go on from there."""
+    """The failure message of a diverged golden: both sides, and commands for the next steps."""
     lines = [f"golden diverged: {golden.name.partition('.')[0]} ({_short(golden)})"]
     for one in broken:
         lines += one.lines()

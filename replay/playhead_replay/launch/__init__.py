@@ -1,1 +1,1 @@
-"""The recorded command, started again: isolated, answered from its tape, warm or cold."""
+"""Starts the recorded command again: isolated, answered from its tape, warm or cold."""

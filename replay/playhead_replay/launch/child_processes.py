@@ -1,8 +1,8 @@
-"""The other processes of a run: those that its program started and that were recorded themselves.
+"""The child processes of a run that were recorded themselves.
 
-Each is executed again by itself, with its own tape: what its parent gave it on stdin is on that tape,
-and what it said to its parent is compared with it. The parent is answered from its own. So it does not
-matter how many run at once, nor which is faster.
+Each child is executed again on its own, from its own tape. That tape holds what the parent wrote to the
+child's stdin, and what the child wrote to its parent is compared with it. The parent is answered from
+its own tape. So neither the number of concurrent children nor their speed affects the result.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 FORK = "os.fork"
-"""How a process is started that is a fork of its parent."""
+"""Name of the call that starts a process as a fork of its parent."""
 
 WORKERS = "multiprocessing."
-"""How a call begins that has `multiprocessing` start a process."""
+"""Prefix of the calls with which `multiprocessing` starts a process."""
 
 TERMINAL = "pty."
-"""How a call begins that forks onto a terminal."""
+"""Prefix of the calls that fork onto a pseudo-terminal."""
 
 STANDING_FOR = {"python": "{python}", "cwd": "{cwd}"}
-"""In what a parent told its child, in the place of the interpreter and of the folder of the run."""
+"""Placeholders for the interpreter and the folder of the run in what a parent passed to its child."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A recorded process that another one of the run started."""
+    """A recorded process that another process of the run started."""
 
     name: str
-    """Its script and first words, each once in a run: ``child.py one``, ``child.py one (2)``."""
+    """Its script and first words, unique within a run: ``child.py one``, ``child.py one (2)``."""
     tape: IndexedTape
     command: Command
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What its parent gave it and had otherwise itself."""
+    """Environment variables that the parent set or changed for it."""
     why_not: str = ""
-    """Why it is not executed again; empty where it can be."""
+    """Why it is not executed again; empty if it can be."""
     within: bool = False
-    """Whether its parent, executed again, starts it: a fork, or a process of `multiprocessing`."""
+    """Whether its parent starts it during the replay: a fork, or a process of `multiprocessing`."""
 
     @property
     def begun_in(self) -> tuple[str, str]:
-        """Process instance and exchange of its parent."""
+        """Process instance and exchange id of the parent that started it."""
         return begun_in(self.tape)
 
 
 def children_of(
     run: Run, places: Places, interpreter: str, folder: Path, *, force: bool = False
 ) -> Iterator[ChildProcess]:
-    """The other processes of ``run``, in order of their start.
+    """The child processes of ``run``, in order of their start.
 
-    ``places``: from the recorded folders to those that are here. ``interpreter`` and ``folder``: of the
-    process that the run began in, here. ``force``: execute a changed script too.
+    ``places``: maps the recorded folders to the local ones. ``interpreter`` and ``folder``: the local
+    ones of the process in which the run began. ``force``: execute a changed script too.
     """
     known = {tape.instance.hex(): tape for tape in run.tapes}
     names = {run.tape.instance.hex(): name_of(run.command)}
@@ -80,7 +80,7 @@ def children_of(
         first = next(tape.facts(), None)
         parent = None if first is None else first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE)
         if first is None or tape is run.tape or parent not in known:
-            continue  # a service that takes part in the same trace is nobody's child
+            continue  # a service that shares the trace; no parent started it
         command = Command.of_fact(first)
         name = name_of(command)
         here = Path(places.text(command.cwd))
@@ -107,13 +107,13 @@ def children_of(
 
 
 def commands_of(run: Run) -> list[Command]:
-    """How the processes beside the first one were started, as their tapes tell."""
+    """How the processes other than the first one were started, according to their tapes."""
     found = (next(tape.facts(), None) for tape in run.tapes if tape is not run.tape)
     return [Command.of_fact(first) for first in found if first is not None]
 
 
 def name_of(command: Command) -> str:
-    """How a process is called in a report: its script, and its first argument that is no option."""
+    """Name of a process in a report: its script, and its first argument that is not an option."""
     script = command.script if command.is_module else os.path.basename(command.script) or "python"
     words = [
         readable(word) for word in command.arguments[:1] if not word.startswith("-") and len(word) <= 40
@@ -146,7 +146,7 @@ def _not_here(command: Command, folder: Path, force: bool) -> str:
 
 
 def _given(asked: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
-    """What the parent put into the environment of its child, as its tape tells."""
+    """Environment variables that the parent set for its child, according to the parent's tape."""
     changed: dict[str, str] = asked.get("environment", {})
     for key, sign in STANDING_FOR.items():
         changed = {name: value.replace(sign, told[key]) for name, value in changed.items()}
@@ -154,13 +154,13 @@ def _given(asked: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
 
 
 def _request(parent: IndexedTape, exchange: str) -> dict[str, Any]:
-    """How a parent asked for a child."""
+    """The request with which a parent started a child, decoded."""
     asked = parent.exchange(ExchangeId.parse(exchange))
     return {} if asked is None else json.loads(parent.read(asked.ask.body))
 
 
 def begun_in(tape: IndexedTape) -> tuple[str, str]:
-    """Process instance and exchange in which the process of a tape was started, or empty ones."""
+    """Process instance and exchange in which the process of a tape was started, or empty strings."""
     first = next(tape.facts(), None)
     at = {} if first is None else first.attributes
     named = a.PLAYHEAD_PROCESS_PARENT_INSTANCE, a.PLAYHEAD_PROCESS_PARENT_EXCHANGE
@@ -168,10 +168,10 @@ def begun_in(tape: IndexedTape) -> tuple[str, str]:
 
 
 def forks_below(tape: IndexedTape, children: Sequence[ChildProcess]) -> list[ChildProcess]:
-    """Those of ``children`` that the process of a tape starts itself, and those that these start."""
+    """Those of ``children`` that the process of a tape starts itself, and all of their descendants."""
     found: list[ChildProcess] = []
     parents = [tape.instance.hex()]
-    for parent in parents:  # which grows meanwhile
+    for parent in parents:  # grows during the loop
         forks = [one for one in children if one.within and one.begun_in[0] == parent]
         found += forks
         parents += [one.tape.instance.hex() for one in forks]
@@ -181,9 +181,9 @@ def forks_below(tape: IndexedTape, children: Sequence[ChildProcess]) -> list[Chi
 def matched(
     tape: IndexedTape, now: IndexedTape, forks: Sequence[ChildProcess], left: Sequence[IndexedTape]
 ) -> Iterator[tuple[ChildProcess, IndexedTape | None]]:
-    """Each of ``forks`` with the one of ``left`` that it is now; None where it is none.
+    """Each of ``forks`` with the tape among ``left`` that its replay wrote; None if there is none.
 
-    ``tape`` and ``now``: of the process that they come from, recorded and now.
+    ``tape`` and ``now``: tapes of the parent process, recorded and replayed.
     """
     instances = {tape.instance.hex(): now.instance.hex()}
     by_place = {begun_in(one): one for one in left}

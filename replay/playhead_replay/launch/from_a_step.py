@@ -1,11 +1,11 @@
-"""A replay from a step on: what was asked, what the tape answered, and what the program printed."""
+"""A replay from a given step on: what was asked, how it was answered, and what the program printed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from playhead_replay.launch.replaying import Replay
+from playhead_replay.launch.configuration import ReplayResult
 from playhead_replay.report.matching import match
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.run import Run
@@ -15,24 +15,25 @@ from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A step as it went now."""
+    """A step of the replay, as it is shown."""
 
     step: Step
-    """Numbered as the replay counts."""
+    """The step, with its number in the replay."""
     fidelity: str
-    """Of its last attempt; empty where it asked nobody."""
+    """Fidelity of its last attempt; empty if it made no request."""
     recorded: int | None
-    """Number of the recorded step that answered it."""
+    """Number of the recorded step that answered it; None if none did."""
     messages: Messages
     printed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """What the program wrote before the next step: stream and text."""
+    """What the program wrote before the next step: (stream, text) pairs."""
 
 
-def shown_from(run: Run, done: Replay, number: int) -> Iterator[Shown]:
+def shown_from(run: Run, done: ReplayResult, number: int) -> Iterator[Shown]:
     """The steps of a replay of ``run`` from the recorded step ``number`` on, in order.
 
-    The first is the one that this step answered, or a later one; where none did, the one of that number.
-    Of a run of several processes: those of the first.
+    Begins with the first step that was answered by the recorded step ``number`` or a later one; if there
+    is none, with the replay's own step ``number``. For a run with several processes, only steps of the
+    first process are given.
     """
     now = Run.of_tape(done.now)
     ours, theirs = now.step_numbers(), run.step_numbers()

@@ -1,19 +1,19 @@
 """``python -I -S isolated.py --parent PID --said FILE [--network none] [--scratch DIR] -- COMMAND``.
 
-Becomes the command, which dies with process PID. Where Linux allows it, the command has namespaces of
-its own, and no capability that leads out of them:
+Executes the command in this process; the command dies with process PID. If Linux allows it, the command
+gets namespaces of its own and no capability that reaches outside them:
 
-* ``--network none``: no network. Sockets and pipes that lie in folders are cut off too, as each folder
-  is seen through an overlay.
-* ``--scratch DIR``: no file outside of DIR can be changed. All that is mounted is read-only; the folder
-  of the program and those for temporary files can be written to, and what is written is thrown away.
-  No other process is seen, nor its shared memory, queues, semaphores, terminals and devices.
-  ``--wait SECONDS``: what the command has started may outlive it for so long.
+* ``--network none``: no network. Sockets and pipes in folders are cut off too, because each folder is
+  seen through an overlay.
+* ``--scratch DIR``: no file outside DIR can be changed. Everything that is mounted is read-only. The
+  program's folder and the folders for temporary files are writable, but what is written is discarded. No
+  other process is visible, nor its shared memory, queues, semaphores, terminals and devices.
+* ``--wait SECONDS``: how long processes that the command started may outlive it.
 
-What the kernel enforces of this is written to FILE and into the variable ``PLAYHEAD_HELD_BY_KERNEL``:
-``network``, ``files``, ``processes``.
+What the kernel enforces is written to FILE and to the variable ``PLAYHEAD_HELD_BY_KERNEL``: ``network``,
+``files``, ``processes``.
 
-A script of its own, as only a process with one thread can enter a user namespace.
+This is a separate script because only a process with one thread can enter a user namespace.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ SYS_KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
 HELD_BY_KERNEL: Final = "PLAYHEAD_HELD_BY_KERNEL"
 
 KEPT_CAPABILITIES: Final = (0, 1, 3, 4, 5, 6, 7, 10)
-"""What root keeps, as far as it had them: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and
-NET_BIND_SERVICE. Within its namespaces they open and change nothing that is not its own."""
+"""Capabilities that root keeps if it had them: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID,
+SETUID and NET_BIND_SERVICE.
+
+Inside the namespaces they do not reach anything outside.
+"""
 
 CAPABILITIES: Final = 64
 """Upper bound of capability numbers."""
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "nvidia*", "kfd", "dri")
-"""What is left of ``/dev``: nothing that keeps what is written to it, and processors of graphics."""
+"""Entries of ``/dev`` that stay: graphics processors, and devices that keep nothing written to them."""
 
 LINKS: Final = {
     "fd": "/proc/self/fd",
@@ -76,18 +79,18 @@ LINKS: Final = {
 }
 
 SYSTEM: Final = ("/proc", "/sys", "/dev")
-"""Folders in which nobody else lays sockets; they are read-only, or made anew."""
+"""Folders in which no other program places sockets; they are read-only or mounted anew."""
 
 OVERLAYS: Final = 256
-"""Largest number of folders that are covered."""
+"""Largest number of folders that are covered with an overlay."""
 
-# As they are before boundaries are patched.
+# The functions as they are before boundaries are patched.
 _kill: Final = os.kill
 _waitpid: Final = os.waitpid
 
 libc = ctypes.CDLL(None, use_errno=True)
 _fork: Final = ctypes.PyDLL(None).fork
-"""Without what Python has registered for forks: to the program, this is one process."""
+"""Skips Python's fork handlers: for the program, there is only this one process."""
 
 
 class Attributes(ctypes.Structure):
@@ -97,7 +100,7 @@ class Attributes(ctypes.Structure):
 
 
 def main(words: list[str]) -> None:
-    """See the module."""
+    """Entry point; see the module docstring."""
     split = words.index("--")
     options, command = words[:split], words[split + 1 :]
     enter(options)
@@ -111,8 +114,8 @@ def main(words: list[str]) -> None:
 def enter(options: list[str]) -> None:
     """Apply ``options`` to this process, which must have one thread.
 
-    Returns in the process that is to be the command. The one that was called may stay behind, and ends
-    as that one does.
+    Returns in the process that is to become the command. That may be a new process; the calling process
+    then stays behind as its parent and ends with the same status.
     """
     values = dict(zip(options[::2], options[1::2], strict=True))
     parent, enforced = int(values["--parent"]), list[str]()
@@ -121,7 +124,7 @@ def enter(options: list[str]) -> None:
     flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS if scratch else 0
     before, users = _capabilities(), _users()
     if flags and unshared(flags):
-        if _users() != users:  # else this would change the limit of the whole machine
+        if _users() != users:  # otherwise this would change the limit of the whole machine
             _tried(lambda: _write("/proc/sys/user/max_user_namespaces", "0"))
         if scratch:
             _leave_behind(parent, float(values.get("--wait", "0")))
@@ -137,7 +140,7 @@ def enter(options: list[str]) -> None:
 
 
 def _alone(scratch: str, *, network: bool) -> list[str]:
-    """In namespaces: leave nothing within reach but ``scratch``. What is enforced."""
+    """Inside the namespaces: leave nothing writable but ``scratch``. Returns what is enforced."""
     enforced = ["processes"]
     number = SYS_KEYCTL.get(os.uname().machine)
     if number is not None:
@@ -157,7 +160,7 @@ def _die_with(parent: int) -> None:
 
 
 def unshared(flags: int) -> bool:
-    """In namespaces of its own, that of users included where that can be; every id stays what it is."""
+    """Enter new namespaces, including a user namespace if possible; all ids keep their values."""
     user, group = os.geteuid(), os.getegid()
     maps = [(name, _same(name)) for name in ("uid_map", "gid_map")]
     if user == 0 and _with_help(maps, lambda: libc.unshare(flags | CLONE_NEWUSER) == 0):
@@ -169,7 +172,7 @@ def unshared(flags: int) -> bool:
 
 
 def _same(name: str) -> str:
-    """A map in which each id that there is here stands for itself."""
+    """An id map in which each existing id maps to itself."""
     try:
         with open(f"/proc/self/{name}", encoding="ascii") as lines:
             return "".join(f"{first} {first} {count}\n" for first, _, count in map(str.split, lines))
@@ -178,7 +181,10 @@ def _same(name: str) -> str:
 
 
 def _with_help(maps: list[tuple[str, str]], unshare: Callable[[], bool]) -> bool:
-    """Enter a user namespace in which every id is known: who stays outside has to say so."""
+    """Enter a user namespace in which every id is mapped.
+
+    A helper process that stays outside has to write the map.
+    """
     target = os.getpid()
     (waits, goes), (hears, tells) = os.pipe(), os.pipe()
     helper = _fork()
@@ -211,7 +217,7 @@ def _mapped(process: str, maps: list[tuple[str, str]]) -> None:
 
 
 def _users() -> str:
-    """The name of the user namespace."""
+    """Identifier of the current user namespace."""
     return os.readlink("/proc/self/ns/user")
 
 
@@ -221,9 +227,9 @@ def _write(path: str, text: str) -> None:
 
 
 def _leave_behind(parent: int, patience_s: float) -> None:
-    """Return in a process of the new namespace; stay outside, and end as that one does.
+    """Return in a process of the new namespace; the caller stays outside and ends with the same status.
 
-    Between them is the first process of the namespace, with which all others in it die.
+    Between the two runs the init process of the PID namespace; when it dies, all others in it die.
     """
     hears, tells = os.pipe()
     first = _fork()
@@ -241,14 +247,15 @@ def _leave_behind(parent: int, patience_s: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _die_with(parent)
     said = os.read(hears, 16)
-    select.select([hears], [], [], patience_s)  # its end is that of the namespace
+    # becomes readable when all processes of the namespace have ended
+    select.select([hears], [], [], patience_s)
     _kill(first, signal.SIGKILL)
     _waitpid(first, 0)
     _end_as(int(said) if said else signal.SIGKILL)
 
 
 def _reap(command: int, tells: int) -> NoReturn:
-    """Be the first process of a namespace, until there is no other."""
+    """Act as the init process of a PID namespace until no other process is left in it."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -280,10 +287,10 @@ class _View:
         self._inside = os.path.join(scratch, "over")
         self._made = 0
         self.whole = True
-        """Whether no socket and no pipe of somebody else is left in it."""
+        """Whether no socket and no pipe of another program remains reachable."""
 
     def only_in_scratch(self) -> None:
-        """Leave nothing that can be changed but the scratch folder. `OSError`."""
+        """Make everything read-only except the scratch folder. `OSError`."""
         cwd, scratch, inside = os.getcwd(), self._scratch, self._inside
         points = _mount_points()
         own = _apart([cwd, "/tmp", "/var/tmp"], points)
@@ -300,7 +307,7 @@ class _View:
         for mine in (scratch, inside, "/dev/shm"):
             _set(mine, 0, MOUNT_ATTR_RDONLY)
         kept, beneath = (os.open(mine, os.O_PATH) for mine in (scratch, inside))
-        self._inside = f"/proc/self/fd/{beneath}"  # the folder that it lies in will be covered
+        self._inside = f"/proc/self/fd/{beneath}"  # its parent folder will be covered by an overlay
         os.mkdir(f"{self._inside}/empty")
         for folder in self._folders(points, own):
             self._cover(folder)
@@ -312,7 +319,7 @@ class _View:
         os.chdir(cwd)
 
     def _folders(self, points: list[str], own: list[str]) -> Iterator[str]:
-        """All that is mounted, as folders with no mount below them. Single sockets are cut off here."""
+        """All mounted folders without a mount below them. Single sockets are cut off here."""
         above = {"/"}
         for point in points:
             while (point := os.path.dirname(point)) not in above:
@@ -336,7 +343,7 @@ class _View:
                 self.whole = False
 
     def _cover(self, folder: str) -> None:
-        """Have ``folder`` seen through an overlay: its sockets and pipes are then others."""
+        """Cover ``folder`` with an overlay, so that its sockets and pipes cannot be reached."""
         self._made += 1
         number = -1
         try:
@@ -353,7 +360,7 @@ class _View:
                 os.close(number)
 
     def _over(self, folder: str, lower: int) -> None:
-        """The same, and it can be written to: what is changed goes into memory."""
+        """Cover ``folder`` with a writable overlay; changes are kept in memory only."""
         self._made += 1
         upper, work = (f"{self._inside}/{self._made}/{name}" for name in ("upper", "work"))
         try:
@@ -371,7 +378,7 @@ class _View:
 
 
 def _lay_devices() -> list[str]:
-    """Put a ``/dev`` of its own in the place of the machine's. The mounts in which devices are."""
+    """Replace ``/dev`` with a private one. Returns the mounts that contain devices."""
     found = [path for name in DEVICES for path in glob.glob(f"/dev/{name}")]
     devices = {path: os.open(path, os.O_PATH) for path in found}
     folders = {path for path in found if os.path.isdir(path)}
@@ -398,7 +405,10 @@ def _speaks(mode: int) -> bool:
 
 
 def _apart(folders: list[str], points: list[str]) -> list[str]:
-    """Real folders, none below another. None with a mount below it: that would vanish."""
+    """Real paths of ``folders``, none below another.
+
+    Leaves out folders with a mount below them, because that mount would vanish.
+    """
     real = sorted({os.path.realpath(folder) for folder in folders if os.path.isdir(folder)})
     apart: list[str] = []
     for folder in real:
@@ -436,14 +446,14 @@ def _set(target: str, set: int, clear: int, flags: int = 0) -> None:
 
 
 def _capabilities() -> int:
-    """Those that this process may use, as bits."""
+    """The permitted capabilities of this process, as a bit mask."""
     header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     libc.capget(header, data)
     return data[1] | data[4] << 32
 
 
 def drop(before: int) -> None:
-    """Keep of the capabilities ``before`` those that change nothing outside."""
+    """Of the capabilities ``before``, keep only those that change nothing outside."""
     kept = sum(1 << number for number in KEPT_CAPABILITIES) & before
     for number in range(CAPABILITIES):
         if not kept >> number & 1:
@@ -457,7 +467,7 @@ def drop(before: int) -> None:
 
 
 def checked(done: int, target: str) -> None:
-    """`OSError` where a call of the system has failed."""
+    """Raise `OSError` if a system call has failed."""
     if done != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), target)

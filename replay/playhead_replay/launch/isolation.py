@@ -1,4 +1,4 @@
-"""A child process that the kernel keeps from the network and from changing files, where it can."""
+"""Runs a child process without network and write access to files, as far as the kernel allows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 PROBE_TIMEOUT_S = 10.0
@@ -14,12 +15,22 @@ PROBE_TIMEOUT_S = 10.0
 SCRIPT = Path(__file__).with_name("isolated.py")
 
 
-def isolated(scratch: Path, said: Path, *, network: bool, files: bool, wait_s: float = 0.0) -> list[str]:
-    """Words to put before a command; empty on another system than Linux.
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What the kernel is asked to withhold from a process."""
 
-    The command dies with this process. ``network``: it has none. ``files``: it can change none outside
-    of ``scratch``, and reaches no other process; what it has started may outlive it for ``wait_s``.
-    What of this the kernel could enforce, `enforced` reads from ``said`` later.
+    network: bool
+    files: bool
+    """Changes of files outside its scratch folder, and access to other processes."""
+
+
+def isolated(scratch: Path, said: Path, *, network: bool, files: bool, wait_s: float = 0.0) -> list[str]:
+    """Words to put before a command; empty on systems other than Linux.
+
+    The command dies with this process. ``network``: the command has no network. ``files``: the command
+    can change no file outside ``scratch`` and reaches no other process; processes that it starts may
+    outlive it for ``wait_s`` seconds. `enforced` later reads from ``said`` what the kernel could
+    enforce.
     """
     if sys.platform != "linux":
         return []
@@ -29,7 +40,7 @@ def isolated(scratch: Path, said: Path, *, network: bool, files: bool, wait_s: f
 
 
 def options(scratch: Path, said: Path, *, parent: int, network: bool, files: bool) -> list[str]:
-    """The same for a process that is there already (`isolated.enter`) and dies with ``parent``."""
+    """The options for an existing process (`isolated.enter`), which dies with ``parent``."""
     if sys.platform != "linux":
         return []
     words = ["--parent", str(parent), "--said", str(said)]
@@ -47,7 +58,7 @@ def enforced(said: Path) -> frozenset[str]:
 
 @functools.cache
 def enforceable() -> frozenset[str]:
-    """What the kernel would enforce here."""
+    """What the kernel would enforce on this machine."""
     with tempfile.TemporaryDirectory(prefix="playhead-probe-") as folder:
         scratch, said = Path(folder), Path(folder, "said")
         try:

@@ -1,4 +1,4 @@
-"""A replay elsewhere: the command as it reads there, and what is different there that matters."""
+"""Replay on another machine or in another folder: adapts the command and reports differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 PROBE_TIMEOUT_S = 20.0
 
 MODULE_BYTES = 16 << 20
-"""No file of a module is larger."""
+"""Largest size of a module's file, in bytes."""
 
 MATTER_MOST = frozenset(
     (
@@ -31,7 +31,7 @@ MATTER_MOST = frozenset(
         "langchain-openai langgraph pydantic-ai openai-agents"
     ).split()
 )
-"""Distributions that make the requests: another version may ask for something else."""
+"""Distributions that make the requests: another version may send different requests."""
 
 _PROBE = """
 import importlib.metadata as m, json, platform, sys
@@ -43,9 +43,9 @@ print(json.dumps([version, f"{sys.implementation.name} {sys.platform} {platform.
 
 
 def moved(command: Command, folder: Path, places: Places | None = None) -> Command:
-    """``command`` as it reads where the program lies in ``folder``: its paths are those of there.
+    """``command`` with its paths adapted to a program that lies in ``folder``.
 
-    ``places``: from the recorded folders to those that are here, by default as ``folder`` tells.
+    ``places``: maps the recorded folders to the local ones; by default it is derived from ``folder``.
     """
     places = places or here_from(command, folder)
     words = tuple(places.text(word) for word in command.arguments)
@@ -57,7 +57,7 @@ def moved(command: Command, folder: Path, places: Places | None = None) -> Comma
 
 
 def here_from(command: Command, folder: Path) -> Places:
-    """From the folders of the recorded process to those that this one knows."""
+    """Maps the folders of the recorded process to those of this process."""
     pairs = [(command.cwd, os.path.abspath(folder))]
     if command.folders.get("home"):
         pairs.append((command.folders["home"], os.path.expanduser("~")))
@@ -65,7 +65,7 @@ def here_from(command: Command, folder: Path) -> Places:
 
 
 def _found_below(script: str, folder: Path) -> str:
-    """The longest end of a path that is a file below ``folder``."""
+    """The longest suffix of the path ``script`` that is a file below ``folder``."""
     parts = Path(script).parts[1:]
     for start in range(len(parts)):
         candidate = folder.joinpath(*parts[start:])
@@ -75,7 +75,7 @@ def _found_below(script: str, folder: Path) -> str:
 
 
 def differences(run: Run, command: Command, folder: Path, interpreter: str) -> Iterator[str]:
-    """What is not as it was recorded and may matter, a line each, the gravest first."""
+    """Relevant differences from the recorded surroundings, one line each, most serious first."""
     at = _start_of(run.tape)
     yield from _modules(run.tape, here_from(command, folder))
     if (
@@ -120,14 +120,17 @@ def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
 
 
 def _digest_at(path: Path) -> str:
-    """Of a module's file. OSError for what is none: a device, say, which a tape may name."""
+    """Digest of a module's file.
+
+    `OSError` if it is no regular file, such as a device that a tape may name.
+    """
     if not path.is_file() or path.stat().st_size > MODULE_BYTES:
         raise FileNotFoundError(path)
     return digest_of(path.read_bytes()).hex()
 
 
 def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) -> Iterator[str]:
-    """``gone``: modules that are in no distribution that is installed."""
+    """Differences in package versions. ``gone``: modules that belong to no installed distribution."""
     recorded = dict(
         str(one).split("==", 1) for one in at.get(a.PLAYHEAD_RUN_PACKAGES, []) if "==" in one
     )
@@ -148,9 +151,9 @@ def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) ->
 
 @functools.cache
 def _probe(interpreter: str) -> tuple[str, str, dict[str, dict[str, str]]] | None:
-    """Version and platform of an interpreter; by module, the distributions it is from, with versions.
+    """Version and platform of an interpreter; for each module its distributions with versions.
 
-    None where it does not tell. Asked once: a suite of goldens has one interpreter.
+    None if the interpreter does not answer. Cached, since a suite of goldens uses one interpreter.
     """
     try:
         done = subprocess.run(

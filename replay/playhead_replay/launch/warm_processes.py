@@ -1,9 +1,9 @@
-"""Processes that wait with the libraries of a program imported, and are forked for each replay.
+"""Processes that have imported the libraries of a program, and are forked for each replay.
 
-Importing an SDK takes longer than all else that a short run does. A suite of goldens replays many runs
-of few programs, so one process imports, and each replay is a fork of it. There is one per interpreter,
-folder and environment: what a module sees while it is imported is what it would see in a process of its
-own.
+Importing an SDK takes longer than everything else a short run does. A suite of goldens replays many runs
+of few programs, so one process does the imports and each replay runs in a fork of it. There is one such
+process per interpreter, folder and environment, so a module sees the same surroundings during its import
+as in a process of its own.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from playhead_replay.launch.isolation import SCRIPT, isolated, options
+from playhead_replay.launch.isolation import SCRIPT, Withheld, isolated, options
+from playhead_replay.launch.process_start import Start
 
 AT_MOST = 4
-"""So many wait at a time."""
+"""Largest number of warm processes at a time."""
 
 SPOILED_AT_MOST = 3
-"""After so many packages that leave a trace when they are imported, none is imported ahead."""
+"""After this many packages whose import leaves a trace, nothing is imported ahead any more."""
 
 Key: TypeAlias = tuple[str, str, frozenset[tuple[str, str]]]
 
 
 @dataclass(slots=True)
 class _Process:
-    """One that waits."""
+    """One warm process."""
 
     child: subprocess.Popen[bytes]
     control: socket.socket
@@ -40,9 +41,9 @@ class _Process:
     folder: str
 
     def ask(self, **what: Any) -> dict[str, Any]:
-        """What it answers; empty when it is gone."""
+        """Send a request and return the answer; empty if the process is gone."""
         line = b""
-        with contextlib.suppress(BrokenPipeError):  # what it said before it went can be read
+        with contextlib.suppress(BrokenPipeError):  # what it wrote before it went can still be read
             self.control.sendall(json.dumps(what).encode() + b"\n")
         with contextlib.suppress(OSError):
             line = self.said.readline()
@@ -58,30 +59,22 @@ class _Process:
 
 @dataclass(slots=True)
 class Warm:
-    """What waits, for the replays of one process. Not to be used by two threads at once."""
+    """The warm processes of one replaying process. Not thread-safe."""
 
     _processes: dict[Key, _Process] = field(default_factory=dict[Key, _Process])
     _seen: set[Key] = field(default_factory=set[Key])
     _left_out: dict[Key, list[str]] = field(default_factory=dict[Key, list[str]])
 
-    def execute(
-        self,
-        interpreter: str,
-        words: Sequence[str],
-        *,
-        folder: Path,
-        environ: Mapping[str, str],
-        scratch: Path,
-        network: bool,
-        files: bool,
-    ) -> int | None:
-        """Run a replay: the exit status, negative for a signal; None where it has to be started cold.
+    def execute(self, start: Start, words: Sequence[str], withheld: Withheld) -> int | None:
+        """Run a replay. Returns its exit status, negative for a signal; None if it has to be started
+        cold.
 
-        ``words``: behind ``replay``. In ``scratch`` are its tapes, what it says (``stdout``, ``stderr``)
-        and what `isolation.enforced` reads. ``network``, ``files``: see `isolation.isolated`.
+        ``words``: the words after ``replay``. The scratch folder of ``start`` receives its tapes, its
+        output (``stdout``, ``stderr``) and what `isolation.enforced` reads.
         """
-        key = interpreter, str(folder), frozenset(environ.items())
-        if key not in self._seen:  # it may be the only one
+        scratch, environ = start.scratch, start.environ
+        key = start.interpreter, str(start.folder), frozenset(environ.items())
+        if key not in self._seen:  # it may be the only replay of this key
             self._seen.add(key)
             return None
         while len(self._left_out.setdefault(key, [])) < SPOILED_AT_MOST:
@@ -96,8 +89,8 @@ class Warm:
                         scratch,
                         scratch / "enforced",
                         parent=process.child.pid,
-                        network=network,
-                        files=files,
+                        network=withheld.network,
+                        files=withheld.files,
                     ),
                     stdout=str(scratch / "stdout"),
                     stderr=str(scratch / "stderr"),
@@ -123,7 +116,7 @@ class Warm:
                 self._drop(next(iter(self._processes)))
             process = self._started(key, environ, tape)
         if process is not None:
-            self._processes[key] = process  # the last one used is the last one to go
+            self._processes[key] = process  # re-insert as most recently used, so that it is evicted last
         return process
 
     def _started(self, key: Key, environ: Mapping[str, str], tape: Path) -> _Process | None:
@@ -161,6 +154,6 @@ class Warm:
             process.end()
 
     def close(self) -> None:
-        """End them all. Idempotent."""
+        """End all warm processes. Idempotent."""
         for key in list(self._processes):
             self._drop(key)

@@ -1,1 +1,1 @@
-"""The fidelity report: a replay held against its tape."""
+"""The fidelity report: compares a replay with its tape."""

@@ -1,4 +1,4 @@
-"""Ambient reads of a replay (clocks, entropy) beside those of the tape."""
+"""Compares the ambient reads of a replay (clocks, entropy) with those of the tape."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from playhead_semconv.tape.coalesced import count_of_reads
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 STATE = "entropy/random.state"
-"""Taken over at the start of every process; no read of the program's."""
+"""Random state that is restored at the start of every process; not a read by the program."""
 
 CONTENT = "file/content "
-"""What a large file held that had been opened before: no read of the program's."""
+"""Content of a large file that had been opened before; not a read by the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveReads:
-    """Reads of one kind in one lane that the tape does not hold, and that the world answered."""
+    """Reads of one kind in one lane that are not on the tape and were answered by the real world."""
 
     lane: str
     kind: str
     count: int
     recorded: int
-    """How many the tape holds."""
+    """Number of such reads on the tape."""
     seq: int
-    """The first of them on the *now* tape."""
+    """Number of the first of them on the *now* tape."""
 
 
 def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidelity, int]]:
-    """Counts by boundary. ``unused`` counts recordings, the others reads of *now*."""
+    """Counts by boundary. ``unused`` counts recorded reads, the others count reads of *now*."""
     asked, held = _counted(now), _counted(tape)
     counts: dict[str, dict[Fidelity, int]] = {}
 
@@ -52,7 +52,7 @@ def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidel
 
 
 def live_reads(tape: IndexedTape, now: IndexedTape) -> Iterator[LiveReads]:
-    """What was answered by the world, in the order in which it first was."""
+    """Reads that the real world answered, in order of first occurrence."""
     held = _counted(tape)
     names = lane_names(now)
     asked: Counter[tuple[int, str]] = Counter()

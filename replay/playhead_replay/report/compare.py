@@ -1,4 +1,4 @@
-"""Compare a tape with the tape of its replay: the fidelity report."""
+"""Compares a tape with the tape of its replay: the fidelity report."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.slices import served
 
 CHANGES = {"files", "sqlite", "network", "processes.talk"}
-"""Boundaries that put effects on the tape."""
+"""Boundaries that write effects to the tape."""
 
 MOST_NAMED = 20
-"""Largest number of real effects that are named."""
+"""Largest number of real effects that are listed by name."""
 
 AT_THE_END = 1 << 62
-"""Place of a divergence that stands behind everything on the *now* tape."""
+"""Position of a divergence that comes after everything on the *now* tape."""
 
 
 def compare(tape: IndexedTape, now: IndexedTape, run: Run | None = None) -> Report:
-    """How true ``now`` is to ``tape``.
+    """Compare ``now`` with ``tape``.
 
-    ``run`` is the recorded run, for its name and its numbers of steps; by default the run on ``tape``.
+    ``run`` is the recorded run, used for its name and step numbers; by default the run on ``tape``.
     """
     return _Comparison(tape, now, run or Run.of_tape(tape)).report()
 
@@ -72,7 +72,10 @@ class _Comparison:
         self._asked = [found.now.first_seq for found in self._matching.matches]
 
     def _leave_out_the_boot(self) -> None:
-        """Of a process that serves counts what it did for requests; of its boot what was blocked."""
+        """For a service, compare only what it did for requests.
+
+        Of its start-up phase, only what was blocked counts.
+        """
         self._tape, self._now = served(self._tape), served(self._now)
         lanes = {fact.lane for fact in self._tape.facts()}
         self._matching.unused = [one for one in self._matching.unused if one.id.lane in lanes]
@@ -131,7 +134,7 @@ class _Comparison:
         )
 
     def _edited(self) -> Iterator[str]:
-        """What the program got that was edited at the fork that is replayed."""
+        """Parts that the program was given and that were edited at the replayed fork."""
         for found in self._matching.matches:
             part = edited_part(found.now)
             if part:
@@ -139,7 +142,7 @@ class _Comparison:
         yield from map(state_named, edited_states(self._now))
 
     def _unkept(self) -> dict[str, str]:
-        """What the recording does not keep, and the level that does."""
+        """Boundaries that the recording does not keep, with the lowest level that does."""
         level = self._level if self._level in LEVELS else CAUSAL
         wanted = max(LEVELS.index(CAUSAL), LEVELS.index(level))
         return {
@@ -192,7 +195,7 @@ class _Comparison:
         return self._outputs.exit is None
 
     def _answers(self) -> Iterator[Divergence]:
-        """What the program answered to the requests that came to it."""
+        """Differences in the program's answers to the requests it received."""
         now = {one.exchange.id: one for one in requests_of(self._now)} if self._came else {}
         for one in self._came:
             other = now.get(one.exchange.id)
@@ -233,7 +236,7 @@ class _Comparison:
         return self._steps.get((recorded.instance, str(recorded.id)))
 
     def _step_before(self, seq: int) -> int | None:
-        """The last step that had been asked for when the fact ``seq`` of *now* was written."""
+        """The last step that had been requested when the fact ``seq`` of *now* was written."""
         for found in reversed(self._matching.matches[: bisect_right(self._asked, seq)]):
             step = self._step_of(found.recorded or found.nearest)
             if step is not None:
@@ -244,7 +247,7 @@ class _Comparison:
         return f"{one.name} {one.key}"
 
     def _refused(self) -> Iterator[tuple[str, str, str, int]]:
-        """What was blocked and is no exchange: boundary, what, whose doing, number on *now*."""
+        """Blocked effects other than exchanges: boundary, target, code that did it, number on *now*."""
         for fact in self._now_whole.named(e.PLAYHEAD_EFFECT):
             at = fact.attributes
             if at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
@@ -257,7 +260,7 @@ class _Comparison:
 
     def _requests(self) -> Iterator[Divergence]:
         for found in self._matching.matches:
-            # What ran for real was allowed to: what differs because of it is found elsewhere.
+            # Live requests were allowed; differences that result from them are found elsewhere.
             if found.fidelity not in (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.LIVE):
                 yield self._request(found)
         for kind, target, who, seq in self._refused():
@@ -278,14 +281,14 @@ class _Comparison:
             )
 
     def _unheld(self) -> Iterator[Divergence]:
-        """Code that could have changed the world, since nothing held it back."""
+        """Code that could have changed the outside world, because nothing contained it."""
         for fact in self._of_kind(UNHELD):
             what = f"not kept from the world: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}"
             why = f"{_whose(fact.attributes)}no boundary sees it, and no namespace held it"
             yield self._live(what, why, fact.seq)
 
     def _of_kind(self, kind: str) -> Iterator[Fact]:
-        """Effects of the replay, those of its boot included."""
+        """Effects of the replay, including those of its start-up phase."""
         for fact in self._now_whole.named(e.PLAYHEAD_EFFECT):
             if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == kind:
                 yield fact
@@ -379,7 +382,7 @@ class _Comparison:
             )
 
     def _reads(self) -> Iterator[Divergence]:
-        """What the program read of clocks and entropy that the tape does not hold."""
+        """Clock and entropy reads that are not on the tape."""
         for found in live_reads(self._tape, self._now):
             why = f"the tape holds {found.recorded}, the program read {found.count} more"
             yield self._live(f"live {found.kind} in {found.lane}", why, found.seq)
@@ -388,7 +391,7 @@ class _Comparison:
         return Divergence("live", what, self._step_before(seq), after=True, detail=why, seq=seq)
 
     def _moved(self) -> Iterator[Divergence]:
-        """What was let in out of order, but for answers to what was asked out of order."""
+        """Deliveries out of order, except answers to requests that were themselves out of order."""
         names = lane_names(self._now)
         asked = {one.now.id for one in self._matching.matches if one.fidelity is Fidelity.MOVED}
         for fact in self._now.named(e.PLAYHEAD_MOVED):
@@ -405,14 +408,14 @@ class _Comparison:
                 )
 
     def _checks(self) -> Iterator[Divergence]:
-        """What did not hold, at the step as the replay counts it."""
+        """Failed checks, with the step number of the replay."""
         if any(fact.name == e.PLAYHEAD_CHECK for fact in self._now.facts()):
             for one in Run.of_tape(self._now).failed_checks:
                 what = f"check {one.name} failed at {one.span}"
                 yield Divergence("check", what, one.step, detail=one.said, seq=one.seq)
 
     def _states(self) -> Iterator[Divergence]:
-        """States that the program said otherwise."""
+        """States in which the replay differs from the tape."""
         sides = states_of(self._tape, self._run.steps), states_of(self._now)
         for recorded, now, difference in state_differences(*sides):
             if recorded and now and of_pairs(recorded, now):
@@ -461,7 +464,8 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
         sizes = [" ".join(map(str, one.chunk_sizes)) or "(none)" for one in (tape, now)]
         return Difference("chunk sizes", *sizes)
     if tape.end is not None and tape.end.digest and digest_of(tape.response) != tape.end.digest:
-        # Whoever changed it: what the program got is not what was recorded, noticed by it or not.
+        # The cause does not matter: the program did not get what was recorded, whether it noticed or
+        # not.
         sides = [digest.hex()[:16] for digest in (tape.end.digest, digest_of(tape.response))]
         return Difference("digest of the recorded bytes", *sides)
     if tape.response != now.response:
@@ -482,14 +486,14 @@ def _how(one: RecordedExchange) -> str:
         return "unanswered"
     error = one.end.error
     if error is not None and error.qualname == "CancelledError":
-        return f"{one.end.how}: {error.qualname}"  # its text names addresses
+        return f"{one.end.how}: {error.qualname}"  # its message contains memory addresses
     if error is not None:
         return f"{one.end.how}: {error.qualname}: {error.message}"
     return one.end.how
 
 
 def _whose(at: Mapping[str, Any]) -> str:
-    """``psycopg in agent.py:12: ``; empty where it is not known."""
+    """Library and place, as ``psycopg in agent.py:12: ``; empty if unknown."""
     found = [str(at.get(name, "")) for name in (a.PLAYHEAD_EFFECT_LIBRARY, a.PLAYHEAD_EFFECT_PLACE)]
     text = " in ".join(filter(None, found))
     return f"{text}: " if text else ""

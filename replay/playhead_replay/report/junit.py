@@ -1,7 +1,7 @@
-"""The fidelity report as JUnit XML, for what shows test results.
+"""The fidelity report as JUnit XML, for tools that display test results.
 
-A test case per step, per boundary and per output. A divergence fails the case of the step it happened
-in (of the output, where it is one; of the boundary, where it belongs to no step), with both sides.
+There is one test case per step, per boundary and per output. A divergence fails the case of its step (or
+of its output; or of its boundary, if it belongs to no step), and shows both sides.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from playhead_semconv.facts import Fidelity
 from playhead_semconv.untrusted.shown_text import visible
 
 OUTPUTS = ("stdout", "stderr", "exit", "effect", "response")
-"""Kinds of divergence that are told with their output."""
+"""Kinds of divergence that are reported with their output."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(report: Report, command: str, time_s: float = 0.0) -> bytes:
-    """``command``: what makes the same report again. ``time_s``: how long the replay took."""
+    """``command``: the command that reproduces the report. ``time_s``: duration of the replay."""
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"playhead replay {report.run}"))
     properties = ElementTree.SubElement(suite, "properties")

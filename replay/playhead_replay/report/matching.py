@@ -1,4 +1,4 @@
-"""How each exchange of a replay stands to the tape that was played."""
+"""Matches each exchange of a replay with the recording that answered it."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ from playhead_semconv.volatile import Bijection, Request, pairs_of, verify
 from playhead_semconv.volatile.multipart_boundary import plain
 
 MESSAGES = ("websocket", "grpc")
-"""Exchanges in which the program sends message after message."""
+"""Exchanges in which the program sends a sequence of messages."""
 
 
 @dataclass(slots=True)
 class Match:
-    """One exchange of the *now* tape and the recording that answered it, or nearly would have."""
+    """One exchange of the *now* tape with the recording that answered it, or the nearest one."""
 
     now: RecordedExchange
     fidelity: Fidelity
     recorded: RecordedExchange | None
     """The recording that answered it; None when it was blocked or went live."""
     nearest: RecordedExchange | None = None
-    """For a blocked one: the recording that is most like it."""
+    """For a blocked exchange: the most similar recording."""
     difference: Difference | None = None
-    """Between the request and its recording, or the nearest one."""
+    """Difference between the request and its recording, or the nearest one."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether it was blocked although a recording matches: every such recording is used."""
+        """Whether it was blocked because every matching recording was used already."""
         return self.fidelity is Fidelity.BLOCKED and self.nearest is not None and not self.difference
 
 
 @dataclass(slots=True)
 class Matching:
-    """All exchanges of a replay against the tape."""
+    """All exchanges of a replay, matched with the tape."""
 
     matches: list[Match]
-    """In order of the requests now."""
+    """In order of the requests of the replay."""
     unused: list[RecordedExchange]
-    """Recordings that answered nothing."""
+    """Recordings that answered no request."""
 
 
 def match(
     tape: Iterable[RecordedExchange], now: Iterable[RecordedExchange], *, placed: bool = True
 ) -> Matching:
-    """Find for every exchange of ``now`` the recording that answered it.
+    """Find the recording that answered each exchange of ``now``.
 
-    ``placed``: whether it counts in which lane and in which place there something was asked.
-    The player states it on the request fact; what it states is checked against the bytes. Without a
-    statement (two recordings are compared) the same id and request are ``exact``, the same request
-    elsewhere is ``moved``, another request under the same id is ``changed``.
+    ``placed``: whether the lane and the position within it count.
+
+    The player states the match on the request fact; the statement is checked against the bytes. Without
+    a statement (when two recordings are compared), the same id and request are ``exact``, the same
+    request elsewhere is ``moved``, and another request under the same id is ``changed``.
     """
     recordings = list(tape)
     shelf = _Shelf(recordings, placed=placed)
@@ -69,7 +70,7 @@ def match(
 
 
 def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
-    """How two requests differ in what counts for matching: key, then body."""
+    """The first difference between two requests in what counts for matching: key, then body."""
     if tape.key != now.key:
         return Difference("request line", tape.key, now.key)
     same = tape.digest and tape.digest == now.digest
@@ -78,9 +79,9 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
 
 
 def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bijection) -> bool:
-    """Whether two requests are the same but for the values that the replay says it handed out.
+    """Whether two requests differ only in values that the replay handed out.
 
-    ``earlier``: those of the requests before, against which none may be.
+    ``earlier``: the value pairs of earlier requests, which must not be contradicted.
     """
     left, right = tape.exchange, now.exchange
     asked = Request.of(plain(tape.request), tape.key), Request.of(plain(now.request), now.key)
@@ -103,7 +104,7 @@ def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bij
 
 
 def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
-    """How the messages differ that the program sent while the exchange went on."""
+    """The first difference in the messages that the program sent during the exchange."""
     if now.id.kind not in MESSAGES:
         return None
     left, right = tape.exchange.sent, now.exchange.sent
@@ -123,7 +124,7 @@ def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference
 
 
 class _Shelf:
-    """The recordings, found by number, id and key."""
+    """The recordings, indexed by number, id and key."""
 
     def __init__(self, recordings: list[RecordedExchange], *, placed: bool) -> None:
         self._recordings = recordings
@@ -140,7 +141,7 @@ class _Shelf:
         stated = _stated(now)
         recorded = self._by_seq.get(_origin(now))
         if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
-            if recorded is not None:  # it answered up to where the two parted
+            if recorded is not None:  # it answered up to the point of difference
                 self.used.add(id(recorded))
             return Match(now, stated, None)
         if recorded is None and stated is None:
@@ -169,7 +170,7 @@ class _Shelf:
         return same_id if same_id is not None and id(same_id) not in self.used else None
 
     def nearest(self, now: RecordedExchange) -> RecordedExchange | None:
-        """Most like ``now``: the same key counts most, the same body, the place, being unused."""
+        """The most similar recording, by: same key, same body, same place, being unused."""
         digest = now.digest
         return max(
             (one for one in self._recordings if one.id.kind == now.id.kind),
@@ -187,14 +188,14 @@ class _Shelf:
 
 def _stated(now: RecordedExchange) -> Fidelity | None:
     exchange = now.exchange
-    if exchange.fidelity is Fidelity.BLOCKED:  # from some message on
+    if exchange.fidelity is Fidelity.BLOCKED:  # blocked from some message on
         return exchange.fidelity
     stated = exchange.ask.details.get(a.PLAYHEAD_FIDELITY, exchange.head.get(a.PLAYHEAD_FIDELITY))
     return exchange.fidelity if stated is None else Fidelity(stated)
 
 
 def _said(now: RecordedExchange) -> Difference | None:
-    """Where the replay says that a request differs first from the nearest recording."""
+    """The first difference from the nearest recording, as the replay stated it."""
     said: object = now.exchange.ask.details.get(a.PLAYHEAD_BLOCKED_DIFFERENCE)
     if not isinstance(said, list) or len(cast("list[object]", said)) != 3:
         return None

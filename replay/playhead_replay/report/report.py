@@ -1,4 +1,4 @@
-"""The fidelity report: how true a replay was, and where it parted from the tape first."""
+"""The fidelity report: how true a replay was, and where it first differed from the tape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playhead_semconv.facts import Fidelity
 SCHEMA_VERSION = 1
 
 SHOWN_CHARS = 60
-"""How much of an output's value a line of the report shows."""
+"""Characters of an output's value that a line of the report shows."""
 
 Verdict: TypeAlias = Literal["identical", "volatile", "diverged", "blocked"]
 EXIT_CODES: dict[Verdict, int] = {"identical": 0, "volatile": 0, "diverged": 1, "blocked": 3}
@@ -34,7 +34,7 @@ DivergenceKind: TypeAlias = Literal[
 ]
 
 SHOWN = (Fidelity.MOVED, Fidelity.CHANGED, Fidelity.BLOCKED)
-"""Always counted in the text; ``live`` only where there is any."""
+"""Fidelities that the text always counts; ``live`` appears only if it occurs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Divergence:
     what: str
     """The exchange and its key, or the output, in a few words."""
     step: int | None
-    """Step of the recorded run; for an output the last step before it."""
+    """Step of the recorded run; for an output, the last step before it."""
     after: bool = False
     """Whether it happened after that step rather than in it."""
     difference: Difference | None = None
     nearest: str = ""
-    """For a blocked request: name of the recording most like it."""
+    """For a blocked request: name of the most similar recording."""
     detail: str = ""
     seq: int = 0
-    """Where it stands on the *now* tape; orders divergences."""
+    """Its position on the *now* tape; orders divergences."""
     process: str = ""
-    """In which process of the run; empty for the one that it began in."""
+    """The process of the run; empty for the one in which the run began."""
 
     @property
     def place(self) -> str:
@@ -66,7 +66,7 @@ class Divergence:
         return f"after step {self.step}{where}" if self.after else f"step {self.step}{where}"
 
     def lines(self) -> Iterator[str]:
-        """In text: what and where, then both sides."""
+        """As lines of text: what and where, then both sides."""
         difference = self.difference
         at = f"  {difference.path}" if difference is not None and not self.nearest else ""
         yield f"{self.place}: {self.what}{at}"
@@ -97,7 +97,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class ProcessCheck:
-    """One process of a run that has several."""
+    """The verdict on one process of a run that has several."""
 
     name: str
     verdict: Verdict | Literal["not replayed"]
@@ -113,7 +113,7 @@ class ProcessCheck:
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """One output, compared."""
+    """The comparison of one output."""
 
     name: str
     """stdout, stderr, exit or (of a service) inbound response, requests, responses, effects, states."""
@@ -122,7 +122,7 @@ class OutputCheck:
     """Its size or value on the tape."""
     now: str
     process: str = ""
-    """Of which process of the run; empty for the one that it began in."""
+    """The process it belongs to; empty for the one in which the run began."""
 
     @property
     def full_name(self) -> str:
@@ -144,20 +144,23 @@ class Report:
     level: str
     """causal or strict."""
     boundaries: dict[str, dict[Fidelity, int]]
-    """Counts by kind of boundary. ``unused`` counts recordings, the others what was asked now."""
+    """Counts by kind of boundary.
+
+    ``unused`` counts recordings, the others count requests of the replay.
+    """
     outputs: list[OutputCheck]
     divergences: list[Divergence]
     """In the order in which they happened."""
     unused: list[str] = field(default_factory=list[str])
-    """Names of the recordings that answered nothing."""
+    """Names of the recordings that answered no request."""
     redacted: int = 0
-    """Values that were scrubbed before they reached the tape."""
+    """Number of values that were redacted before they reached the tape."""
     network: str = ""
-    """Who refused the network: ``kernel`` or ``process``; empty when nothing was launched."""
+    """What blocked the network: ``kernel`` or ``process``; empty when nothing was launched."""
     files: str = ""
-    """Who refused changes to files, in the same words."""
+    """What blocked changes to files: ``kernel`` or ``process``."""
     others: str = ""
-    """Who kept it from other processes, and from the memory and the queues that they share."""
+    """What blocked access to other processes and to shared memory and queues."""
     notes: list[str] = field(default_factory=list[str])
     reads: dict[str, dict[Fidelity, int]] = field(default_factory=dict[str, dict[Fidelity, int]])
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
@@ -166,16 +169,16 @@ class Report:
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Boundaries that the recording does not keep → the lowest level that does."""
     varied: list[str] = field(default_factory=list[str])
-    """Outputs that differ in nothing but values that the replay's clock and entropy handed out."""
+    """Outputs that differ only in values that the replay's clock and entropy handed out."""
     edited: list[str] = field(default_factory=list[str])
-    """What the program was given that was edited at a fork, and did not come to by itself."""
+    """Parts that were edited at a fork and that the program did not produce itself."""
     strict_match: bool = False
-    """Whether a request that differs in what was handed out is taken for another."""
+    """Whether requests that differ only in handed-out values count as different."""
     processes: list[ProcessCheck] = field(default_factory=list[ProcessCheck])
-    """All of a run that has several, the one that it began in first."""
+    """All processes of a run that has several, beginning with the one in which the run began."""
 
     def checked(self, name: str) -> ProcessCheck:
-        """What this report says, in a line of another."""
+        """This report as one line of another report."""
         return ProcessCheck(name, self.verdict, self.count(Fidelity.EXACT), self.asked)
 
     def include(self, name: str, other: Report) -> None:
@@ -196,17 +199,17 @@ class Report:
         self.edited += [f"{one} in {name}" for one in other.edited]
 
     def count(self, fidelity: Fidelity) -> int:
-        """How many exchanges have this fidelity, over all boundaries."""
+        """Number of exchanges with this fidelity, over all boundaries."""
         return sum(counts.get(fidelity, 0) for counts in self.boundaries.values())
 
     @property
     def asked(self) -> int:
-        """How many exchanges the program asked for now."""
+        """Number of exchanges that the program requested in the replay."""
         return sum(self.count(one) for one in Fidelity if one is not Fidelity.UNUSED)
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the recording has files, so that a replay need not change them for real."""
+        """Whether the recording includes files, so that a replay need not change them for real."""
         return "files" not in self.unkept
 
     @property
@@ -216,9 +219,10 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """``blocked`` beats ``diverged``; ``identical`` means that nothing that was recorded differs.
+        """``blocked`` takes precedence over ``diverged``; ``identical``: nothing that was recorded
+        differs.
 
-        ``volatile``: nothing but values that the replay's clock and entropy handed out.
+        ``volatile``: only values that the replay's clock and entropy handed out differ.
         """
         if self.count(Fidelity.BLOCKED):
             return "blocked"
@@ -228,19 +232,19 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 identical or volatile (1 where the match is to be strict), 1 diverged, 3 blocked."""
+        """0 identical or volatile (1 if the match is strict), 1 diverged, 3 blocked."""
         verdict = self.verdict
         return 1 if verdict == "volatile" and self.strict_match else EXIT_CODES[verdict]
 
     @property
     def said_of_edits(self) -> str:
-        """In one sentence, that it rests on edits; empty where it does not."""
+        """A sentence that says that the result rests on edits; empty if it does not."""
         if not self.edited:
             return ""
         return f"an edit that was made at a fork answers, not the program: {', '.join(self.edited)}"
 
     def lines(self) -> Iterator[str]:
-        """The report in text."""
+        """The report as lines of text."""
         yield self._totals()
         if len(self.boundaries) > 1:
             for kind, counts in sorted(self.boundaries.items()):

@@ -1,9 +1,9 @@
-"""What of printed tracebacks is the program's: two runs are compared by that.
+"""Reduces printed tracebacks to the part that belongs to the program, so that two runs can be compared.
 
-A replay has no transport below the boundaries: an error of a connection is raised where the boundary
-is, so its traceback lacks the frames of the transport, and exceptions that were raised and handled in
-there. Of a traceback count the frames of the program (outside the standard library and what is
-installed), and the exception. Everything else that was printed counts as it is.
+A replay has no transport below the boundaries: a connection error is raised at the boundary. So its
+traceback lacks the frames of the transport, and the exceptions that were raised and handled there. Of a
+traceback, only the frames of the program (outside the standard library and installed packages) and the
+exception count. All other printed text counts as it is.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ FRAME = re.compile(rb'^File "([^"]*)", line \d+, in ')
 LIBRARIES = re.compile(
     rb"/(?:site|dist)-packages/|/lib(?:64)?/python3(?:\.\d+)?/|/playhead_instrumentation/|^<frozen "
 )
-"""Where frames are that are not the program's."""
+"""Matches paths of frames that do not belong to the program."""
 CHAINED = (
     b"The above exception was the direct cause of the following exception:",
     b"During handling of the above exception, another exception occurred:",
 )
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 LONGEST_MESSAGE_LINES = 200
-"""Behind more lines than that after its frames, an exception is not taken for a cause of the next."""
+"""An exception with more lines after its frames is not treated as the cause of the next one."""
 
 
 class Line(NamedTuple):
-    """A line that counts."""
+    """A line that counts in the comparison."""
 
     offset: int
-    """Where it begins in what was printed, in bytes."""
+    """Its byte offset in the printed output."""
     text: bytes
 
 
 def differing(tape: bytes, now: bytes) -> tuple[bytes, bytes, int] | None:
-    """What counts of both, and where in ``now`` the first byte is that differs; None: they agree.
+    """The counted bytes of both sides, and the offset in ``now`` of the first difference; None: they
+    agree.
 
-    Linear in their length.
+    Takes linear time.
     """
     if tape == now:
         return None
@@ -61,7 +62,8 @@ def differing(tape: bytes, now: bytes) -> tuple[bytes, bytes, int] | None:
 
 
 def counted(printed: bytes) -> Iterator[Line]:
-    """The lines of ``printed`` without frames of libraries, and causes that never left them.
+    """The lines of ``printed`` without frames of libraries, and without causes that never left a
+    library.
 
     >>> text = b'Traceback (most recent call last):\\n  File "/a.py", line 1, in f\\n    g()\\n'
     >>> text += b'  File "/usr/lib/python3.11/x.py", line 2, in g\\n    h()\\nE: m\\n'
@@ -72,18 +74,18 @@ def counted(printed: bytes) -> Iterator[Line]:
 
 
 class _Reader:
-    """Reads line by line; what counts so far is in ``kept``."""
+    """Reads line by line; ``kept`` holds the lines that count so far."""
 
     def __init__(self) -> None:
         self.kept: list[Line] = []
         self._within: bytes | None = None
-        """What frames of the traceback begin with that is read now; None: none is."""
+        """Prefix of frame lines in the current traceback; None outside a traceback."""
         self._counts = True
-        """Whether the frame counts that is read now."""
+        """Whether the current frame counts."""
         self._began: int | None = None
-        """How many lines were kept before the last traceback that nothing of the program was in."""
+        """Lines kept before the last traceback, if that has no frame of the program."""
         self._since = 0
-        """Lines behind its frames."""
+        """Number of lines after its frames."""
         self._skip_blank = False
 
     def read(self, printed: bytes) -> list[Line]:

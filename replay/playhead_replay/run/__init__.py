@@ -1,1 +1,1 @@
-"""A run, put together again: its spans, steps, exchanges, command, outputs and costs."""
+"""A run, put together from its tapes and spans: steps, exchanges, command, outputs and costs."""

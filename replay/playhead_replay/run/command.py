@@ -1,4 +1,4 @@
-"""The command that was recorded, as the first fact of its tape tells it."""
+"""The recorded command, read from the first fact of its tape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Command:
     script: str
     """Path of the script, ``-m MODULE``, or ``-c``."""
     arguments: tuple[str, ...]
-    """As `sys.argv` has them: bytes that are no UTF-8 are lone surrogates."""
+    """As in `sys.argv`: bytes that are not UTF-8 are lone surrogates."""
     cwd: str
     interpreter: str
     """Path of the Python that ran it."""
@@ -33,18 +33,18 @@ class Command:
     hash_seed: str = ""
     """PYTHONHASHSEED, or ``random``."""
     script_digest: str = ""
-    """BLAKE3 of the script, hex; empty where the recorder could not tell."""
+    """BLAKE3 of the script, hex; empty if the recorder could not read it."""
     level: str = "causal"
     environment: dict[str, str] = field(default_factory=dict[str, str])
     """Variables that the recorder kept."""
     source: str = ""
-    """The program itself, where it was given on the command line."""
+    """Source code of the program, if it was given on the command line."""
     folders: dict[str, str] = field(default_factory=dict[str, str])
-    """Where the recorded process had its things: cwd, prefix, home, …"""
+    """Folders of the recorded process: cwd, prefix, home, …"""
 
     @classmethod
     def of_tape(cls, tape: Tape) -> Command:
-        """`TapeMissing` when the tape does not say how its process was started."""
+        """`TapeMissing` if the tape does not say how its process was started."""
         for fact in tape.facts():
             if fact.name == e.PLAYHEAD_PROCESS_START:
                 return cls.of_fact(fact)
@@ -81,7 +81,7 @@ class Command:
         )
 
     def from_elsewhere(self, *, live: bool) -> Command:
-        """The same as somebody else's: it runs with the Python of here, and sets harmless variables."""
+        """The command as it may be taken from somebody else: local Python, harmless variables only."""
         kept = {name: value for name, value in self.environment.items() if is_let_in(name, live=live)}
         return replace(self, interpreter="", environment=kept)
 
@@ -91,24 +91,24 @@ class Command:
         return self.script.startswith("-m ")
 
     def words(self) -> list[str]:
-        """The command line behind the interpreter."""
+        """The command line after the interpreter."""
         start = ["-m", self.script[3:].strip()] if self.is_module else [self.script]
         start += [self.source] if self.source else []
         return [*start, *self.arguments]
 
     def shown(self) -> list[str]:
-        """The same for people, as `readable` has it."""
+        """The same for display, see `readable`."""
         return [readable(word) for word in self.words()]
 
     def __str__(self) -> str:
         return shlex.join(self.shown())
 
     def script_path(self, cwd: Path) -> Path | None:
-        """Where the script lies when the command is started in ``cwd``; None for a module."""
+        """Path of the script when the command is started in ``cwd``; None for a module."""
         return None if self.is_module or self.source or not self.script else cwd / self.script
 
     def require_unchanged(self, cwd: Path) -> None:
-        """`ScriptChanged` when the script in ``cwd`` is gone or is not the one that was recorded."""
+        """`ScriptChanged` if the script in ``cwd`` is missing or differs from the recorded one."""
         if self.script in ("", "-", "-c") and not self.source:
             raise ScriptChanged(
                 "the program was not a file: it was given on the command line or on stdin",
@@ -131,7 +131,7 @@ class Command:
 
 
 def readable(word: str) -> str:
-    r"""A word of a command line for people: bytes that are no UTF-8 are spelt out.
+    r"""A word of a command line for display: bytes that are not UTF-8 are escaped.
 
     >>> readable("x\udcff")
     'x\\xff'

@@ -1,4 +1,4 @@
-"""Recorded exchanges with their bytes, read from the tape when asked for."""
+"""Recorded exchanges; their bytes are read from the tape on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a response as the program got it."""
+    """A piece of a response as the program received it."""
 
     time_ns: int
     data: bytes
@@ -27,32 +27,32 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class RecordedExchange:
-    """One attempt at a boundary: verbatim request and response, read from the tape when asked for."""
+    """One attempt at a boundary: verbatim request and response, read from the tape on demand."""
 
     id: ExchangeId
     tape: IndexedTape
     lane_name: str
     key: str
-    """What was asked: method and URL for HTTP."""
+    """Method and URL for HTTP."""
     digest: bytes
-    """Of the request body; empty where its bytes were not recorded."""
+    """Digest of the request body; empty if its bytes were not recorded."""
     first_seq: int
     """Number of the request fact."""
     span_id: str
-    """The span of this attempt, 16 hex digits; empty where none was recorded."""
+    """The span of this attempt, 16 hex digits; empty if none was recorded."""
     origin: RecordedExchange | None = None
-    """At replay: the recording that answered it, which holds the bytes that this one refers to."""
+    """Replay: the recording that answered it and holds the bytes that this one refers to."""
 
     @property
     def exchange(self) -> Exchange:
-        """All that the tape says of it."""
+        """Everything the tape has about it."""
         found = self.tape.exchange(self.id)
         assert found is not None
         return found
 
     @property
     def name(self) -> str:
-        """Lane and ordinal, e.g. ``main#4``; boundaries other than HTTP say their kind."""
+        """Lane and ordinal, e.g. ``main#4``; for boundaries other than HTTP also the kind."""
         kind = "" if self.id.kind == "http" else f"{self.id.kind}:"
         return f"{self.lane_name}#{kind}{self.id.ordinal}"
 
@@ -63,27 +63,27 @@ class RecordedExchange:
 
     @property
     def end(self) -> End | None:
-        """How it ended; None: it was not answered when the tape ends."""
+        """How it ended; None: it had no answer when the tape ends."""
         return self.exchange.end
 
     @property
     def request(self) -> bytes:
-        """The request body. `TapeError` where the tape does not hold it."""
+        """The request body. `TapeError` if the tape does not hold it."""
         return self._read(self.exchange.ask.body, None)
 
     @property
     def request_headers(self) -> list[tuple[str, str]]:
-        """In their order; credentials replaced."""
+        """In their order; credentials are replaced."""
         return _pairs(self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS))
 
     @property
     def response_headers(self) -> list[tuple[str, str]]:
-        """In their order; empty when no response came."""
+        """In their order; empty if there was no response."""
         return _pairs(self.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS))
 
     @property
     def status_code(self) -> int | None:
-        """HTTP status; None when no response came."""
+        """HTTP status; None if there was no response."""
         status = self.exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
         return None if status is None else int(status)
 
@@ -100,22 +100,22 @@ class RecordedExchange:
         ]
 
     def sent(self, number: int) -> bytes:
-        """A message that the program sent, from 0."""
+        """A message that the program sent, counted from 0."""
         return self._read(self.exchange.sent[number].data, None)
 
     @property
     def response(self) -> bytes:
-        """The response body as on the wire, up to the byte it reached."""
+        """The response body as on the wire, as far as it was received."""
         return b"".join(chunk.data for chunk in self.chunks)
 
     @property
     def chunk_sizes(self) -> list[int]:
-        """Sizes of the chunks in bytes; needs no reading."""
+        """Sizes of the chunks in bytes; does not read the tape."""
         return [part.data.size for part in self.exchange.parts]
 
     @property
     def has_content(self) -> bool:
-        """Whether the bytes were recorded, and not their sizes only."""
+        """Whether the bytes were recorded, and not only their sizes."""
         contents = [self.exchange.ask.body, *(part.data for part in self.exchange.parts)]
         return all(one.digest or one.inline is not None or not one.size for one in contents)
 
@@ -144,7 +144,10 @@ def lane_names(tape: IndexedTape) -> dict[int, str]:
 
 
 def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange]:
-    """What the program asked on a tape, in order. ``trace_id``: of this trace, and of none."""
+    """Exchanges of the program on a tape, in order.
+
+    ``trace_id``: only those of this trace or of none.
+    """
     names = lane_names(tape)
     found: list[RecordedExchange] = []
     for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
@@ -154,7 +157,7 @@ def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange
         if trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id:
             continue
         body = request.body
-        if body is None:  # made while it was sent
+        if body is None:  # the body was generated while it was sent
             exchange = tape.exchange(id)
             body = exchange.ask.body if exchange is not None else Content.chunk(b"")
         found.append(

@@ -1,8 +1,8 @@
-"""Requests that came to the program, and what it answered."""
+"""Requests that the program received, and its answers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, cast
@@ -18,7 +18,7 @@ from playhead_semconv.volatile import answer, pairs_of, verify
 
 END = "end"
 REFUSALS = (401, 403)
-"""Status of an answer to who may not ask."""
+"""Status codes of answers to unauthorized requests."""
 MARKED = "run"
 
 
@@ -31,34 +31,34 @@ class InboundRequest:
 
     @property
     def key(self) -> str:
-        """Method and path with query; the name of a function."""
+        """Method and path with query; or the name of a function."""
         return self.exchange.ask.key
 
     @property
     def application(self) -> str:
-        """What was called, as ``module:attribute``; empty where it cannot be found again."""
+        """What was called, as ``module:attribute``; empty if it cannot be found again."""
         return str(self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_APPLICATION, ""))
 
     @property
     def is_marked(self) -> bool:
-        """Whether it is a call of what the program marked with `playhead.run`."""
+        """Whether it is a call of a function marked with `playhead.run`."""
         return self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_INTERFACE) == MARKED
 
     @property
     def status_code(self) -> int | None:
-        """HTTP status; None where it was not answered."""
+        """HTTP status; None if there was no answer."""
         status = self.exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
         return None if status is None else int(status)
 
     @property
     def headers(self) -> list[str]:
-        """Of the answer: name, value, name, value, …"""
+        """Headers of the answer: name, value, name, value, …"""
         flat = self.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS)
         return [str(one) for one in cast("list[Any]", flat)] if isinstance(flat, list) else []
 
     @property
     def withheld(self) -> list[str]:
-        """Names of headers that it came with and whose value the tape does not hold."""
+        """Names of request headers whose value the tape does not hold."""
         flat = self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS)
         return withheld(cast("list[Any]", flat)) if isinstance(flat, list) else []
 
@@ -69,18 +69,18 @@ class InboundRequest:
 
     @property
     def how(self) -> str:
-        """How it ended; ``killed`` where the tape ends before it did."""
+        """How it ended; ``killed`` if the tape ends before it did."""
         end = self.exchange.end
         if end is None:
             return "killed"
         error = end.error
         if end.how == "abandoned" and self._whole:
-            return "complete"  # nobody waited for the program to tidy up behind it
+            return "complete"  # nobody waited for the program's cleanup after the answer
         return end.how if error is None else f"{end.how}: {error.qualname}: {error.message}"
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in an error, or was answered as one of the server's."""
+        """Whether it ended in an error, or was answered with a server error."""
         end = self.exchange.end
         return (end is not None and end.error is not None) or (self.status_code or 0) >= 500
 
@@ -101,7 +101,7 @@ class InboundRequest:
 
 
 def requests_of(tape: Tape) -> list[InboundRequest]:
-    """The requests that came, in their order."""
+    """The requests on a tape, in order."""
     return [
         InboundRequest(exchange, tape)
         for exchange in fold_exchanges(tape.facts()).values()
@@ -110,7 +110,7 @@ def requests_of(tape: Tape) -> list[InboundRequest]:
 
 
 def answer_difference(tape: InboundRequest, now: InboundRequest) -> Difference | None:
-    """How an answer differs from the recorded one; of one that was cut, only what there is counts."""
+    """Difference from the recorded answer; if an answer was cut, only the existing part counts."""
     cut = tape.exchange.end is None
     if cut and tape.status_code is None:
         return None
@@ -132,7 +132,7 @@ def answer_difference(tape: InboundRequest, now: InboundRequest) -> Difference |
 
 
 def differs_in_pairs(tape: InboundRequest, now: InboundRequest) -> bool:
-    """Whether two answers are the same but for values that the replay says it handed out."""
+    """Whether two answers differ only in values that the replay handed out."""
     end = now.exchange.end
     stated = None if end is None else end.values.get(a.PLAYHEAD_VOLATILE_PAIRS)
     if stated is None or (tape.status_code, tape.how) != (now.status_code, now.how):
@@ -145,11 +145,11 @@ def differs_in_pairs(tape: InboundRequest, now: InboundRequest) -> bool:
 
 
 def turned_away(
-    tape: list[InboundRequest], now: list[InboundRequest], given: Collection[str]
+    tape: Sequence[InboundRequest], now: Sequence[InboundRequest], given: Collection[str]
 ) -> list[str]:
-    """A sentence for each request that is refused now, and had a credential that the tape withholds.
+    """A sentence for each request that is refused now and had a credential that the tape withholds.
 
-    ``given``: headers that were given, in lower case.
+    ``given``: lower-case names of headers that were provided.
     """
     others = {one.exchange.id: one for one in now}
     said: list[str] = []
@@ -167,7 +167,7 @@ def turned_away(
 
 
 def _pairs(tape: list[str], now: list[str]) -> Iterator[tuple[str, str]]:
-    """Header beside header, as lines."""
+    """Header lines of both sides, in pairs."""
     sides = [
         [f"{name}: {value}" for name, value in zip(flat[::2], flat[1::2], strict=False)]
         for flat in (tape, now)

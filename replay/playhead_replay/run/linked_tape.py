@@ -1,4 +1,4 @@
-"""The tape of a fork: what it took from its origin is read there, so that it is kept once."""
+"""The tape of a fork: what it took from its origin is stored only on the origin's tape."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from playhead_semconv.tape.slices import slice_of
 
 
 class Tapes(Protocol):
-    """Where tapes are; the receiver's `Store` is one."""
+    """Where tapes are found; the receiver's `Store` is one."""
 
     def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
-        """The tape of a process instance, as far as the run of a trace may need it; it may be empty."""
+        """The tape of a process instance, as far as the run of a trace may need it; may be empty."""
         ...
 
 
 def linked(store: Tapes, tape: Tape) -> Tape:
-    """``tape``; where it is that of a fork, together with that of its origin."""
+    """``tape``; the tape of a fork is combined with that of its origin."""
     instance = origin_of(tape)
     if instance is None or instance == tape.instance:
         return tape
@@ -37,7 +37,7 @@ def linked(store: Tapes, tape: Tape) -> Tape:
 
 
 def _origin_trace(tape: Tape) -> bytes:
-    """Of the run that was forked, which may be a part of its process."""
+    """Trace id of the forked run, which may be a part of its process."""
     for fact in tape.facts():
         origin = str(fact.attributes.get(a.PLAYHEAD_RUN_ORIGIN, ""))
         return bytes.fromhex(origin.partition("-")[0])
@@ -45,7 +45,7 @@ def _origin_trace(tape: Tape) -> bytes:
 
 
 def origin_of(tape: Tape) -> bytes | None:
-    """The process whose tape answered at first, where ``tape`` is that of a fork or a resume."""
+    """The process whose tape answered first, if ``tape`` is that of a fork or a resume."""
     start = next(tape.facts(), None)
     if start is None or start.attributes.get(a.PLAYHEAD_RUN_MODE) not in ("fork", "resume"):
         return None
@@ -56,17 +56,17 @@ def origin_of(tape: Tape) -> bytes | None:
 
 
 class LinkedTape:
-    """The tape of a fork and that of its origin, as one: nothing is missing from it."""
+    """The tape of a fork and that of its origin, combined into one complete tape."""
 
     def __init__(self, tape: Tape, origin: Tape) -> None:
-        """``origin``: whole, where it is a fork itself."""
+        """``origin``: already combined with its own origin, if it is a fork itself."""
         self._tape = tape
         self._origin = origin
         self._whole: dict[bytes, bytes] = {}
 
     @property
     def instance(self) -> bytes:
-        """Whose facts these are."""
+        """The process instance that the facts belong to."""
         return self._tape.instance
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
@@ -74,7 +74,7 @@ class LinkedTape:
         return self._filled.facts(after)
 
     def read(self, content: Content) -> bytes:
-        """The bytes of a content of this tape. `TapeError` if they are not there."""
+        """The bytes of a content of this tape. `TapeError` if they are missing."""
         data = self._whole.get(content.digest) if content.digest else None
         if data is None:
             data = self._read(content)
@@ -91,7 +91,7 @@ class LinkedTape:
         known = content if content.base is not None else self._extensions.get(content.digest)
         if known is None or known.base is None or known.inline is None:
             return self._origin.read(content)
-        # What went on from a body of the origin.
+        # Content that extends a body of the origin.
         data = self.read(Content(known.base, -1))[: known.base_bytes] + known.inline
         if digest_of(data) != known.digest:
             raise CorruptTape(f"content {known.digest.hex()[:16]} differs from its digest")
@@ -103,7 +103,7 @@ class LinkedTape:
         return {body.digest: body for body in bodies if body is not None and body.base is not None}
 
     def exchange(self, id: ExchangeId) -> Exchange | None:
-        """One exchange; None where it is not on this tape."""
+        """One exchange; None if it is not on this tape."""
         return self._exchanges.get(id)
 
     @cached_property
@@ -148,7 +148,7 @@ class LinkedTape:
 
     @cached_property
     def _contents(self) -> dict[bytes, Content]:
-        """How the origin holds its contents: those that rest on others rest on them here, too."""
+        """Contents of the origin by digest; their bases refer to the origin here too."""
         held: dict[bytes, Content] = {}
         for fact in self._origin.facts():
             body = fact.body

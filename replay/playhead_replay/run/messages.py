@@ -1,4 +1,4 @@
-"""The messages of a call, typed: from its span; what that left out is derived from its exchange."""
+"""The messages of a call, typed: from its span, or derived from its exchange if the span lacks them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, de
 
 @dataclass(slots=True)
 class Messages:
-    """What a call said and was told."""
+    """Input and output messages of a call."""
 
     system: list[Part] = field(default_factory=list[Part])
     input: list[InputMessage] = field(default_factory=list[InputMessage])
@@ -44,8 +44,8 @@ READERS: dict[str, tuple[str, Any]] = {
 def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> Messages:
     """The messages of a call with these span attributes and attempts.
 
-    Content that the span left out, or never got because the program died, is derived from the exchange
-    that the span refers to, else from the last attempt.
+    Content that the span left out, or lacks because the program died, is derived from the exchange that
+    the span refers to, else from the last attempt.
     """
     said = attributes.get(a.PLAYHEAD_DERIVED)
     missing: Sequence[str] = [
@@ -65,9 +65,9 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
 
 
 def read_messages(attributes: Mapping[str, Any]) -> Messages:
-    """The messages among a span's attributes, JSON text or structured, or as a dialect spells them.
+    """The messages in a span's attributes: JSON text, structured, or in a dialect's spelling.
 
-    What is none of it is left out.
+    Anything else is left out.
     """
     attributes = {**attributes_in_our_words(attributes), **attributes}
     found = Messages()
@@ -82,7 +82,7 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 
 
 def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange) -> dict[str, Any]:
-    """What an exchange says, as attributes of a span; empty where its dialect or bytes are unknown."""
+    """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
     method, _, url = exchange.key.partition(" ")
     wire = str(attributes.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
     if wire not in DIALECTS:
@@ -94,7 +94,7 @@ def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange
 
 
 def response_of(exchange: RecordedExchange) -> WireResponse:
-    """What was answered, for `playhead_semconv.wire.derive`. `TapeError` where the tape lacks it."""
+    """The answer, for `playhead_semconv.wire.derive`. `TapeError` if the tape lacks it."""
     return WireResponse(
         exchange.status_code,
         exchange.response_headers,

@@ -1,4 +1,4 @@
-"""What a process put out: its streams, its effects on the world, and how it ended."""
+"""The outputs of a process: its streams, its effects on the world, and how it ended."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 STREAMS = ("stdout", "stderr")
 
 PIECES_A_LINE = 8
-"""In how many pieces a line is written, at most, where only the last lines are asked for."""
+"""Largest number of pieces per line that are searched when only the last lines are requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended in order."""
+    """The regular end of a process."""
 
     code: int | None
     error: ErrorRecord | None
-    """The exception that left the program."""
+    """The exception that terminated the program."""
     time_ns: int
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something done to the world that is not a stream."""
+    """An effect on the world other than a stream."""
 
     kind: str
     target: str
@@ -44,11 +44,11 @@ class Effect:
     tape: IndexedTape = field(compare=False, repr=False)
 
     digest: str = ""
-    """Of a content that is not kept."""
+    """Digest of content that is not kept."""
 
     @property
     def body(self) -> bytes:
-        """What was written, sent, …; empty where the tape does not hold it."""
+        """What was written, sent, …; empty if the tape does not hold it."""
         return b"" if self.content is None else self.tape.read(self.content)
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ class Stream:
 
     @property
     def data(self) -> bytes:
-        """All of it."""
+        """All bytes of the stream."""
         return b"".join(piece for _, piece in self.pieces)
 
     def seq_at(self, offset_bytes: int) -> int | None:
-        """The fact that wrote the byte at ``offset_bytes``; None behind the end."""
+        """The fact that wrote the byte at ``offset_bytes``; None beyond the end."""
         for seq, piece in self.pieces:
             if offset_bytes < len(piece):
                 return seq
@@ -78,17 +78,17 @@ class Stream:
 
 @dataclass(slots=True)
 class Outputs:
-    """Everything a process put out."""
+    """All outputs of a process."""
 
     stdout: Stream = field(default_factory=Stream)
     stderr: Stream = field(default_factory=Stream)
     effects: list[Effect] = field(default_factory=list[Effect])
     exit: Exit | None = None
-    """None: the process did not end in order."""
+    """None: the process did not end regularly."""
 
     @classmethod
     def of_tape(cls, tape: IndexedTape) -> Outputs:
-        """The fold of the effect and exit facts of a tape."""
+        """The outputs, folded from the effect and exit facts of a tape."""
         found = cls()
         for fact in tape.named(e.PLAYHEAD_EFFECT, e.PLAYHEAD_PROCESS_EXIT):
             if fact.name == e.PLAYHEAD_EFFECT:
@@ -105,7 +105,7 @@ class Outputs:
 
     @staticmethod
     def last_of_stderr(tape: IndexedTape, lines: int) -> list[str]:
-        """The last lines that a process wrote to stderr, as far as they are recorded."""
+        """The last recorded lines that a process wrote to stderr."""
         last: deque[Content] = deque(maxlen=lines * PIECES_A_LINE)
         for fact in tape.named(e.PLAYHEAD_EFFECT):
             if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and fact.body is not None:

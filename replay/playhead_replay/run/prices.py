@@ -1,7 +1,7 @@
-"""What calls cost, by the prices of `genai-prices`: by provider, model, kind of token and date.
+"""Costs of calls at the prices of `genai-prices`: by provider, model, kind of token and date.
 
-Input tokens include the cached ones and output tokens those of reasoning, as the GenAI conventions have
-it; each kind is counted at its own price.
+As in the GenAI conventions, input tokens include cached tokens and output tokens include reasoning
+tokens; each kind is charged at its own price.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ KINDS = {
 
 
 FREE = ":free"
-"""Behind a model that a gateway gives away."""
+"""Suffix of models that a gateway offers for free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of several calls."""
+    """The cost of several calls."""
 
     usd: Decimal = Decimal(0)
     unpriced: tuple[str, ...] = ()
-    """Models that used tokens and have no known price: the sum is without them."""
+    """Models that used tokens and have no known price; the sum does not include them."""
 
     def __str__(self) -> str:
-        """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
+        """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
         if self.unpriced and not self.usd:
             return ""
         small = 0 < self.usd < Decimal("0.01")
@@ -47,7 +47,7 @@ class Cost:
 
 
 def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
-    """The cost of calls: the attributes of each span, and when it began in ns since the epoch."""
+    """The cost of calls, each given as span attributes and start time in ns since the epoch."""
     total, unpriced = Decimal(0), dict[str, None]()
     for attributes, began_ns in calls:
         if not any(count_in(attributes, name) for name in KINDS.values()):
@@ -61,12 +61,12 @@ def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
 
 
 def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
-    """US dollars of one call; None where its model has no known price."""
-    from genai_prices import Usage, calc_price  # it reads its tables when it is imported
+    """Cost of one call in US dollars; None if its model has no known price."""
+    from genai_prices import Usage, calc_price  # slow: reads its tables on import
 
     counts = {kind: used for kind, name in KINDS.items() if (used := count_in(attributes, name))}
     cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
-    if counts.get("input_tokens", 0) < cached:  # as a provider counts that tells them apart
+    if counts.get("input_tokens", 0) < cached:  # this provider counts cached tokens separately
         counts["input_tokens"] = counts.get("input_tokens", 0) + cached
     provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
     for model in _spellings(_models(attributes)):
@@ -90,7 +90,7 @@ def _models(attributes: Mapping[str, Any]) -> list[str]:
 
 
 def _spellings(models: Iterable[str]) -> Iterator[str]:
-    """Each as it is, and without what gateways write before it: ``openai/``, ``…/models/``."""
+    """Each model name as it is, and without prefixes of gateways: ``openai/``, ``…/models/``."""
     for model in models:
         yield model
         bare = model.rpartition("/")[2]

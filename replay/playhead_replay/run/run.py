@@ -46,7 +46,7 @@ from playhead_semconv.untrusted.counts import count_in
 
 
 class SummaryLike(Protocol):
-    """What a store says of a run."""
+    """The summary of a run in a store."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -78,10 +78,10 @@ class StoredSpanLike(Protocol):
 
 
 class StoreLike(Protocol):
-    """The part of a store that a run is read from; the receiver's `Store` is one."""
+    """The part of a store that a run is read from; the receiver's `Store` implements it."""
 
     def resolve(self, name: str) -> SummaryLike:
-        """A run by name or trace id. `RunUnknown` where there is none."""
+        """A run by name or trace id. `RunUnknown` if there is none."""
         ...
 
     def spans(self, trace_id: bytes) -> Iterator[StoredSpanLike]:
@@ -95,15 +95,15 @@ class StoreLike(Protocol):
 
 @runtime_checkable
 class AgedTape(Protocol):
-    """A tape of which something may have aged out."""
+    """A tape from which facts may have aged out."""
 
     def aged(self) -> list[tuple[int, int]]:
-        """Ranges of numbers, first and last included."""
+        """Ranges of missing numbers, first and last included."""
         ...
 
 
 class HeldTape(IndexedTape):
-    """A tape whose facts are copied from their store once; its content is read there when asked for."""
+    """A tape whose facts were copied from their store once; content is still read from the store."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
@@ -124,7 +124,7 @@ class HeldTape(IndexedTape):
 
 
 def held(tape: Tape) -> IndexedTape:
-    """``tape`` with its facts at hand."""
+    """``tape`` with its facts copied into memory."""
     return tape if isinstance(tape, IndexedTape) else HeldTape(tape)
 
 
@@ -160,7 +160,7 @@ COUNTS = (
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
     a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
 )
-"""What `Usage` adds up, in its order."""
+"""Attributes that `Usage` sums, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class FailedCheck:
     said: str
     """Why it failed."""
     step: int | None
-    """The step that the span is or belongs to; None where it is none."""
+    """The step that the span is or belongs to; None if there is none."""
     seq: int
 
 
@@ -186,7 +186,7 @@ NONSENSE = (
     TypeError,
     ValueError,
 )
-"""What facts and spans raise that fit together in no way."""
+"""Exceptions raised by facts and spans that are inconsistent."""
 
 CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
 
@@ -196,7 +196,7 @@ class Run:
     """One execution of an agent."""
 
     name: str
-    """``refund-7``; the trace id where no store gave a name."""
+    """``refund-7``; the trace id if no store gave a name."""
     trace_id: str
     agent: str
     status: str
@@ -205,7 +205,7 @@ class Run:
     origin: str
     started_ns: int
     ended_ns: int | None
-    """Last sign of life where it was interrupted; None while it runs."""
+    """Last sign of life if it was interrupted; None while it runs."""
     roots: list[Span]
     """The tree of spans, finished and pending."""
     steps: list[Step]
@@ -238,14 +238,14 @@ class Run:
 
     @classmethod
     def of_tape(cls, tape: Tape, spans: Iterable[bytes] = (), name: str = "") -> Run:
-        """The run on one tape, with its finished spans where they are known."""
+        """The run on one tape, with its finished spans if they are known."""
         return cls.of_tapes([tape], spans, name)
 
     @classmethod
     def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
-        """The run that began on the first of ``tapes``, with its finished spans where they are known.
+        """The run that began on the first of ``tapes``, with its finished spans if they are known.
 
-        `CorruptTape` where they are none that playhead has written.
+        `CorruptTape` if playhead cannot have written them.
         """
         at_hand = [held(tape) for tape in tapes]
         try:
@@ -305,17 +305,17 @@ class Run:
 
     @property
     def lost(self) -> list[Gap]:
-        """Those of its gaps that are a loss."""
+        """The gaps that are a loss of facts."""
         return [gap for gap in self.gaps if gap.reason != AGED_OUT]
 
     @property
     def aged_out(self) -> int:
-        """How many facts are not kept any more, as a service did them for no request."""
+        """Number of facts that aged out: a service did them outside any request."""
         return sum(gap.last - gap.first + 1 for gap in self.gaps if gap.reason == AGED_OUT)
 
     @property
     def tape(self) -> IndexedTape:
-        """The tape of the process that the run began in. `TapeMissing` where none was recorded."""
+        """The tape of the process in which the run began. `TapeMissing` if none was recorded."""
         for tape in self.tapes:
             if len(tape):
                 return tape
@@ -326,17 +326,17 @@ class Run:
 
     @property
     def command(self) -> Command:
-        """How it was started. `TapeMissing` where no tape was recorded."""
+        """How it was started. `TapeMissing` if no tape was recorded."""
         return Command.of_tape(self.tape)
 
     @property
     def outputs(self) -> Outputs:
-        """What its first process put out, of one that serves for its requests. `TapeMissing`."""
+        """Outputs of its first process; for a service, only for its requests. `TapeMissing`."""
         return Outputs.of_tape(served(self.tape) if self.requests else self.tape)
 
     @property
     def requests(self) -> list[InboundRequest]:
-        """What came to its first process; empty where the run is the process itself."""
+        """Requests received by its first process; empty if the run is the process itself."""
         return requests_of(self.tape)
 
     @property
@@ -346,22 +346,22 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all its calls, but for those that a fork or a resume has from its tape."""
+        """Tokens of all its calls, except those that a fork or a resume played from its tape."""
         return _sum_of(step for step in self.calls if not _played(step.span))
 
     @property
     def played_usage(self) -> Usage:
-        """Tokens of the calls that a fork or a resume has from its tape: its origin used them."""
+        """Tokens of the calls that a fork or a resume played from its tape; its origin used them."""
         return _sum_of(step for step in self.calls if _played(step.span))
 
     @property
     def calls(self) -> list[Step]:
-        """Steps that used tokens, without those that only tell what the steps inside them used."""
+        """Steps that used tokens, without those that only sum up the steps inside them."""
         return [step for step in self.steps if _used(step.span) and not _used_inside(step.span)]
 
     @property
     def cost(self) -> Cost:
-        """What all its calls cost, but for those that a fork or a resume has from its tape."""
+        """Cost of all its calls, except those that a fork or a resume played from its tape."""
         return cost_of(
             (step.span.attributes, step.span.started_ns) for step in self.calls if not _played(step.span)
         )
@@ -386,15 +386,15 @@ class Run:
 
     @property
     def states(self) -> list[State]:
-        """What its processes said of their state, in order."""
+        """States reported by its processes, in order."""
         return [state for tape in self.tapes for state in states_of(tape, self.steps)]
 
     def step(self, number: int) -> Step | None:
-        """The step of that number, from 1."""
+        """The step with this number, counted from 1."""
         return self.steps[number - 1] if 0 < number <= len(self.steps) else None
 
     def step_of(self, span_id: str) -> Step | None:
-        """The step that a span is, or that encloses it."""
+        """The step that this span is, or that encloses it."""
         for step in self.steps:
             if span_id in self._own_spans(step):
                 return step
@@ -406,12 +406,12 @@ class Run:
         return [
             exchange
             for exchange in self.exchanges
-            # A process that an SDK starts while it asks is no attempt.
+            # A process that an SDK starts during a request is not an attempt.
             if exchange.span_id in own and exchange.id.kind != "process"
         ]
 
     def messages(self, step: Step) -> Messages:
-        """What the call of a step said and was told."""
+        """Input and output messages of the call of a step."""
         return messages_of(step.span.attributes, self.exchanges_of(step))
 
     def step_numbers(self) -> dict[tuple[str, str], int]:
@@ -439,20 +439,20 @@ def _status_of(tape: IndexedTape) -> str:
 
 
 def _trace_of(tapes: Sequence[IndexedTape]) -> bytes:
-    """Of the request that the first tape is about, else of the process that began it."""
+    """Trace id of the request that the first tape is about, else of the process that wrote it."""
     came = [one.exchange.trace_id for tape in tapes[:1] for one in requests_of(tape)]
     traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
     return next((one for one in came if any(one)), b"") or next(traces, b"")
 
 
 def trace_of(tapes: Sequence[IndexedTape], spans: Sequence[bytes]) -> str:
-    """The trace id of the run that these are of, hex; empty where nothing says it."""
+    """The trace id of the run with these tapes and spans, hex; empty if they do not say it."""
     found = _trace_of(tapes).hex()
     return found or next((span.trace_id for otlp in spans for span in spans_of(otlp)), "")
 
 
 def _rank(tape: IndexedTape) -> int:
-    """A process that nobody started comes first, then what was served, then children of these."""
+    """Sort key: processes without a parent first, then inbound requests, then their children."""
     start = next(tape.facts(), None)
     if start is None or start.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE):
         return 1 if isinstance(tape, SlicedTape) else 2
@@ -481,7 +481,7 @@ def _used_inside(span: Span) -> bool:
 
 
 def gaps_of(tape: IndexedTape) -> list[Gap]:
-    """What is missing from a tape: holes in the numbers, and a tail that was announced and is absent."""
+    """What is missing from a tape: holes in the numbers, and an announced tail that is absent."""
     missing = tape.gaps()
     announced = -1
     reasons: dict[int, str] = {}

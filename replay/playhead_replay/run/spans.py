@@ -1,4 +1,4 @@
-"""Spans as they are stored (OTLP bytes) or as their start was recorded (facts), in one shape."""
+"""Spans in one shape, whether stored (OTLP bytes) or known only from their start (facts)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Span:
     kind: int
     started_ns: int
     ended_ns: int | None
-    """None: it has started and nothing is known of its end."""
+    """None: it has started and its end is not known."""
     attributes: dict[str, Any]
     status: SpanStatus = "unset"
     status_message: str = ""
@@ -54,9 +54,9 @@ class Span:
     links: list[str] = field(default_factory=list[str])
     """Trace ids of linked spans, hex."""
     seq: int = -1
-    """Number of its start on the tape; -1 where the tape does not tell."""
+    """Number of its start on the tape; -1 if unknown."""
     instance: str = ""
-    """Process instance, hex; empty where unknown."""
+    """Process instance, hex; empty if unknown."""
     children: list[Span] = field(default_factory=list["Span"])
 
     @property
@@ -76,7 +76,7 @@ class Span:
 
     @property
     def url(self) -> SplitResult:
-        """``url.full`` in its parts; all empty where it is no URL."""
+        """``url.full`` split into its parts; all empty if it is not a URL."""
         try:
             return urlsplit(str(self.attributes.get(a.URL_FULL, "")))
         except ValueError:
@@ -89,7 +89,7 @@ class Span:
 
     @property
     def error(self) -> str:
-        """What went wrong, in one line; empty when nothing did."""
+        """The error in one line; empty if there was none."""
         if not self.failed:
             return ""
         kind = str(self.attributes.get(a.ERROR_TYPE, ""))
@@ -155,10 +155,10 @@ def started_span(fact: Fact) -> Span:
 
 
 def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
-    """The roots of the forest that finished spans and span-start facts make, children in order of start.
+    """The roots of the forest of finished spans and span-start facts, children in order of start.
 
-    A span that has ended hides the fact of its start, and takes its number on the tape over. A span
-    whose parent is unknown is a root.
+    A finished span replaces the fact of its start, and takes over its number on the tape. A span with an
+    unknown parent is a root.
     """
     known: dict[str, Span] = {}
     for fact in starts_among(facts):

@@ -1,4 +1,4 @@
-"""The states that a program said it was in, with ``playhead.state``."""
+"""The states that a program reported with ``playhead.state``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state that was said."""
+    """A reported state."""
 
     name: str
     id: ExchangeId
@@ -34,7 +34,7 @@ class State:
     step: int = 0
     """Number of the last step that had begun; 0 before the first."""
     pairs: str = ""
-    """At a replay: the values in which it differs from the recorded one, as a tape has them."""
+    """Replay: the values that differ from the recorded ones, in the encoding of a tape."""
 
     @property
     def has_content(self) -> bool:
@@ -43,22 +43,22 @@ class State:
 
     @property
     def body(self) -> bytes:
-        """As it stands on the tape. `TapeError`."""
+        """The bytes on the tape. `TapeError`."""
         return self.tape.read(self.content)
 
     @property
     def document(self) -> Any:
-        """The same, decoded; with the marks of what is no plain JSON."""
+        """The decoded body, including markers for values that are not plain JSON."""
         return json.loads(self.body)
 
     @property
     def value(self) -> Any:
-        """In plain values: objects are their attributes."""
+        """As plain values: objects become their attributes."""
         return plain(self.document)
 
 
 def states_of(tape: IndexedTape, steps: Iterable[Step] = ()) -> list[State]:
-    """The states on a tape, in order. ``steps``: of the run, to tell when they were said."""
+    """The states on a tape, in order. ``steps``: of the run, to find the step of each state."""
     numbers = {step.span.span_id: step.number for step in steps}
     starts: list[tuple[int, int]] = []
     if numbers:
@@ -83,14 +83,14 @@ def _state(fact: Fact, id: ExchangeId, body: Content, tape: IndexedTape, step: i
 
 
 def last_states(states: Iterable[State], step: int) -> dict[str, State]:
-    """By name: what was said last up to the end of a step."""
+    """The last state of each name up to the end of a step."""
     return {one.name: one for one in states if one.step <= step}
 
 
 def state_differences(
     tape: list[State], now: list[State]
 ) -> Iterator[tuple[State | None, State | None, Difference]]:
-    """Where two executions were in other states: those with the same id are compared."""
+    """Differences between the states of two executions; states with the same id are compared."""
     theirs = {one.id: one for one in now}
     for one in tape:
         other = theirs.pop(one.id, None)
@@ -105,7 +105,7 @@ def state_differences(
 
 
 def differs_in_pairs(tape: State, now: State) -> bool:
-    """Whether two states are the same but for values that the replay says it handed out."""
+    """Whether two states differ only in values that the replay handed out."""
     stated = now.pairs
     if not stated or tape.name != now.name:
         return False

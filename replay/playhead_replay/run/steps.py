@@ -12,7 +12,7 @@ from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.values import GenAiOperationName
 
 FRAMES = (GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW)
-"""GenAI operations that enclose steps and are none."""
+"""GenAI operations that enclose steps and are not steps themselves."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Step:
     """From 1, as `playhead show` prints it."""
     span: Span
     attempts: list[Span] = field(default_factory=list[Span])
-    """Spans of requests under it; the span itself where it is a bare request."""
+    """Spans of its requests; the span itself if it is a bare request."""
 
     @property
     def retries(self) -> int:
@@ -32,13 +32,13 @@ class Step:
 
 
 def is_logical(attributes: dict[str, Any]) -> bool:
-    """Whether a span with these attributes is a step wherever it stands: a call to a model, a tool."""
+    """Whether a span with these attributes is always a step: a call to a model, a tool."""
     operation = attributes.get(a.GEN_AI_OPERATION_NAME)
     return bool(operation) and operation not in FRAMES
 
 
 def is_request(span: Span) -> bool:
-    """Whether this is the span of an outgoing request: over HTTP, of a WebSocket, or of gRPC."""
+    """Whether this is the span of an outgoing request: HTTP, WebSocket or gRPC."""
     asks = a.HTTP_REQUEST_METHOD in span.attributes or a.RPC_SYSTEM in span.attributes
     return span.kind == KIND_CLIENT and asks
 
@@ -51,8 +51,8 @@ def resend_count(attributes: dict[str, Any]) -> int:
 def number_steps(roots: Iterable[Span]) -> list[Step]:
     """The steps of a forest of spans, numbered in order of their start.
 
-    A logical call is a step wherever it stands. An HTTP request is a step of its own only where no
-    step encloses it; inside one it is an attempt of that step.
+    A logical call is always a step. An HTTP request is a step of its own only if no step encloses it;
+    inside a step it is an attempt of that step.
     """
     steps: list[Step] = []
     for root in roots:
@@ -66,7 +66,7 @@ def number_steps(roots: Iterable[Span]) -> list[Step]:
 def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
     if is_logical(span.attributes):
         enclosing = Step(0, span)
-        if is_request(span):  # its bytes have told what it means
+        if is_request(span):  # its bytes told that it is a call
             enclosing.attempts.append(span)
         yield enclosing
     elif is_request(span):
@@ -75,6 +75,6 @@ def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
             yield enclosing
         enclosing.attempts.append(span)
     elif enclosing is not None and a.MCP_METHOD_NAME in span.attributes:
-        enclosing.attempts.append(span)  # which the SDK of MCP puts around a request
+        enclosing.attempts.append(span)  # the span that the SDK of MCP puts around a request
     for child in span.children:
         yield from _steps_in(child, enclosing)

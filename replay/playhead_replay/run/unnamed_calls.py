@@ -1,4 +1,4 @@
-"""Requests of a run that were calls to a model, though no instrumentation named them: by their bytes."""
+"""Finds calls to a model that no instrumentation named, by the bytes of their requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playhead_semconv.wire import call_name, derive, recognised, said_by, wire_o
 
 
 def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> None:
-    """Add to the spans of such requests what a call says: model, tokens, why it ended, messages."""
+    """Add call attributes to the spans of such requests: model, tokens, finish reason, messages."""
     asked = [step.span for step in steps if _may_be(step.span)]
     if not asked:
         return

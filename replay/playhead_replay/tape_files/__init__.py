@@ -1,1 +1,1 @@
-"""Tape files: written, read, and what they show of custody."""
+"""Tape files: reading, writing, and checking their custody."""

@@ -1,10 +1,10 @@
-"""What a tape file shows of custody: whether its facts are those that its chains were made over."""
+"""Checks the custody of a tape file: whether its facts are those that its chains cover."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -18,12 +18,12 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 @dataclass(frozen=True, slots=True)
 class Chained:
-    """What is known of a process of a file."""
+    """The custody of one process in a file."""
 
     instance: bytes
-    """As the file calls it."""
+    """The process instance in the file."""
     origin: bytes
-    """Whose chain it is; empty where there is none."""
+    """The process instance that the chain belongs to; empty if there is no chain."""
     facts: int
     links: int
     head: bytes
@@ -31,21 +31,21 @@ class Chained:
     part: bool
     """Whether the file has only some of the facts of the process."""
     before: int
-    """How many of its facts came before there was a chain: nothing is known of them."""
+    """Number of facts from before the chain began; nothing proves these."""
     rewritten: int
-    """How many were written anew for the file."""
+    """Number of facts that were rewritten for the file."""
     said: list[Said]
-    """What was done to facts of the process since they came."""
+    """Declared changes to facts of the process since they arrived."""
     differences: list[Difference]
 
     @property
     def is_chained(self) -> bool:
-        """Whether there is a chain that says something of the facts."""
+        """Whether a chain covers some of the facts."""
         return bool(self.links) and self.before < max(1, self.facts)
 
 
 def inspect(found: TapeFile) -> list[Chained]:
-    """Every fact of a file held against the chain of its process."""
+    """Check every fact of a file against the chain of its process."""
     accounts = {instance: Account.of(instance, links) for instance, links in found.chains.items()}
     made: list[Chained] = []
     for tape in found.tapes:
@@ -63,7 +63,7 @@ def inspect(found: TapeFile) -> list[Chained]:
 
 
 def origin_of(numbers: Sequence[tuple[int, int, int]], seq: int) -> int | None:
-    """The number in the chain of a fact of a part, by its number in the file."""
+    """The chain's number of a fact in a partial tape, given its number in the file."""
     place = bisect_right(numbers, (seq, 1 << 63, 0)) - 1
     if place < 0:
         return None
@@ -85,7 +85,7 @@ def _whole(tape: IndexedTape, account: Account, part: Part | None) -> Chained:
 
 
 def _part(tape: IndexedTape, account: Account, part: Part) -> Chained:
-    """Of a part only what it says that it has has to be there."""
+    """Check a partial tape: only the facts that the part claims must be there."""
     differ: Ranges = []
     here: Ranges = []
     before = 0
@@ -103,7 +103,7 @@ def _part(tape: IndexedTape, account: Account, part: Part) -> Chained:
     for first, last in has:
         for begin, end in outside(first, last, here):
             differences.append(Difference(begin, end, "is missing" if begin == end else "are missing"))
-    return _chained(tape, account, before, len(part.others), differences, part)
+    return replace(_chained(tape, account, before, len(part.others), differences), part=True)
 
 
 def _is_as_said(fact: Fact, account: Account, part: Part, origin: int | None) -> bool:
@@ -116,7 +116,7 @@ def _is_as_said(fact: Fact, account: Account, part: Part, origin: int | None) ->
 
 
 def _disorder(tape: IndexedTape) -> list[Difference]:
-    """Facts are written in the order of their numbers."""
+    """Facts must be in the order of their numbers."""
     return [Difference(seq, seq, "stands behind a later one, or twice") for seq in tape.disorder]
 
 
@@ -126,7 +126,6 @@ def _chained(
     before: int,
     rewritten: int,
     differences: list[Difference],
-    part: Part | None = None,
 ) -> Chained:
     return Chained(
         tape.instance,
@@ -134,7 +133,7 @@ def _chained(
         len(tape),
         account.links,
         account.head,
-        part is not None,
+        False,
         before,
         rewritten,
         account.said,
@@ -143,7 +142,7 @@ def _chained(
 
 
 def _left(found: TapeFile, accounts: dict[bytes, Account]) -> list[Chained]:
-    """Chains of processes of which the file has no fact, and does not say so."""
+    """Chains of processes that have no fact in the file, unless the file declares this."""
     known = {tape.instance for tape in found.tapes} | {part.origin for part in found.parts.values()}
     left: list[Chained] = []
     for instance, account in accounts.items():

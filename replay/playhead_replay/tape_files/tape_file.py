@@ -56,48 +56,48 @@ PIECE_BYTES = 1 << 20
 
 PLAIN_BYTES = 64 << 20
 MOST_TIMES = 50
-"""A packed file may hold so many bytes, or so many times its own: what people say packs less well."""
+"""Limits of an unpacked file: `PLAIN_BYTES` or this many times the packed size. Text compresses less."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapeFile:
-    """What a tape file holds."""
+    """The content of a tape file."""
 
     tapes: list[IndexedTape]
-    """One per process, in the order of the file: the process that the run began in is the first."""
+    """One per process, in the order of the file; the first is the process in which the run began."""
     spans: Sequence[bytes] = ()
-    """Finished spans, OTLP `ResourceSpans` bytes of one span each, in the order of their end."""
+    """Finished spans, each as OTLP `ResourceSpans` bytes of one span, in the order of their end."""
     resources: dict[bytes, dict[str, Any]] = field(default_factory=dict[bytes, dict[str, Any]])
     """Attributes of the OTel resource, by process instance."""
     damage: str = ""
     """Why reading stopped before the end of the file; empty when the file is whole."""
     chains: dict[bytes, Sequence[Link]] = field(default_factory=dict[bytes, Sequence[Link]])
-    """The links of each chain that is in it, by process instance."""
+    """The links of each chain in the file, by process instance."""
     parts: dict[bytes, Part] = field(default_factory=dict[bytes, Part])
-    """How its facts relate to these, by process instance, where they are not simply theirs."""
+    """By process instance: how facts relate to the chain, if they are not simply its facts."""
     signature: Signature | None = None
     digest: bytes = b""
-    """BLAKE3 of all that stands before the signature."""
+    """BLAKE3 of everything before the signature."""
 
     @property
     def tape(self) -> IndexedTape:
-        """The tape of the process that the run began in; empty where the file holds none."""
+        """The tape of the process in which the run began; empty if the file holds none."""
         return self.tapes[0] if self.tapes else MemoryTape([])
 
 
 class Keeper(Protocol):
-    """Knows the chains of what is written to a file."""
+    """Provides the chains for the facts that are written to a file."""
 
     def take(self, fact: Fact) -> None:
-        """A fact as it is written; those of a process come in their order."""
+        """Take a fact as it is written; facts of a process must come in order."""
         ...
 
     def records(self) -> Iterable[Link | Part]:
-        """What is said of all that was taken."""
+        """The custody records for everything that was taken."""
         ...
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
-        """A signature over a file of so many facts and spans whose bytes so far have this digest."""
+        """A signature over a file; ``facts`` and ``spans``: counts; ``digest``: of its bytes so far."""
         ...
 
 
@@ -110,10 +110,10 @@ def write_tape_file(
 ) -> int:
     """Write the tapes of a run and finished ``spans`` to ``path``, readable by the owner only.
 
-    ``resources``: attributes of the OTel resource by process instance. The file stands alone: content
-    that only the tape's reader could resolve is written out. It appears under its name when it is
-    whole. ``keeper``: whoever has the chains of the tapes; the file has them then. Returns its size in
-    bytes.
+    ``resources``: attributes of the OTel resource by process instance. The file is self-contained:
+    content that only the tape's reader could resolve is written out. The file appears under its name
+    only when it is complete. ``keeper``: provides the chains of the tapes, which are then written too.
+    Returns the size in bytes.
     """
     tapes = list(tape) if isinstance(tape, Sequence) else [tape]
     with written(path) as file:
@@ -127,7 +127,7 @@ def write_tape_file(
 
 
 class _Counted:
-    """A file that is written to, and how many bytes were: a pipe does not tell."""
+    """A writable file that counts bytes, because a pipe has no position."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -142,7 +142,7 @@ class _Counted:
 
 
 class _Digested:
-    """Frames that are written, and the digest of all of them."""
+    """Writes frames and computes the digest of all of them."""
 
     def __init__(self, file: _Counted | gzip.GzipFile) -> None:
         self._file = file
@@ -188,7 +188,7 @@ def _write(
 
 
 def standing_alone(tape: Tape) -> Iterator[Fact]:
-    """The facts of ``tape``; a body that no fact of it holds is read and put in line."""
+    """The facts of ``tape``; a body that no fact on it contains is read and put inline."""
     held: set[bytes] = set()
     for fact in tape.facts():
         body = fact.body
@@ -196,7 +196,7 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
             held.add(bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST]))
         elif body is not None:
             missing = body.inline is None if body.base is None else body.base not in held
-            # Without bytes and without a digest: the run was recorded without content.
+            # Neither bytes nor a digest: the run was recorded without content.
             if missing and body.digest and body.digest not in held:
                 body = msgspec.structs.replace(body, inline=tape.read(body), base=None, base_bytes=0)
                 fact = msgspec.structs.replace(fact, body=body)
@@ -206,10 +206,10 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
 
 
 def read_tape_file(path: Path) -> TapeFile:
-    """A tape file that must be whole; in text form, too. Its facts are read from it when asked for.
+    """Open a complete tape file, in packed or text form. Facts are read from it on demand.
 
-    `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged,
-    `TapeTooNew` where a later version has written it.
+    `TapeMissing` if there is no such file, `CorruptTape` with the position of the damage, `TapeTooNew`
+    if a later version has written it.
     """
     data, problem = bytes_of(path)
     if is_text(data):
@@ -225,7 +225,7 @@ def read_tape_file(path: Path) -> TapeFile:
 
 
 def read_unfinished(path: Path) -> TapeFile:
-    """A tape file whose writer may have died: what can be read of it, and what is wrong with it.
+    """Read a tape file whose writer may have died: what is readable, and what is wrong with it.
 
     `TapeMissing`, `TapeTooNew`.
     """
@@ -239,7 +239,7 @@ def read_unfinished(path: Path) -> TapeFile:
 
 
 def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
-    """The same facts in a file without a name, from which they are read when asked for."""
+    """The same facts, spooled to an unnamed file from which they are read on demand."""
     offsets = array("Q")
     with tempfile.TemporaryFile() as file:
         for fact in facts:
@@ -249,16 +249,16 @@ def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
 
 
 def is_tape(path: Path) -> bool:
-    """Whether a file is a tape, by its first bytes. `TapeMissing` where there is none."""
+    """Whether a file is a tape, judged by its first bytes. `TapeMissing` if there is no file."""
     first = bytes(bytes_of(path, 4096)[0][:4096])
     return first.startswith(WHOLE[:-2]) or is_text(first)
 
 
 def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
-    """The bytes of a file, at least the first ``limit_bytes``; why they end early where they do.
+    """The bytes of a file, at least the first ``limit_bytes``; and why they end early, if they do.
 
-    `CorruptTape` where they grow to more than a recording does.
-    They are mapped, from a file without a name where they have to be decompressed.
+    They are memory-mapped; decompressed bytes are mapped from an unnamed file. `CorruptTape` if they
+    decompress to more than a recording can.
     """
     try:
         with open(path, "rb") as file:
@@ -273,7 +273,7 @@ def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
 
 
 def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int, name: str) -> str:
-    """Decompress; what is wrong, where something is. `CorruptTape` where it grows without end."""
+    """Decompress. Returns what is wrong, if anything. `CorruptTape` if it expands without end."""
     reader = zlib.decompressobj(wbits=31)
     most = max(PLAIN_BYTES, MOST_TIMES * os.fstat(packed.fileno()).st_size)
     piece = b""

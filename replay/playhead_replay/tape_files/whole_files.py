@@ -1,4 +1,4 @@
-"""A file that the user names, written as one: what is there already stays until the new one is whole."""
+"""Atomic writing of a file that the user names: the old file stays until the new one is complete."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ SHARED = 0o644
 
 @contextmanager
 def written(path: Path, mode: int = PRIVATE) -> Generator[IO[bytes]]:
-    """A file to write to, which is at ``path`` with that ``mode`` when the block has come to its end.
+    """A writable file that replaces ``path``, with that ``mode``, when the block completes.
 
-    A link stays, and what it leads to is replaced. A device or a pipe stays what it is: it is written
-    to, as any program does. OSError.
+    A link stays, and its target is replaced. A device or a pipe is written to directly. OSError.
     """
     place = Path(os.path.realpath(path))
     if place.exists() and not stat.S_ISREG(place.stat().st_mode):

@@ -1,4 +1,4 @@
-"""Custody: a chain over the facts of a process that shows whether anybody has changed them."""
+"""Custody: a chain over the facts of a process that shows whether somebody has changed them."""
 
 from playhead_semconv.custody.chain import (
     DIGEST_BYTES,

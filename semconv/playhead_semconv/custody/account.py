@@ -1,4 +1,4 @@
-"""What a chain says of the facts of a process, and what differs from that."""
+"""What a chain says about the facts of a process, and where the facts differ from it."""
 
 from __future__ import annotations
 
@@ -26,34 +26,35 @@ from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
 
 COMPARED = 64
-"""Facts that differ and are held against one another's places, to tell which were swapped."""
+"""Differing facts that are checked for having been swapped."""
 
 UNSAID = bytes(DIGEST_BYTES)
-"""In the place of a digest that is not in the file; no fact has it."""
+"""Stands for a digest that is not in the file; no fact has it."""
 MOST_PROBLEMS = 100
-"""With links that are wrong: what comes behind so many of them is not looked at."""
+"""Wrong links after which the rest of the chain is not checked."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Facts that are not what the chain says; or a link that is not."""
+    """Facts, or a link, that differ from what the chain says."""
 
     first: int
-    """Number of the first of them; -1 where it is about the chain itself."""
+    """Number of the first fact; -1 where the chain itself is wrong."""
     last: int
     problem: str
 
     @property
     def numbers(self) -> str:
-        """As people write them."""
+        """The numbers in readable form."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 @dataclass
 class Account:
-    """Holds the facts of one instance against its chain.
+    """Checks the facts of one instance against its chain.
 
-    Made of the links in their order; `take` is told every fact, in the order of their numbers, and
-    `unreadable` what is there and cannot be read. `differences` are then what is wrong.
+    It is built from the links in order. `take` gets every fact, in the order of their numbers, and
+    `unreadable` gets the numbers of facts that are there but cannot be read. Then `differences` yields
+    what is wrong.
     """
 
     instance: bytes
@@ -61,25 +62,25 @@ class Account:
     """The last link; empty where there is no chain."""
     links: int = 0
     covered: int = 0
-    """How many facts came, by the chain."""
+    """How many facts were stored, according to the chain."""
     said: list[Said] = field(default_factory=list[Said])
-    """What was done to facts since they came."""
+    """What was done to facts after they were stored."""
     before: Ranges = field(default_factory=Ranges)
-    """Numbers of facts that came before there was a chain."""
+    """Numbers of facts that were stored before there was a chain."""
     _problems: list[Difference] = field(default_factory=list[Difference])
     _firsts: list[int] = field(default_factory=list[int])
     _stretches: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
-    """Of each stretch that came the last number, and the digests."""
+    """For each range that was stored: its last number, and the digests."""
     _in_place: dict[int, bytes] = field(default_factory=dict[int, bytes])
     _gone: Ranges = field(default_factory=Ranges)
     _here: Ranges = field(default_factory=Ranges)
     _others: dict[int, Fact] = field(default_factory=dict[int, Fact])
-    """Facts that differ, by number; the first `COMPARED` of them."""
+    """Facts that differ, by number; only the first `COMPARED`."""
     _differ: Ranges = field(default_factory=Ranges)
 
     @classmethod
     def of(cls, instance: bytes, links: Iterable[Link]) -> Account:
-        """What ``links`` say, the first of them first."""
+        """Build the account from ``links``, the first one first."""
         account = cls(instance)
         for link in links:
             account._add(link)
@@ -132,15 +133,15 @@ class Account:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the chain itself."""
+        """The problems of the chain itself."""
         return [one.problem for one in self._problems]
 
     def expected(self, seq: int) -> bytes | None:
-        """The digest of what stands under a number now; None where the chain does not say it."""
+        """Return the digest that a number should have now; None where the chain does not say."""
         return self._in_place.get(seq) or self._came(seq)
 
     def is_before(self, seq: int) -> bool:
-        """Whether a fact came before there was a chain."""
+        """Whether a fact was stored before there was a chain."""
         return within(self.before, seq)
 
     def _came(self, seq: int) -> bytes | None:
@@ -154,7 +155,7 @@ class Account:
         return digests[at : at + DIGEST_BYTES]
 
     def take(self, fact: Fact, digest: bytes | None = None) -> None:
-        """A fact is here. ``digest``: its own, where it is known already."""
+        """Check one fact. ``digest``: its digest, where it is known already."""
         seq = fact.seq
         if self._here and seq <= self._here[-1][1]:
             self._problems.append(Difference(seq, seq, "stands behind a later one, or twice"))
@@ -167,11 +168,11 @@ class Account:
             self._others[seq] = fact
 
     def unreadable(self, first: int, last: int) -> None:
-        """Facts are here that cannot be read, which somebody else says."""
+        """Note facts that are there but cannot be read; the caller reports them."""
         extend(self._here, first, last)
 
     def differences(self) -> Iterator[Difference]:
-        """What is wrong, when all facts have been told."""
+        """Yield what is wrong, after all facts were taken."""
         yield from self._problems
         if not self.links:
             if self._here:
@@ -197,7 +198,7 @@ class Account:
                 yield Difference(origin, origin, f"stands under the number {seq}")
 
     def _unknown(self, first: int, last: int) -> Iterator[Difference]:
-        """Of facts that differ, those of which the chain knows nothing."""
+        """Report the facts that differ and that the chain cannot explain as moved."""
         added: Ranges = []
         replaced: Ranges = []
         for seq in range(first, last + 1):
@@ -209,14 +210,14 @@ class Account:
             yield Difference(begin, end, _replaced(begin, end))
 
     def _missing(self) -> Iterator[tuple[int, int]]:
-        """Numbers that came, are not said to have gone, and are not here."""
+        """Yield numbers that were stored, are not recorded as removed, and are missing."""
         here = merged([*self._here, *self._gone])
         came = [(first, last) for first, (last, _) in zip(self._firsts, self._stretches, strict=True)]
         for first, last in merged([*came, *self.before]):
             yield from outside(first, last, here)
 
     def _origins(self, missing: Ranges) -> dict[int, int]:
-        """Which fact stands under which number, of those that differ."""
+        """Map the numbers of differing facts to the numbers under which they were stored."""
         lost: list[int] = []
         for first, last in missing:
             lost += range(first, min(last + 1, first + COMPARED - len(lost)))
@@ -239,5 +240,5 @@ def _replaced(first: int, last: int) -> str:
 
 
 def _but(first: int, last: int, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """A stretch but for single numbers."""
+    """Yield a range without single numbers."""
     yield from outside(first, last, sorted((seq, seq) for seq in numbers))

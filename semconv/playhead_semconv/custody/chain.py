@@ -1,8 +1,8 @@
 """The chain of a process instance: links over the digests of its facts, each made from the one before.
 
-A link says something (`Said`) of some numbers: that facts came, or what was done to them later. Links
-are only ever added at the end, in the order in which things came: whoever has kept one of them can tell
-later whether what it stood for is what is there. docs/tape-format.md has the bytes.
+A link states something (`Said`) about a set of numbers: that facts were stored, or what was done to them
+later. Links are only ever appended, in the order of events. Whoever has kept one of them can check later
+that what it stood for is unchanged. docs/tape-format.md has the byte format.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from playhead_semconv.facts import Fact, digest_of
 
 DIGEST_BYTES = 32
 MOST_FACTS = 4096
-"""So many facts one link covers at most."""
+"""Facts that one link covers at most."""
 LARGE_BYTES = 64 * 1024
-"""Bytes of a body beyond which their BLAKE3 stands for them in what is digested."""
+"""Size of a body in bytes above which the fact's digest uses the body's BLAKE3 instead of the body."""
 MOST_NUMBER = (1 << 63) - 1
 
 _BEGINNING = b"playhead-chain\x00"
@@ -27,35 +27,35 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class What(StrEnum):
-    """What a link says of the facts of its numbers."""
+    """What a link states about the facts of its numbers."""
 
     CAME = "came"
     """They were stored; the digests are theirs."""
     BEFORE = "before"
-    """They were stored before there were chains: nothing is known of them."""
+    """They were stored before there were chains: nothing is known about them."""
     REDACTED = "redacted"
-    """Others stand in their place, without credentials; the digests are those of the others."""
+    """Other facts without credentials replaced them; the digests are those of the replacements."""
     EMPTIED = "emptied"
     """The run that they belonged to was deleted. The digests are those of what is left of them."""
     AGED = "aged"
-    """They went because their time was over."""
+    """They were removed because their retention time was over."""
 
 
 IN_PLACE = frozenset((What.REDACTED, What.EMPTIED))
-"""Of these the digests are of what stands in the place of facts now."""
+"""For these, the digests are those of what is stored in place of the facts now."""
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True):
-    """What a link says, when, and who did it."""
+    """What a link states, when, and who caused it."""
 
     what: str
     """One of `What`."""
     ranges: list[tuple[int, int]]
     """Numbers of facts: first and last of each stretch, ascending."""
     time_ns: int
-    """When it was said, ns since the epoch."""
+    """Time of the statement, ns since the epoch."""
     by: str = ""
-    """Who did it; empty where it just came."""
+    """Who caused it; empty for facts that just arrived."""
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True, tag=4):
@@ -69,16 +69,16 @@ class Link(msgspec.Struct, frozen=True, array_like=True, tag=4):
     link: bytes
     """BLAKE3 of the link before, ``digest`` and ``said``, joined."""
     digests: bytes = b""
-    """Left out where nothing that they are the digests of is in the file."""
+    """The digests; left out where the file holds none of the facts."""
 
 
 _decode_said: msgspec.msgpack.Decoder[Said] = msgspec.msgpack.Decoder(Said)
 
 
 def fact_digest(fact: Fact, large: bytes | None = None) -> bytes:
-    """BLAKE3 of a fact's record on a tape; of a large body its BLAKE3 is in the place of its bytes.
+    """Return the BLAKE3 of a fact's record on a tape, in which a large body is replaced by its BLAKE3.
 
-    ``large``: that BLAKE3, where the bytes of the body are not at hand.
+    ``large``: BLAKE3 of the body, where its bytes are not available.
     """
     body = fact.body
     if large is None:
@@ -97,7 +97,7 @@ def digests_of(facts: Iterable[Fact]) -> bytes:
 
 
 def first_link(instance: bytes) -> bytes:
-    """What stands in the place of a link before the first one."""
+    """Return the value that precedes the first link."""
     return digest_of(_BEGINNING + instance)
 
 
@@ -110,7 +110,7 @@ def next_link(
     time_ns: int,
     by: str = "",
 ) -> Link:
-    """The link behind ``before``."""
+    """Return the link that follows ``before``."""
     said = _encode(Said(what.value, list(ranges), time_ns, by))
     digest = digest_of(digests)
     return Link(instance, said, digest, joined(before, digest, said), digests)
@@ -119,7 +119,7 @@ def next_link(
 def pieces(
     what: What, ranges: Iterable[tuple[int, int]], digests: bytes = b""
 ) -> Iterator[tuple[list[tuple[int, int]], bytes]]:
-    """What is said of many facts, in so many ranges and digests as one link may have."""
+    """Split a statement about many facts into ranges and digests that fit into one link each."""
     counts = what in IN_PLACE
     some: list[tuple[int, int]] = []
     held = at = 0
@@ -138,12 +138,12 @@ def pieces(
 
 
 def joined(before: bytes, digest: bytes, said: bytes) -> bytes:
-    """The value of a link."""
+    """Return the value of a link."""
     return digest_of(before + digest + said)
 
 
 def said_of(link: Link) -> Said:
-    """What a link says, checked. `CorruptTape`."""
+    """Return what a link states, validated. Raises `CorruptTape`."""
     try:
         said = _decode_said.decode(link.said)
         What(said.what)

@@ -1,4 +1,4 @@
-"""Stretches of numbers: first and last of each, both included."""
+"""Ranges of numbers: first and last of each, both included."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Ranges: TypeAlias = list[tuple[int, int]]
 
 
 def extend(ranges: Ranges, first: int, last: int) -> None:
-    """Add a stretch behind all others, joined with the last one where they meet."""
+    """Append a range after all others; merge it with the last one where they are adjacent."""
     if ranges and first == ranges[-1][1] + 1:
         ranges[-1] = ranges[-1][0], last
     else:
@@ -18,7 +18,7 @@ def extend(ranges: Ranges, first: int, last: int) -> None:
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """These stretches, ascending; those that meet are one."""
+    """Return the ranges in ascending order, with adjacent and overlapping ones merged."""
     found: Ranges = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -29,13 +29,13 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def within(ranges: Ranges, number: int) -> bool:
-    """Whether a number is in one of these stretches, which ascend and do not overlap."""
+    """Whether a number is in one of the ranges, which are ascending and do not overlap."""
     place = bisect_right(ranges, (number, 1 << 63)) - 1
     return place >= 0 and number <= ranges[place][1]
 
 
 def outside(first: int, last: int, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What of a stretch is in none of these, which ascend and do not overlap."""
+    """Yield the parts of a range outside of ``ranges``, which are ascending and do not overlap."""
     for place in range(max(0, bisect_right(ranges, (first, 1 << 63)) - 1), len(ranges)):
         begin, end = ranges[place]
         if begin > last:
@@ -52,6 +52,6 @@ def outside(first: int, last: int, ranges: Sequence[tuple[int, int]]) -> Iterato
 def without(
     ranges: Iterable[tuple[int, int]], others: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """What of these stretches is in none of the others, which ascend and do not overlap."""
+    """Yield the parts of ``ranges`` outside of ``others``, which are ascending and do not overlap."""
     for first, last in ranges:
         yield from outside(first, last, others)

@@ -1,4 +1,4 @@
-"""What a tape file says of custody beside links: which part of a process it holds, and who signed it."""
+"""Custody records of a tape file besides links: which part of a process it holds, and who signed it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ BEGINNING = b"playhead-signature\x00"
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """How the facts of a process in a file relate to its chain, where they are not simply those."""
+    """How the facts of a process in a file relate to its chain, where the relation is not one to one."""
 
     instance: bytes
-    """The process, as the file calls it."""
+    """The process id that the file uses."""
     origin: bytes
-    """The process whose chain it is."""
+    """The process that the chain belongs to."""
     numbers: list[tuple[int, int, int]]
-    """Stretches of facts: number of the first in the file, its number in the chain, and how many."""
+    """Ranges of facts: number of the first in the file, its number in the chain, and the count."""
     others: dict[int, bytes] = {}
-    """Facts that were written anew for the file, by their number in it: the digest of each."""
+    """Facts that were rewritten for the file: their digests by their number in it."""
 
 
 class Signed(msgspec.Struct, frozen=True, array_like=True):
-    """What a signature is of."""
+    """What a signature covers."""
 
     trace_id: bytes
-    """Of the run."""
+    """Trace id of the run."""
     time_ns: int
     facts: int
     spans: int
     heads: list[tuple[bytes, int, bytes]]
-    """Of each chain the process, how many links it has, and the last of them."""
+    """For each chain: the process, the number of links, and the last link."""
     digest: bytes
     """BLAKE3 of all bytes of the file before the record of the signature."""
 
@@ -46,7 +46,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True, tag=6):
     said: bytes
     """MessagePack of a `Signed`."""
     signature: bytes
-    """Of `message`."""
+    """Signature of `message`."""
 
     @property
     def message(self) -> bytes:
@@ -59,12 +59,12 @@ _decode_signed: msgspec.msgpack.Decoder[Signed] = msgspec.msgpack.Decoder(Signed
 
 
 def signed_bytes(signed: Signed) -> bytes:
-    """As it stands in a `Signature`."""
+    """Return the bytes of ``signed`` as a `Signature` holds them."""
     return _encode(signed)
 
 
 def signed_of(signature: Signature) -> Signed:
-    """What a signature is of. `CorruptTape`."""
+    """Return what a signature covers. Raises `CorruptTape`."""
     try:
         return _decode_signed.decode(signature.said)
     except msgspec.DecodeError as problem:

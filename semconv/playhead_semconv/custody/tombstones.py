@@ -1,4 +1,4 @@
-"""Tombstones: what is left of deleted runs. They form a chain of their own, one for each store."""
+"""Tombstones: what is left of deleted runs. They form a chain of their own, one per store."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import digest_of
 
 FIRST = digest_of(b"playhead-tombstones\x00")
-"""What stands in the place of a link before the first one."""
+"""Value that precedes the first link."""
 
 
 class Why(StrEnum):
-    """Why runs went."""
+    """Why runs were removed."""
 
     DELETED = "deleted"
-    """Somebody named them, or their time was over."""
+    """Somebody deleted them, or their retention time was over."""
     REDACTED = "redacted"
-    """They came again without credentials."""
+    """They were replaced by a version without credentials."""
 
 
 class Tombstone(msgspec.Struct, frozen=True, array_like=True):
@@ -30,13 +30,13 @@ class Tombstone(msgspec.Struct, frozen=True, array_like=True):
     """One of `Why`."""
     time_ns: int
     by: str
-    """Who did it: a user, a token, or the rule by which they went."""
+    """Who caused it: a user, a token, or the retention rule."""
     runs: list[tuple[bytes, str]]
     """Trace id and name of each."""
     facts: int
     spans: int
     chains: list[tuple[bytes, int, bytes]]
-    """Of each process that went with them: instance, how many links its chain had, the last of them."""
+    """For each process that was removed with them: instance, length of its chain, the last link."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -44,13 +44,13 @@ _decode: msgspec.msgpack.Decoder[Tombstone] = msgspec.msgpack.Decoder(Tombstone)
 
 
 def laid(before: bytes | None, tombstone: Tombstone) -> tuple[bytes, bytes]:
-    """A tombstone as it is kept, and its link: BLAKE3 of the link before and it, joined."""
+    """Return a tombstone in stored form, and its link: BLAKE3 of the previous link and that form."""
     said = _encode(tombstone)
     return said, digest_of((before or FIRST) + said)
 
 
 def tombstone_of(said: bytes) -> Tombstone:
-    """A tombstone of what is kept. `CorruptTape`."""
+    """Parse a stored tombstone. Raises `CorruptTape`."""
     try:
         return _decode.decode(said)
     except msgspec.DecodeError as problem:
@@ -58,7 +58,7 @@ def tombstone_of(said: bytes) -> Tombstone:
 
 
 def wrong_tombstones(kept: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, str]]:
-    """Of tombstones and their links in order: the number of each that is not what it was, and why."""
+    """Yield the number of each changed tombstone, and why; ``kept``: tombstones and links in order."""
     before = FIRST
     for number, (said, link) in enumerate(kept, 1):
         if digest_of(before + said) != link:

@@ -1,1 +1,1 @@
-"""The GenAI conventions: typed messages, providers, and what other conventions say in other words."""
+"""The GenAI conventions: typed messages, providers, and translation from other conventions."""

@@ -1,9 +1,10 @@
 """Messages of the GenAI conventions: typed parts, messages, tool definitions, and their JSON text.
 
-Every part, message and definition may carry ``extras``: what the provider sent beyond the named fields
-(a reasoning signature, citations, …), written beside them. The conventions allow that everywhere but on
-`Blob`. JSON text is deterministic: ``type`` first, then the fields in the order below, then the extras;
-a field that is None is left out; an extra that bears the name of a field gets an underscore.
+Every part, message and definition may have ``extras``: what the provider sent besides the named fields
+(a reasoning signature, citations, …). They are written next to the named fields. The conventions allow
+that everywhere except on `Blob`. JSON text is deterministic: ``type`` first, then the fields in the
+order below, then the extras. A field that is None is left out. An extra with the name of a field gets an
+underscore.
 
 Shapes are those of ``schemas/*.json``.
 """
@@ -17,7 +18,7 @@ import msgspec
 
 
 class FinishReason:
-    """Values of ``gen_ai.response.finish_reasons``. Providers' other words are kept as they are."""
+    """Values of ``gen_ai.response.finish_reasons``. Other values of providers are kept as they are."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -109,7 +110,7 @@ class Uri(_Part, frozen=True, kw_only=True):
 
 
 class Compaction(_Part, frozen=True, kw_only=True):
-    """The conversation so far, compacted."""
+    """The compacted conversation so far."""
 
     type: ClassVar[str] = "compaction"
     id: str | None = None
@@ -117,7 +118,7 @@ class Compaction(_Part, frozen=True, kw_only=True):
 
 
 class Generic(_Part, frozen=True, kw_only=True):
-    """Any other part: ``type`` is not one of the types above, everything else is in ``extras``."""
+    """Any other part: ``type`` is none of the types above, everything else is in ``extras``."""
 
     type: str
 
@@ -170,7 +171,7 @@ class OutputMessage(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[Part] = []
     name: str | None = None
     finish_reason: str | None = None
-    """Read from older telemetry; never written, ``gen_ai.response.finish_reasons`` has it."""
+    """Read from older telemetry, never written; see ``gen_ai.response.finish_reasons``."""
     extras: dict[str, Any] = {}
 
 
@@ -196,7 +197,7 @@ _TAGS: dict[type[Any], str] = {kind: name for name, kind in PARTS.items()}
 
 
 def plain(value: Part | InputMessage | OutputMessage | ToolDefinition) -> dict[str, Any]:
-    """``value`` as the JSON object of the conventions."""
+    """Return ``value`` as the JSON object of the conventions."""
     kind = type(value)
     optional = _OPTIONAL[kind]
     tag = _TAGS.get(kind)
@@ -217,17 +218,17 @@ def plain(value: Part | InputMessage | OutputMessage | ToolDefinition) -> dict[s
 
 
 def encode(values: Iterable[Part | InputMessage | OutputMessage | ToolDefinition]) -> bytes:
-    """The JSON array of ``values``, UTF-8."""
+    """Return the JSON array of ``values``, UTF-8."""
     return msgspec.json.encode([plain(value) for value in values])
 
 
 def encode_one(value: Part | InputMessage | OutputMessage | ToolDefinition) -> bytes:
-    """The JSON object of ``value``, UTF-8."""
+    """Return the JSON object of ``value``, UTF-8."""
     return msgspec.json.encode(plain(value))
 
 
 def to_json(values: Iterable[Part | InputMessage | OutputMessage | ToolDefinition]) -> str:
-    """The JSON array of ``values``, as the text of a span attribute."""
+    """Return the JSON array of ``values``, as the text of a span attribute."""
     return encode(values).decode()
 
 

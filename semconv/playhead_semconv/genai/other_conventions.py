@@ -1,7 +1,7 @@
-"""Spans of other instrumentations in the words of the GenAI conventions: OpenInference, OpenLLMetry.
+"""Translates spans of other conventions into the GenAI conventions: OpenInference, OpenLLMetry.
 
-What they wrote stays as it is; this is for those who read it. A span that names an operation of the
-conventions speaks for itself.
+The original attributes stay unchanged; the translation is for readers. A span that names an operation of
+the GenAI conventions is not translated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPERATIONS: dict[str, dict[str, str]] = {
         "workflow": Operation.INVOKE_WORKFLOW,
     },
 }
-"""What tells that a span is of a dialect, and its operation."""
+"""Attributes that identify a dialect: their values → the operation in the conventions."""
 
 _NAMES: dict[str, tuple[str, ...]] = {
     a.GEN_AI_REQUEST_MODEL: ("llm.model_name", "embedding.model_name"),
@@ -59,17 +59,17 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "gen_ai.usage.reasoning_tokens",
     ),
 }
-"""Name of the conventions → those of dialects."""
+"""Attribute name in the conventions → names in the dialects."""
 
 _ENTITY = "traceloop.entity.name"
 _ENTITIES = {
     Operation.EXECUTE_TOOL: a.GEN_AI_TOOL_NAME,
     Operation.INVOKE_AGENT: a.GEN_AI_AGENT_NAME,
 }
-"""What an entity of OpenLLMetry is the name of."""
+"""Operation → attribute that an OpenLLMetry entity name becomes."""
 
 _MESSAGES = (a.GEN_AI_INPUT_MESSAGES, a.GEN_AI_OUTPUT_MESSAGES)
-"""What dialects have in many attributes."""
+"""Attributes that dialects spread over many attributes."""
 _SAID = re.compile(
     r"(?:llm\.(input|output)_messages|gen_ai\.(prompt|completion))\.(\d{1,6})\.(?:message\.)?(.+)"
 )
@@ -80,10 +80,10 @@ _CALL = re.compile(r"tool_calls\.(\d{1,6})\.(?:tool_call\.)?(?:function\.)?(id|n
 def in_our_words(
     at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str], T]
 ) -> dict[str, T]:
-    """What of a span's attributes ``at`` is called otherwise in the conventions, under those names.
+    """Return those attributes of a span that the conventions call otherwise, under their names.
 
-    Empty for a span of no dialect. ``text``: a value's text, empty where it is none; ``make``: the value
-    of a text.
+    Empty for a span of no dialect. ``text``: returns a value's text, empty where it is not text;
+    ``make``: makes a value from text.
     """
     for name, operations in _OPERATIONS.items():
         value = at.get(name)
@@ -93,9 +93,9 @@ def in_our_words(
 
 
 def elsewhere(name: str, text: str | None = None) -> Iterator[tuple[str, str | None]]:
-    """Where spans of dialects may have what the conventions call ``name``: names, and values.
+    """Yield names and values under which spans of dialects may have what the conventions call ``name``.
 
-    ``text``: its value in the conventions, None: any. A value that comes out as None may be any.
+    ``text``: its value in the conventions; None: any value. A yielded value of None matches any value.
     """
     if name == a.GEN_AI_OPERATION_NAME:
         for mark, operations in _OPERATIONS.items():
@@ -113,12 +113,12 @@ def elsewhere(name: str, text: str | None = None) -> Iterator[tuple[str, str | N
 
 
 def says_messages(names: Iterable[str]) -> bool:
-    """Whether attributes of these names are messages of a dialect."""
+    """Whether attributes with these names are messages of a dialect."""
     return any(_SAID.fullmatch(name) for name in names)
 
 
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
-    """`in_our_words` of attributes as Python has them, and the messages; only what is not there."""
+    """As `in_our_words` for attributes as Python values, with messages; only what ``at`` lacks."""
     if a.GEN_AI_OPERATION_NAME in at:
         return {}
     found = in_our_words(at, lambda value: value if isinstance(value, str) else "", str)

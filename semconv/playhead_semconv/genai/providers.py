@@ -1,4 +1,4 @@
-"""Providers of models, by the host that answers."""
+"""Model providers by the host that answers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BY_HOST: Final = (
     ("perplexity.ai", Provider.PERPLEXITY),
     ("x.ai", Provider.X_AI),
 )
-"""End of the host name → provider, the more particular first."""
+"""Suffix of the host name → provider, more specific ones first."""
 
 
 def provider_at(host: str, otherwise: str) -> str:
-    """The provider that answers at ``host``; ``otherwise`` where the host does not tell."""
+    """Return the provider that answers at ``host``; ``otherwise`` where the host does not tell."""
     for ending, provider in BY_HOST:
         if host == ending or host.endswith(("." + ending, "-" + ending)):
             return provider

@@ -1,9 +1,9 @@
-"""Facts as OTLP log records, and back. Pure; the transports are the exporter's and the receiver's.
+"""Facts as OTLP log records, and back. Pure functions; the transports belong to exporter and receiver.
 
-A fact is a log record whose ``event_name`` is its name; time, trace id and span id are in their OTLP
-fields, the body is bytes, everything else is in attributes, and the process instance is an attribute
-of the resource. Consecutive chunks of one exchange share a record. `unpack` is the exact inverse of
-`pack`. A window holds many records in one.
+A fact is a log record whose ``event_name`` is its name. Time, trace id and span id are in their OTLP
+fields, the body is bytes, everything else is in attributes, and the process instance is an attribute of
+the resource. Consecutive chunks of one exchange share a record. `unpack` is the exact inverse of `pack`.
+A window holds many records in one.
 """
 
 from playhead_semconv.otlp.pack import MAX_EVENT_BYTES, pack, pack_resource, resource_logs

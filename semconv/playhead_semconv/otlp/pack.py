@@ -16,11 +16,11 @@ from playhead_semconv.otlp.values import set_attributes
 from playhead_semconv.otlp_bytes.window_request import SCOPE
 
 MAX_EVENT_BYTES = 2 * 1024 * 1024
-"""No log record of coalesced facts exceeds this."""
+"""Largest log record of coalesced facts."""
 
 COALESCED_BODY_BYTES = 1024 * 1024
 COALESCED_COUNT = 8192
-"""Bounds that keep a coalesced record under `MAX_EVENT_BYTES`: at most 60 bytes of numbers a fact."""
+"""Facts per coalesced record; at 60 bytes of numbers per fact, it stays under `MAX_EVENT_BYTES`."""
 
 COALESCING = frozenset((e.PLAYHEAD_EXCHANGE_DATA, e.PLAYHEAD_READ))
 
@@ -45,13 +45,13 @@ ENVELOPE = frozenset(
 """Attributes of the record that hold fields of the fact rather than the fact's own attributes."""
 
 OWN = "playhead.own."
-"""A fact's own attribute that bears a name of the envelope travels with this before its name."""
+"""Prefix for an attribute of the fact whose name is also a name of the envelope."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def pack(facts: Iterable[Fact]) -> Iterator[LogRecord]:
-    """Log records of ``facts``, which are numbered, of one instance, and in order.
+    """Yield log records of ``facts``, which are numbered, of one instance, and in order.
 
     Chunks of one exchange with consecutive numbers are coalesced into one record.
     """
@@ -81,7 +81,7 @@ def pack(facts: Iterable[Fact]) -> Iterator[LogRecord]:
 
 
 def is_chunk(body: Content | None) -> bool:
-    """Whole content without a digest."""
+    """Whether the content is complete and has no digest."""
     return (
         body is not None
         and body.inline is not None
@@ -93,7 +93,7 @@ def is_chunk(body: Content | None) -> bool:
 
 
 def pack_resource(instance: bytes, attributes: Mapping[str, Any]) -> Resource:
-    """The OTLP resource of a process instance."""
+    """Return the OTLP resource of a process instance."""
     resource = Resource()
     set_attributes(resource.attributes, attributes)
     own = {a.PLAYHEAD_INSTANCE: instance.hex(), a.PLAYHEAD_SCHEMA: SCHEMA_VERSION}
@@ -102,7 +102,7 @@ def pack_resource(instance: bytes, attributes: Mapping[str, Any]) -> Resource:
 
 
 def resource_logs(resource: Resource, records: Iterable[LogRecord]) -> ResourceLogs:
-    """``records`` of one process instance under its ``resource``."""
+    """Return ``records`` of one process instance under its ``resource``."""
     logs = ResourceLogs(resource=resource)
     scope = logs.scope_logs.add()
     scope.scope.name = SCOPE
@@ -125,7 +125,7 @@ def _continues(before: Fact, fact: Fact) -> bool:
 
 
 def _same(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    """Equal in types too: ``1 == True`` is not enough."""
+    """Whether both are equal in types, too: ``1 == True`` is not enough."""
     if not left and not right:
         return True
     return len(left) == len(right) and _encode(left) == _encode(right)

@@ -1,4 +1,4 @@
-"""OTLP log records → facts. Everything that arrives is checked; errors name the field."""
+"""OTLP log records → facts. All input is checked; errors name the field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_semconv.otlp.pack import ENVELOPE, OWN
 from playhead_semconv.otlp.values import attributes_of
 
 KNOWN = frozenset(value for name, value in vars(e).items() if name.isupper()) - {e.PLAYHEAD_WINDOW}
-"""Names of the events that may be on tape."""
+"""Names of the events that may occur on a tape."""
 
 _LANE = re.compile(r"[0-9a-f]{16}\Z")
 _HEX = re.compile(r"(?:[0-9a-f]{2})*\Z")
@@ -25,14 +25,14 @@ _EXCHANGE = re.compile(r"[0-9a-f]{16}/[^/]+/[0-9]+\Z")
 
 
 def is_fact(record: LogRecord) -> bool:
-    """Whether this log record claims to be a fact of a tape, and not somebody's ordinary log line."""
+    """Whether this log record claims to be a fact of a tape, as opposed to an ordinary log line."""
     if record.event_name.startswith("playhead."):
         return True
     return any(pair.key == a.PLAYHEAD_SEQ for pair in record.attributes)
 
 
 def instance_of(resource: Resource) -> bytes | None:
-    """The process instance that a resource names; None if it names none."""
+    """Return the process instance that a resource names; None if it names none."""
     for pair in resource.attributes:
         if pair.key == a.PLAYHEAD_INSTANCE:
             text = pair.value.string_value
@@ -43,9 +43,9 @@ def instance_of(resource: Resource) -> bytes | None:
 
 
 def unpack(logs: ResourceLogs) -> Iterator[Fact]:
-    """The facts among the log records of one resource, in their order.
+    """Yield the facts among the log records of one resource, in order.
 
-    `MalformedOtlp` at the first record that claims to be a fact and is none.
+    Raises `MalformedOtlp` at the first record that claims to be a fact and is not one.
     """
     instance = instance_of(logs.resource)
     for scope in logs.scope_logs:
@@ -55,9 +55,9 @@ def unpack(logs: ResourceLogs) -> Iterator[Fact]:
 
 
 def unpack_record(record: LogRecord, instance: bytes | None) -> list[Fact]:
-    """The facts of one log record, one or, where they were coalesced, several.
+    """Return the facts of one log record: one, or several where they were coalesced.
 
-    `MalformedOtlp` names the field that is missing or wrong.
+    Raises `MalformedOtlp` that names the field that is missing or wrong.
     """
     if instance is None:
         _malformed(a.PLAYHEAD_INSTANCE, "is not on the resource")

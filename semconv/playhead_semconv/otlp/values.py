@@ -14,8 +14,8 @@ from playhead_semconv.otlp_bytes.values import INT64_MAX, INT64_MIN
 def set_value(target: AnyValue, value: Any) -> None:
     """Write ``value`` into an empty ``target``.
 
-    Whole numbers that do not fit 64 bits become their decimal text; what is not a `Value` at all
-    becomes its ``str``.
+    Integers that do not fit 64 bits become their decimal text; what is not a `Value` becomes its
+    ``str``.
     """
     kind = cast(object, type(value))
     if kind is str:
@@ -46,7 +46,7 @@ def set_value(target: AnyValue, value: Any) -> None:
 
 
 def _set_subclass(target: AnyValue, value: Any) -> None:
-    """Of a class of the program's: a number with a name, say."""
+    """Write a value of a subclass of a basic type, such as an enum of numbers."""
     if isinstance(value, str):
         target.string_value = value
     elif isinstance(value, int):
@@ -85,5 +85,5 @@ def value_of(source: AnyValue) -> Value:
 
 
 def attributes_of(source: Iterable[KeyValue]) -> dict[str, Any]:
-    """Attributes as a dict; of a key that stands twice, the last value."""
+    """Return attributes as a dict; for a key that occurs twice, the last value."""
     return {pair.key: value_of(pair.value) for pair in source}

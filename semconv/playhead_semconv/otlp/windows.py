@@ -1,8 +1,9 @@
 """Windows: consecutive records of a tape as one OTLP log record, and back.
 
-The body is a tape file of version 1, zstd: the records as they lie in a spool. The resource names the
-process instance. A receiver says when asked whether it reads windows; to everybody else facts travel one
-by one. Everything that arrives is checked: what is no fact of that instance is left out alone.
+The body is a tape file of version 1, compressed with zstd: the records as a spool holds them. The
+resource names the process instance. When asked, a receiver says whether it reads windows; to all others
+facts are sent one by one. All input is checked: a record that is not a fact of that instance is left
+out, without the others.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from playhead_semconv.tape.fact_shapes import check_shape
 from playhead_semconv.tape.frames import Scan, SpanRecord, decoded, next_frame
 
 COMPRESSED_BYTES = WINDOW_BYTES + WINDOW_BYTES // 2
-"""No window is longer than that on its way."""
+"""Largest compressed window."""
 DEEPEST = 64
-"""How deep values of attributes may be nested."""
+"""Deepest nesting of attribute values."""
 _LANES = 1 << 64
 _PLAIN = frozenset((str, bool, float, bytes))
 _TEXT = frozenset((str,))
@@ -35,19 +36,22 @@ _TEXT = frozenset((str,))
 
 @dataclass(slots=True)
 class Window:
-    """What a window brings."""
+    """Contents of a window."""
 
     facts: list[Fact] = field(default_factory=list[Fact])
     spans: list[bytes] = field(default_factory=list[bytes])
-    """OTLP `ResourceSpans` of one span each, not looked at; a resource need not name the instance."""
+    """OTLP `ResourceSpans` of one span each, not checked; a resource need not name the instance."""
     links: list[Link] = field(default_factory=list[Link])
-    """Of the chain of the process, where the tape was recorded elsewhere."""
+    """Links of the process's chain, where the tape was recorded elsewhere."""
     problems: list[MalformedOtlp] = field(default_factory=list[MalformedOtlp])
-    """Why records of it were left out, one for each."""
+    """Why records were left out, one problem for each."""
 
 
 def pack_window(tape: bytes, first: int, last: int) -> LogRecord:
-    """A log record of ``tape``, at most `WINDOW_BYTES`; the numbers of its first and last fact."""
+    """Return ``tape``, at most `WINDOW_BYTES`, as a log record.
+
+    ``first``, ``last``: numbers of facts.
+    """
     return LogRecord.FromString(window_record(tape, first, last))
 
 
@@ -57,9 +61,9 @@ def is_window(record: LogRecord) -> bool:
 
 
 def unpack_window(record: LogRecord, instance: bytes | None) -> Window:
-    """What ``record`` brings of the tape of ``instance``.
+    """Return what ``record`` holds of the tape of ``instance``.
 
-    `MalformedOtlp` if it cannot be read at all; what of it cannot be read is told in the window.
+    Raises `MalformedOtlp` if it cannot be read at all; unreadable parts are listed in the window.
     """
     if instance is None:
         raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} is not on the resource")
@@ -81,7 +85,7 @@ def unpack_window(record: LogRecord, instance: bytes | None) -> Window:
 
 
 def _decompressed(data: bytes) -> bytes:
-    import zstandard  # only who reads windows needs it
+    import zstandard  # only readers of windows need it
 
     try:
         size = zstandard.frame_content_size(data)
@@ -106,7 +110,7 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
 
 
 def _checked_link(link: Link, instance: bytes) -> Link:
-    """`MalformedOtlp` where it is none of the instance."""
+    """Return ``link``. Raises `MalformedOtlp` where it does not belong to the instance."""
     if link.instance != instance or not all(
         len(one) == DIGEST_BYTES for one in (link.link, link.digest)
     ):
@@ -119,7 +123,10 @@ def _checked_link(link: Link, instance: bytes) -> Link:
 
 
 def _checked(fact: Fact, instance: bytes) -> Fact:
-    """``fact`` as it would be had it come alone. `MalformedOtlp` where it would not have been taken."""
+    """Return ``fact`` as if it had been sent alone.
+
+    Raises `MalformedOtlp` where it would be rejected.
+    """
     if fact.instance != instance:
         raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} of a fact is not that of its resource")
     if fact.name not in KNOWN:
@@ -160,7 +167,7 @@ def _is_int64(number: int) -> bool:
 
 
 def _value(value: Any, name: str, depth: int) -> Any:
-    """``value`` as `playhead_semconv.otlp.values` would have carried it."""
+    """Return ``value`` as `playhead_semconv.otlp.values` would have transmitted it."""
     if type(value) is int:
         return value if _is_int64(value) else str(value)
     if value is None or type(value) in _PLAIN:

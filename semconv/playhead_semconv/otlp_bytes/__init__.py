@@ -1,1 +1,1 @@
-"""OTLP written by hand, without a protobuf library: most agents never load one."""
+"""OTLP encoded by hand, without a protobuf library, which most agents never load."""

@@ -1,4 +1,4 @@
-"""Messages of protobuf written by hand, where a library would cost more than the few fields.
+"""Protobuf messages encoded by hand, where a library would cost more than the few fields.
 
 A message is its fields, one after the other. Source: https://protobuf.dev/programming-guides/encoding/
 """
@@ -9,11 +9,11 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 ONE_BYTE = tuple(bytes((number,)) for number in range(0x80))
-"""Numbers that `varint` writes as one byte."""
+"""Encodings of the numbers that `varint` writes as one byte."""
 
 
 def varint(number: int) -> bytes:
-    """A number of at least 0, seven bits a byte, the lowest first."""
+    """Encode a number of at least 0: seven bits per byte, least significant first."""
     if number < 0x80:
         return ONE_BYTE[number]
     if number < 0x4000:
@@ -27,25 +27,25 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, data: bytes) -> bytes:
-    """A field of bytes, of text as UTF-8, or of a message. ``number``: 1 to 15."""
+    """Encode a field of bytes, of text as UTF-8, or of a message. ``number``: 1 to 15."""
     return bytes((number << 3 | _BYTES,)) + varint(len(data)) + data
 
 
 def whole_number(number: int, value: int) -> bytes:
-    """A field of an ``int64`` or a ``bool``. ``number``: 1 to 15."""
+    """Encode a field of an ``int64`` or a ``bool``. ``number``: 1 to 15."""
     return bytes((number << 3 | _VARINT,)) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def small(number: int, value: int) -> bytes:
-    """The same; nothing for 0, which need not be written."""
+    """As `whole_number`; empty for 0, the default, which need not be written."""
     return whole_number(number, value) if value else b""
 
 
 def fixed64(number: int, eight: bytes) -> bytes:
-    """A field of eight bytes, the lowest first: a ``double``. ``number``: 1 to 15."""
+    """Encode a field of eight bytes, little-endian, such as a ``double``. ``number``: 1 to 15."""
     return bytes((number << 3 | _FIXED64,)) + eight
 
 
 def fixed32(number: int, four: bytes) -> bytes:
-    """A field of four bytes, the lowest first. ``number``: any."""
+    """Encode a field of four bytes, little-endian. ``number``: any."""
     return varint(number << 3 | _FIXED32) + four

@@ -1,6 +1,6 @@
-"""Values and attributes of OTLP, written without a protobuf library, which most agents never load.
+"""Values and attributes of OTLP, encoded without a protobuf library, which most agents never load.
 
-Numbers of fields are those of opentelemetry-proto, `opentelemetry/proto/common/v1/common.proto`.
+Field numbers are those of opentelemetry-proto, `opentelemetry/proto/common/v1/common.proto`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INT64_MAX = (1 << 63) - 1
 
 
 def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
-    """A repeated field of `KeyValue`, as `playhead_semconv.otlp.set_attributes` makes it."""
+    """Encode a repeated field of `KeyValue`, as `playhead_semconv.otlp.set_attributes` does."""
     tag, parts = bytes((number << 3 | 2,)), list[bytes]()
     for key, value in named.items():
         name = _name(key if type(key) is str else str(key))
@@ -33,12 +33,12 @@ def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
 
 @lru_cache(1024)
 def _name(key: str) -> bytes:
-    """The first field of a `KeyValue`."""
+    """Encode the first field of a `KeyValue`."""
     return field(1, text_bytes(key))
 
 
 def value_bytes(value: Any) -> bytes:
-    """An `AnyValue`, as `playhead_semconv.otlp.values.set_value` makes it."""
+    """Encode an `AnyValue`, as `playhead_semconv.otlp.values.set_value` does."""
     if isinstance(value, str):
         data = value.encode("utf-8", "replace")  # as `text_bytes`
         size = len(data)
@@ -62,10 +62,10 @@ def value_bytes(value: Any) -> bytes:
 
 
 def text(number: int, said: str) -> bytes:
-    """A field of text; nothing where it is empty, which need not be written."""
+    """Encode a field of text; empty for empty text, the default, which need not be written."""
     return field(number, text_bytes(said)) if said else b""
 
 
 def text_bytes(text: str) -> bytes:
-    """UTF-8; what of a name or a path is no text at all must not hold up the rest."""
+    """Return ``text`` as UTF-8. Characters of a name or path that cannot be encoded are replaced."""
     return text.encode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""A window as an OTLP request, written without a protobuf library: most agents send nothing else.
+"""A window as an OTLP request, encoded without a protobuf library: most agents send nothing else.
 
-`playhead_semconv.otlp.windows` reads it. Numbers of fields are those of opentelemetry-proto,
+`playhead_semconv.otlp.windows` reads it. Field numbers are those of opentelemetry-proto,
 `opentelemetry/proto/logs/v1/logs.proto`.
 """
 
@@ -16,20 +16,20 @@ from playhead_semconv.otlp_bytes.protobuf import field
 from playhead_semconv.otlp_bytes.values import attributes
 
 VERSION = 1
-"""Of windows; what a receiver says that it reads."""
+"""Version of the window format; a receiver states the version that it reads."""
 WINDOW_BYTES = 1024 * 1024
-"""No window holds more: of a tape file, with its first line."""
+"""Largest window: bytes of its tape file, including the first line."""
 LEVEL = 3
-"""Of zstd."""
+"""Compression level of zstd."""
 SCOPE = "playhead"
 
 
 def window_request(
     tape: bytes, first: int, last: int, instance: bytes, resource: Mapping[str, Any]
 ) -> bytes:
-    """An `ExportLogsServiceRequest` with one window of the process instance of ``resource``.
+    """Return an `ExportLogsServiceRequest` with one window of the instance that ``resource`` describes.
 
-    ``tape``: at most `WINDOW_BYTES`; the numbers of its first and last fact.
+    ``tape``: at most `WINDOW_BYTES`. ``first``, ``last``: numbers of its first and last fact.
     """
     own = {a.PLAYHEAD_INSTANCE: instance.hex(), a.PLAYHEAD_SCHEMA: SCHEMA_VERSION}
     names = {**resource, **{name: value for name, value in own.items() if name not in resource}}
@@ -39,13 +39,13 @@ def window_request(
 
 
 def window_record(tape: bytes, first: int, last: int) -> bytes:
-    """The `LogRecord` of a window."""
+    """Return the `LogRecord` of a window."""
     numbers = {a.PLAYHEAD_WINDOW_FIRST: first, a.PLAYHEAD_WINDOW_LAST: last}
     body = field(5, field(7, _compressed(tape)))
     return body + attributes(6, numbers) + field(12, e.PLAYHEAD_WINDOW.encode())
 
 
 def _compressed(data: bytes) -> bytes:
-    import zstandard  # only who sends or reads windows needs it
+    import zstandard  # only senders and readers of windows need it
 
     return zstandard.ZstdCompressor(level=LEVEL).compress(data)

@@ -1,1 +1,1 @@
-"""What a process stands in: its environment, folders, modules, and threads of the interpreter's own."""
+"""The surroundings of a process: its environment, folders and modules; and genuine threads."""

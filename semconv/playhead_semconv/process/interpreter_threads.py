@@ -1,9 +1,9 @@
-"""Threads, locks and waits of the interpreter itself, whatever a program has put in their place.
+"""Threads, locks and waits of the interpreter itself, even where a program has replaced them.
 
-gevent and eventlet replace threads by greenlets and locks by their own: a background thread of playhead
-would then run inside the program's event loop and block it. What is here is made of a module ``_thread``
-of our own, which nobody has changed, before or after. These threads are no `threading.Thread`: the
-program does not see them in `threading.enumerate`, and the interpreter does not wait for them.
+gevent and eventlet replace threads by greenlets and locks by their own. A background thread of playhead
+would then run inside the program's event loop and block it. This module uses a fresh copy of ``_thread``
+that nobody has patched, before or after. Its threads are not `threading.Thread` objects: the program
+does not see them in `threading.enumerate`, and the interpreter does not wait for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 
 def _fresh(name: str) -> Any:
-    """A built-in module, made anew."""
+    """Load a fresh copy of a built-in module."""
     spec: Any = importlib.util.find_spec(name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -27,37 +27,43 @@ _thread: Final[Any] = _fresh("_thread")
 _time: Final[Any] = _fresh("time")
 
 make_lock: Final[Callable[[], Any]] = _thread.allocate_lock
-"""A lock that a thread of the system waits for."""
+"""Make a lock that blocks a system thread."""
 get_ident: Final[Callable[[], int]] = _thread.get_ident
-"""Of the thread of the system that runs, whichever greenlet runs in it."""
+"""Id of the current system thread, whichever greenlet runs in it."""
 now_s: Final[Callable[[], float]] = _time.monotonic
-"""Seconds since some zero; not the program's clock."""
+"""Seconds since an arbitrary zero; independent of the program's clock."""
 
 _own: dict[int, str] = {}
 
 
 def own_thread() -> str:
-    """The name under which the thread that runs was started here; empty where it was not."""
+    """Return the name of the current thread if it was started here; empty if not."""
     return _own.get(get_ident(), "")
 
 
 def threads() -> list[str]:
-    """Names of the threads of this kind that run, sorted."""
+    """Return the names of the running threads of this kind, sorted."""
     return sorted(_own.values())
 
 
 class Thread:
-    """A background thread. It ends with the process, in which nobody waits for it."""
+    """A background thread. It dies with the process, which does not wait for it."""
 
     def __init__(self, name: str, run: Callable[[], object]) -> None:
-        """``name``: of `own_thread`. ``run``: raises nothing. Not there in a forked child."""
+        """``name``: for `own_thread`.
+
+        ``run``: must not raise. The thread does not exist in a forked child.
+        """
         self.name: Final = name
         self._run = run
         self._over = make_lock()
         self._alive = False
 
     def start(self) -> None:
-        """Once. RuntimeError where the system gives no thread, or the interpreter goes down."""
+        """Start the thread, once.
+
+        RuntimeError where the system cannot start it, or at interpreter shutdown.
+        """
         self._over.acquire()
         self._alive = True
         try:
@@ -90,7 +96,7 @@ class Thread:
 
 
 class Bell:
-    """Wakes one waiting thread. Rings without a waiter count as one."""
+    """Wakes one waiting thread. Several rings without a waiter count as one."""
 
     __slots__ = ("_lock",)
 
@@ -99,19 +105,19 @@ class Bell:
         self._lock.acquire()
 
     def ring(self) -> None:
-        """Wake who waits, or will. Waits for nothing: safe in finalizers and signal handlers."""
-        with contextlib.suppress(RuntimeError):  # it has been rung, and not heard yet
+        """Wake the current or the next waiter. Never waits: safe in finalizers and signal handlers."""
+        with contextlib.suppress(RuntimeError):  # it was rung before and not waited for yet
             self._lock.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Until it rings, or has rung since; False where ``timeout_s`` was not enough."""
+        """Wait for a ring, also one since the last wait; False where ``timeout_s`` was not enough."""
         if timeout_s is None:
             return bool(self._lock.acquire())
         return bool(self._lock.acquire(timeout=min(max(0.0, timeout_s), _thread.TIMEOUT_MAX)))
 
 
 class Changes:
-    """Where any number of threads wait until something is as they want it."""
+    """A condition on which any number of threads wait."""
 
     __slots__ = ("_waiting",)
 
@@ -119,12 +125,12 @@ class Changes:
         self._waiting: deque[Bell] = deque()
 
     def tell(self) -> None:
-        """Something has changed: have all look."""
+        """Something has changed: wake all waiters so that they check their conditions."""
         for bell in list(self._waiting):
             bell.ring()
 
     def wait_for(self, wanted: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until ``wanted()``; False where it is not so after ``timeout_s``."""
+        """Wait until ``wanted()``; False where that does not hold after ``timeout_s``."""
         bell, until = Bell(), now_s() + timeout_s
         self._waiting.append(bell)
         try:
@@ -136,13 +142,13 @@ class Changes:
             self._waiting.remove(bell)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for the next change, at most so long."""
+        """Wait for the next change, at most ``timeout_s``."""
         looked = iter((False,))
         self.wait_for(lambda: next(looked, True), timeout_s)
 
 
 def _forget() -> None:
-    """In a forked child: of its parent's threads none is there."""
+    """Runs in a forked child, where the parent's threads do not exist."""
     _own.clear()
 
 

@@ -1,4 +1,4 @@
-"""Which environment variables are an input of a run: kept on its tape, and restored at its replay."""
+"""Which environment variables are inputs of a run: kept on its tape, and restored at its replay."""
 
 BEGINNINGS = (
     "LANG",
@@ -15,14 +15,14 @@ BEGINNINGS = (
     "NO_PROXY",
 )
 ENDINGS = ("_URL", "_ENDPOINT", "_HOST", "_PORT", "_MODEL")
-"""Where a program finds its services, and which model it asks."""
+"""Suffixes of variables that name services or models."""
 
 NEVER = ("HOOK", "DSN", "OTEL_", "PLAYHEAD_")
-"""Nowhere in the name: addresses that are secrets in themselves, and what is said to the recorder."""
+"""Substrings that exclude a variable: addresses that are secrets themselves, and recorder settings."""
 
 
 def is_kept(name: str) -> bool:
-    """Whether the variable ``name`` is kept. A credential among them is kept without its value.
+    """Whether the variable ``name`` is kept. Credentials are kept without their values.
 
     >>> is_kept("OPENAI_API_KEY"), is_kept("TOOLS_URL"), is_kept("SLACK_WEBHOOK_URL"), is_kept("HOME")
     (True, True, False, False)
@@ -33,16 +33,16 @@ def is_kept(name: str) -> bool:
 
 
 HARMLESS = ("PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONDONTWRITEBYTECODE")
-"""Of Python's own variables those that do not say which code runs."""
+"""Variables of Python that do not determine which code runs."""
 
 ADDRESSES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "_URL", "_ENDPOINT", "_HOST", "_PORT")
-"""How variables end that say where requests go, and the credentials in them."""
+"""Suffixes of variables that determine where requests, and the credentials in them, are sent."""
 
 
 def is_let_in(name: str, *, live: bool) -> bool:
-    """Whether a run that somebody else has recorded may set the variable ``name``.
+    """Whether a run that somebody else recorded may set the variable ``name``.
 
-    ``live``: where its program goes on for real; then it does not say where requests go.
+    ``live``: the program continues for real; then the run must not determine where requests are sent.
 
     >>> [is_let_in(name, live=False) for name in ("TZ", "LD_PRELOAD", "PYTHONPATH")]
     [True, False, False]

@@ -1,6 +1,6 @@
-"""Which modules bring something in that a tape holds, and which bring in what it does not.
+"""Which modules bring in data that a tape holds, and which bring in data that it does not hold.
 
-The one table for what ``playhead doctor`` says before a run and what an error says at a replay.
+This is the single table for what ``playhead doctor`` says before a run and for the errors of a replay.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ WRAP: Final = (
 READ: Final = 'put it into a function with @playhead.tool(effect="read")'
 
 UNHELD: Final = "unheld"
-"""Kind of an effect that a replay tells of: something was at hand that nothing kept from the world."""
+"""Kind of an effect that a replay reports: something at hand was not isolated from the world."""
 
 REPEATED: Final = "repeated"
-"""Kind of an effect that a replay had on files, as its user has agreed to."""
+"""Kind of an effect that a replay had on files, with its user's consent."""
 
 IN_C: Final = "it connects in C, where no replay can refuse it: "
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What of a module is on no tape."""
+    """What no tape holds of a module."""
 
     missing: str
     """``its queries``, ``its messages``, …"""
     in_c: bool = False
-    """Whether it connects in C, where nobody sees it."""
+    """Whether it connects in C, where no boundary sees it."""
 
     @property
     def advice(self) -> str:
@@ -81,11 +81,11 @@ UNSEEN: Final[dict[str, Unseen]] = {
     **_named("what it leaves in shared memory and queues", "posix_ipc sysv_ipc", in_c=True),
     "multiprocessing.shared_memory": Unseen("what another process writes there"),
 }
-"""Modules that bring something in from outside which the tape does not hold."""
+"""Modules that bring in data from outside which the tape does not hold."""
 
 
 def seen(module: str) -> str:
-    """How the traffic of ``module`` is recorded; empty where it is not, or is not known.
+    """Return how the traffic of ``module`` is recorded; empty where it is not, or is not known.
 
     >>> seen("openai.types"), seen("json")
     ('bytes and spans', '')
@@ -94,12 +94,12 @@ def seen(module: str) -> str:
 
 
 def unseen(module: str) -> Unseen | None:
-    """What of ``module`` is on no tape; None where nothing is known to be missing."""
+    """Return what no tape holds of ``module``; None where nothing is known to be missing."""
     return next((UNSEEN[name] for name in _above(module) if name in UNSEEN), None)
 
 
 def unseen_among(modules: Iterable[str]) -> dict[str, Unseen]:
-    """Those of ``modules`` (names as imported) of which something is on no tape.
+    """Return those of ``modules`` (names as imported) of which no tape holds everything.
 
     >>> list(unseen_among(["json", "psycopg.rows", "redis"]))
     ['psycopg', 'redis']
@@ -113,6 +113,6 @@ def unseen_among(modules: Iterable[str]) -> dict[str, Unseen]:
 
 
 def _above(module: str) -> list[str]:
-    """A module and the packages it is in, the nearest first."""
+    """Return a module and the packages that contain it, innermost first."""
     parts = module.split(".")
     return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]

@@ -1,8 +1,8 @@
-"""Where a recorded process had its things, and where they lie now: one spelling for both.
+"""Maps the folders of a recorded process to where they are now, for one spelling of both.
 
 A replay elsewhere reads and prints other paths than its recording: of the project, the virtual
-environment, the standard library, the home. What goes onto its tape is spelt as it was recorded, so
-that a request or a line of output that holds such a path is the same.
+environment, the standard library, the home folder. Paths on its tape are spelled as they were recorded,
+so that a request or a line of output with such a path is the same.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 _BEFORE = r"(?:(?<![\w.\-/])|(?<=\\n)|(?<=\\t)|(?<=\\r)|(?<=://))"
-"""A path begins; the escapes are those of JSON."""
+"""The place before a path; the escapes are those of JSON."""
 _BEHIND = r"(?![\w\-]|\.\w)"
-"""A folder's name is over."""
+"""The place after a folder's name."""
 
 
 class Places:
-    """Replaces the folders of one side by those of the other, the longest first."""
+    """Replaces folders of one side by those of the other, the longest first."""
 
     def __init__(self, folders: Iterable[tuple[str, str]]) -> None:
-        """``folders``: pairs of a folder and what stands in its place; equal ones stay what they are."""
+        """``folders``: pairs of a folder and its replacement; equal ones stay unchanged."""
         pairs = {one.rstrip("/"): other.rstrip("/") for one, other in folders}
         changed = any(one != other for one, other in pairs.items())
         self._text: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Places:
         return self._pattern is not None
 
     def text(self, text: str) -> str:
-        """``text`` with the folders replaced.
+        """Return ``text`` with the folders replaced.
 
         >>> Places([("/home/bo/agent", "/srv/agent")]).text("/home/bo/agent/a.py, /home/bo/agents")
         '/srv/agent/a.py, /home/bo/agents'
@@ -48,19 +48,22 @@ class Places:
         return self._pattern.sub(lambda found: self._text[found[0]], text)
 
     def data(self, data: bytes) -> bytes:
-        """The same in bytes; the same object where nothing is replaced."""
+        """As `text`, for bytes; returns the same object where nothing is replaced."""
         if self._bytes is None or self._bytes.search(data) is None:
             return data
         return self._bytes.sub(lambda found: self._text[found[0].decode()].encode(), data)
 
 
 def folders_of(named: Iterable[str]) -> dict[str, str]:
-    """Folders by what they are, from ``name=path``."""
+    """Parse ``name=path`` into folders by name."""
     return dict(word.split("=", 1) for word in named if "=" in word)
 
 
 def between(here: Mapping[str, str], there: Mapping[str, str]) -> Places:
-    """From the folders of one process to those of another. The first name of a folder wins."""
+    """Return the mapping from the folders of one process to those of another.
+
+    The first name of a folder wins.
+    """
     pairs: dict[str, str] = {}
     for name, folder in here.items():
         if name in there and len(folder) > 1 and len(there[name]) > 1:

@@ -1,1 +1,1 @@
-"""What a replay, a fork or a resume is told by who starts it."""
+"""What the starter of a replay, a fork or a resume hands to its process."""

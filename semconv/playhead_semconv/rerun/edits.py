@@ -1,7 +1,7 @@
-"""Changes of JSON documents by path: ``messages[-1].content``, ``tools[0]["x.y"]``, ``choices[0]``.
+"""Edits of JSON documents by path: ``messages[-1].content``, ``tools[0]["x.y"]``, ``choices[0]``.
 
-A path is names joined by dots and numbers in brackets; a negative number counts from the end. A name
-that holds a dot or a bracket stands in brackets and quotes. An empty path is the document itself.
+A path consists of names joined by dots, and numbers in brackets; a negative number counts from the end.
+A name that contains a dot or a bracket is written in brackets and quotes. An empty path is the document.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP = re.compile(r'\.?([^.\[\]"]+)|\[(-?\d+)\]|\["((?:[^"\\]|\\.)*)"\]')
 
 
 def steps_of(path: str) -> list[Step]:
-    """The names and numbers of a path. `UsageError` where it is none.
+    """Return the names and numbers of a path. Raises `UsageError` where it is not a path.
 
     >>> steps_of('messages[-1].content')
     ['messages', -1, 'content']
@@ -59,10 +59,10 @@ def _plain(name: str) -> bool:
 
 
 def applied(document: Any, edits: Iterable[Edit]) -> Any:
-    """A copy of ``document`` with ``edits`` made, in order.
+    """Return a copy of ``document`` with ``edits`` applied, in order.
 
-    `UsageError` where one matches nothing: it names the nearest path. A last name that is not there is
-    added where the edit says so.
+    Raises `UsageError` where one matches nothing; it names the nearest path. A last name that is missing
+    is added where the edit allows it.
     """
     document = copy.deepcopy(document)
     for edit in edits:
@@ -126,7 +126,7 @@ def _nothing(within: Any, steps: list[Step], place: int, step: Step) -> UsageErr
 
 
 def between(old: Any, new: Any, path: tuple[Step, ...] = ()) -> list[Edit]:
-    """The edits that make ``new`` of ``old``."""
+    """Return the edits that turn ``old`` into ``new``."""
     if isinstance(old, dict) and isinstance(new, dict):
         before, after = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         found = [Edit(path_of((*path, name)), remove=True) for name in before if name not in after]

@@ -1,4 +1,4 @@
-"""Headers that a request of a tape is asked with again: what the tape withholds, somebody gives.
+"""Headers for a recorded request that is sent again: the user supplies what the tape withholds.
 
 >>> given(["authorization", "[redacted]", "accept", "*/*"], {"Authorization": "Bearer x"})
 ['authorization', 'Bearer x', 'accept', '*/*']
@@ -15,11 +15,11 @@ import msgspec
 from playhead_semconv.errors import UsageError
 
 PLACEHOLDER = "[redacted]"
-"""On the tape in the place of a credential."""
+"""Replaces a credential on the tape."""
 
 
 def parse_headers(lines: Iterable[str]) -> dict[str, str]:
-    """Headers as they are given on a command line, ``name: value``. `UsageError`."""
+    """Parse headers from a command line, ``name: value``. Raises `UsageError`."""
     found: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -32,7 +32,7 @@ def parse_headers(lines: Iterable[str]) -> dict[str, str]:
 
 
 def given(flat: Iterable[str], headers: Mapping[str, str]) -> list[str]:
-    """Name, value, name, value, … of a request, with ``headers`` in place of its own or behind them."""
+    """Return name, value, name, value, … of a request; ``headers`` replace its own or are appended."""
     wanted = {name.lower(): value for name, value in headers.items()}
     words = [str(word) for word in flat]
     found: list[str] = []
@@ -46,13 +46,13 @@ def given(flat: Iterable[str], headers: Mapping[str, str]) -> list[str]:
 
 
 def withheld(flat: Iterable[str]) -> list[str]:
-    """The names of those whose value the tape does not hold."""
+    """Return the names of headers whose value the tape does not hold."""
     words = [str(word) for word in flat]
     return [name for name, value in zip(words[::2], words[1::2], strict=False) if PLACEHOLDER in value]
 
 
 def write_headers(headers: Mapping[str, str]) -> bytes:
-    """As JSON."""
+    """Return headers as JSON."""
     return msgspec.json.encode(headers)
 
 

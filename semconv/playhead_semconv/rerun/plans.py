@@ -1,4 +1,4 @@
-"""What a fork or a resume is to do: written by who starts it, read by the process that does it."""
+"""What a fork or a resume does: written by the process that starts it, read by the one that runs it."""
 
 from __future__ import annotations
 
@@ -11,51 +11,54 @@ from playhead_semconv.errors import UsageError
 Mode: TypeAlias = Literal["fork", "resume"]
 
 Unknown: TypeAlias = Literal["resend", "skip"]
-"""What becomes of something that was sent, may have had its effect, and was not answered."""
+"""What happens to a request that was sent, may have had its effect, and was not answered."""
 
 Reopen: TypeAlias = Literal["again", "fresh"]
-"""What a server is told that the tape leaves open: all that it was told, or nothing but who asks."""
+"""What a server learns about a connection that is open at the end of the tape.
+
+``again``: everything that it was told; ``fresh``: only the handshake.
+"""
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A change of a JSON document: at ``path`` (see `playhead_semconv.rerun.edits`) stands ``value``."""
+    """An edit of a JSON document: sets ``path`` (see `playhead_semconv.rerun.edits`) to ``value``."""
 
     path: str
     value: Any = None
     remove: bool = False
     add: bool = False
-    """A name that is not there; in a list, an item before that place."""
+    """Add a name that is missing; in a list, insert an item before that index."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A fork or resume. The tape beside it ends where the world answers; ids are those of that tape."""
+    """A fork or resume. Its tape ends where the world starts to answer; ids are those of that tape."""
 
     mode: Mode
     origin: str = ""
-    """Run id of the run whose tape it is, and behind a colon the step where a fork begins."""
+    """Run id of the run that the tape belongs to, then a colon and the step where a fork begins."""
     agrees: bool = False
-    """The program is to ask what the tape holds, up to its end; else it may part from it earlier."""
+    """Whether the program must ask what the tape holds, up to its end; else it may deviate earlier."""
     unknown: dict[str, Unknown] = {}
-    """By exchange id."""
+    """What happens to unanswered requests, by exchange id."""
     edits: dict[str, list[Edit]] = {}
-    """By exchange id: changes of a request, which goes to the world."""
+    """Edits of requests that are sent live, by exchange id."""
     changed: list[int] = []
-    """Numbers of requests whose answers on the tape are not those of the origin."""
+    """Numbers of requests whose answers on the tape differ from those of the origin."""
     offline: bool = False
-    """Nothing goes to the world."""
+    """Whether nothing may be sent live."""
     reopen: Reopen = "again"
-    """How a connection goes live that is open where the tape ends."""
+    """How a connection becomes live that is open at the end of the tape."""
     states: dict[str, list[Edit]] = {}
-    """By id: changes of a state that the program says, and goes on with."""
+    """Edits of a state that the program reports and continues with, by id."""
 
 
 def write_plan(plan: Plan) -> bytes:
-    """``plan`` as JSON."""
+    """Return ``plan`` as JSON."""
     return msgspec.json.encode(plan)
 
 
 def read_plan(data: bytes) -> Plan:
-    """The inverse of `write_plan`. `UsageError`."""
+    """The inverse of `write_plan`. Raises `UsageError`."""
     try:
         return msgspec.json.decode(data, type=Plan)
     except msgspec.DecodeError as problem:

@@ -1,6 +1,6 @@
-"""States as they stand on a tape: JSON in which ``{"$type": …}`` marks what is no plain JSON.
+"""States as a tape holds them: JSON in which ``{"$type": …}`` marks what is not plain JSON.
 
-A path goes through such marks as if they were not there: of an object it names the attributes.
+A path ignores such marks: for an object it names the attributes.
 
 >>> state = {"order": {"$type": "object", "class": ["m", "Order"], "value": [[], {"number": 81}]}}
 >>> plain(state)
@@ -24,7 +24,7 @@ TYPE = "$type"
 
 
 def plain(document: Any) -> Any:
-    """``document`` without marks: objects are their attributes, tuples and sets lists."""
+    """Return ``document`` without marks: objects become their attributes, tuples and sets lists."""
     if isinstance(document, list):
         return [plain(one) for one in cast("list[Any]", document)]
     if isinstance(document, dict):
@@ -36,7 +36,10 @@ def plain(document: Any) -> Any:
 
 
 def edited(document: Any, edits: Iterable[Edit]) -> Any:
-    """A copy of ``document`` with ``edits`` made. `UsageError` where one matches nothing."""
+    """Return a copy of ``document`` with ``edits`` applied.
+
+    Raises `UsageError` where one matches nothing.
+    """
     for edit in edits:
         there = msgspec.structs.replace(edit, path=path_of(_raw(document, steps_of(edit.path))))
         document = applied(document, [there])
@@ -44,7 +47,10 @@ def edited(document: Any, edits: Iterable[Edit]) -> Any:
 
 
 def at(document: Any, path: str) -> Any:
-    """What stands at ``path``, without marks. LookupError where nothing does, `UsageError` of a path."""
+    """Return the value at ``path``, without marks.
+
+    LookupError where there is none; `UsageError` for a bad path.
+    """
     for step in steps_of(path):
         document = _through(document)[1]
         if isinstance(document, dict) and isinstance(step, str):
@@ -57,7 +63,7 @@ def at(document: Any, path: str) -> Any:
 
 
 def _raw(document: Any, steps: list[Step]) -> list[Step]:
-    """The path that leads there with the marks in it; as it is from where nothing matches."""
+    """Return the path with the marks on its way; unchanged from the first step that matches nothing."""
     found: list[Step] = []
     for step in steps:
         inside, document = _through(document)
@@ -73,7 +79,7 @@ def _raw(document: Any, steps: list[Step]) -> list[Step]:
 
 
 def _through(document: Any) -> tuple[list[Step], Any]:
-    """Through the marks around a value: the way, and the value."""
+    """Unwrap the marks around a value; returns the steps to it, and the value."""
     way: list[Step] = []
     within: Any = document
     while isinstance(within, dict) and TYPE in within:
@@ -93,6 +99,6 @@ def _inside(marked: dict[str, Any]) -> tuple[list[Step], Any]:
         fields = cast("dict[str, Any]", state)
         if "__dict__" in fields:  # of pydantic
             return [*way, "__dict__"], fields["__dict__"]
-        if fields.get(TYPE) == "tuple" and len(fields["value"]) == 2:  # of slots, behind a __dict__
+        if fields.get(TYPE) == "tuple" and len(fields["value"]) == 2:  # of slots, after a __dict__
             return [*way, "value", 1], fields["value"][1]
     return way, cast("Any", state)

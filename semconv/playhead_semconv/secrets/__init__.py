@@ -1,8 +1,8 @@
 """What credentials look like, and how they are found in any bytes: one engine for all places.
 
-`fields` names what they stand under, `shapes` how providers make them, `finder` looks for both and for
-values that are known, in one pass; `masks` says what replaces them on the tape, `scrubbing` puts
-it there in what arrives in pieces, `codings` looks into what is compressed.
+`fields` lists the names of credentials, `shapes` the formats that providers use. `finder` searches for
+both, and for known values, in one pass. `masks` defines what replaces them on the tape, `scrubbing`
+applies that to data that arrives in pieces, and `codings` looks into compressed data.
 """
 
 from playhead_semconv.secrets.fields import FIELDS, Field, is_field

@@ -1,4 +1,4 @@
-"""Content codings of answers: what unpacks them, and what packs them anew, chunk by chunk."""
+"""Content codings of answers: decoders and encoders that work chunk by chunk."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Codec(Protocol):
     """One direction of a content coding."""
 
     def __call__(self, data: bytes, /) -> bytes:
-        """What comes out when ``data`` goes in."""
+        """Return the output for the input ``data``."""
         ...
 
 
 def codec(encoding: str) -> tuple[Codec, Callable[[], Codec]] | None:
-    """Unpacks, and makes what packs, chunk by chunk; None for a coding that nobody here knows."""
+    """Return a decoder and a factory of encoders, both chunk by chunk; None for an unknown coding."""
     if encoding in ("gzip", "x-gzip"):
         return _Members(lambda: zlib.decompressobj(31)), lambda: _packing(zlib.compressobj(wbits=31))
     if encoding == "deflate":
@@ -32,7 +32,7 @@ def codec(encoding: str) -> tuple[Codec, Callable[[], Codec]] | None:
 
 
 class _Members:
-    """Unpacks several members, one behind the other; what follows and is none is left out."""
+    """Decodes several members, one after the other; trailing data that is no member is dropped."""
 
     def __init__(self, begin: Callable[[], Any]) -> None:
         self._begin = begin
@@ -56,7 +56,7 @@ class _Members:
 
 
 class _Inflate:
-    """Unpacks deflate with or without its header, as servers send it."""
+    """Decodes deflate with or without its header, as servers send it."""
 
     def __init__(self) -> None:
         self._unpack: Any = None

@@ -1,8 +1,8 @@
-"""The names under which credentials stand: of JSON fields, settings, form fields, parts of multipart.
+"""Names of credentials: of JSON fields, settings, form fields, and parts of multipart bodies.
 
-Each is given in words; it is found in every way of writing them (``api_key``, ``apiKey``, ``API-KEY``,
-…), also behind a prefix (``openai_api_key``, ``PGPASSWORD``) and never before a suffix
-(``password_hash``, ``max_tokens``).
+Each is given as words. It is found in every spelling (``api_key``, ``apiKey``, ``API-KEY``, …), also
+after a prefix (``openai_api_key``, ``PGPASSWORD``), and never before a suffix (``password_hash``,
+``max_tokens``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A name, in words.
+    """A name, as words.
 
-    ``alone``: it means a credential only without a prefix, and before an opaque value.
+    ``alone``: it marks a credential only without a prefix, and only for an opaque value.
     """
 
     words: str
@@ -72,7 +72,7 @@ FIELDS: Final[tuple[Field, ...]] = (
 
 
 def styles(words: str) -> Iterator[str]:
-    """The ways in which a name is written.
+    """Yield the spellings of a name.
 
     >>> sorted(set(styles("api key")))[:4]
     ['API-KEY', 'APIKEY', 'API_KEY', 'Api-Key']
@@ -90,7 +90,7 @@ _NAMES: Final = tuple(sorted(field.words.replace(" ", "") for field in FIELDS if
 
 
 def is_field(name: str) -> bool:
-    """Whether what stands under ``name`` is a credential, whatever it looks like.
+    """Whether a value under ``name`` is a credential, whatever it looks like.
 
     >>> is_field("openaiApiKey"), is_field("PGPASSWORD"), is_field("max_tokens"), is_field("token")
     (True, True, False, False)

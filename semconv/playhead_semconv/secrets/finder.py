@@ -1,7 +1,7 @@
-"""Finds credentials in bytes, whatever they are: one pass looks for names, shapes and known values.
+"""Finds credentials in any bytes: one pass searches for names, shapes and known values.
 
-Where none of the literals stands that a name, a shape or a known value begins with, that is all that is
-done (Aho-Corasick in Rust, under 2 µs a KB). Where one stands, a pattern decides.
+If none of the literals occurs with which a name, a shape or a known value begins, that pass is all the
+work (Aho-Corasick in Rust, under 2 µs a KB). If one occurs, a pattern decides.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from playhead_semconv.secrets.fields import FIELDS, Field, styles
 from playhead_semconv.secrets.shapes import SHAPES, Shape
 
 RECOGNISABLE = 6
-"""So many first bytes of a known value tell it apart."""
+"""Leading bytes of a known value that are enough to recognize it."""
 
 FRESH = 8
-"""So many known values are looked for one by one before all are put together anew."""
+"""Known values that are searched for one by one before the automaton is rebuilt."""
 
 MOST_SAID = 500
-"""So many values are followed where a model says them in pieces."""
+"""Known values that are followed at most where a model outputs them in pieces."""
 
 DENSE_PATTERNS = 4000
-"""With more literals than these the automaton is the smaller, slower one."""
+"""With more literals than this, the smaller but slower automaton is used."""
 
 LONGEST_NAME = 24
-"""Bytes of the longest literal of a name or a shape, at most."""
+"""Upper bound of the bytes of a name's or a shape's longest literal."""
 
 
 class Kind(IntEnum):
     """How a credential was found."""
 
     KNOWN = 0
-    """It is a known value."""
+    """A known value."""
     BEGUN = 1
-    """The data ends within a known value; ``rest`` is what is to come of it."""
+    """The data ends within a known value; ``rest`` is the missing part."""
     SHAPE = 2
-    """``rest``: what closes it, where the data ends within it: of a private key; else empty."""
+    """A shape. ``rest``: what ends a private key, where the data ends within it; else empty."""
     FIELD = 3
-    """``rest``: what closes it, where the data ends within it; empty where it is whole."""
+    """The value of a field. ``rest``: what closes it, where the data ends within it; empty: complete."""
     ADDRESS = 4
-    """Stands in a URL before the host."""
+    """The userinfo of a URL, before the host."""
     MASK = 5
-    """It is the mask of one: nothing to learn."""
+    """A mask of a credential: nothing to learn."""
     PIECE = 6
     """A known value begins here, or a string ends with its beginning: another may hold the rest."""
     UNSURE = 7
-    """The data ends within what may be a shape."""
+    """The data ends within what may become a shape."""
 
 
 class Span(NamedTuple):
-    """Where a credential stands: first and past-last byte."""
+    """Position of a credential: first byte, and the byte after the last."""
 
     begin: int
     end: int
@@ -67,7 +67,7 @@ class Span(NamedTuple):
 _OPENS_STRING: Final = re.compile(
     rb"(\\*)[\"']\s{0,8}(?::|=>)\s{0,8}(?:\{\s*\\*[\"']value\\*[\"']\s*:\s*)?\[?\s{0,8}[bru]?(\\*)([\"'])"
 )
-"""Behind the name of a JSON field (or of one of a dictionary as Python prints it)."""
+"""What follows the name of a JSON field (or of a key in a dictionary as Python prints it)."""
 _IN_STRING: Final = {
     b'"': re.compile(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL),
     b"'": re.compile(rb"(?:[^'\\]|\\.)*\\?", re.DOTALL),
@@ -80,12 +80,12 @@ _ASSIGNED: Final = re.compile(
     rb"(?:(?:Bearer|Basic|Token|ApiKey|token|bearer|basic)(?:\s+|%20))?"
     rb"(?:(\\*[\"'])([^\s\"'\\]+)\1|([^\s\"'&;,<>(){}\[\]\\|`]+))"
 )
-"""Behind the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
+"""What follows the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
 _LINE: Final = rb"(?:\r\n|\\+r\\+n)"
 _PART: Final = re.compile(
     rb"\\*\"(?:;[^\r\n\\]*)?%(line)b(?:[^\r\n\\]+%(line)b)*%(line)b([^\r\n\\]+)" % {b"line": _LINE}
 )
-"""Behind the name of a part of multipart."""
+"""What follows the name of a multipart part."""
 _OPTION: Final = re.compile(rb"\s+([^\s\"'\\-][^\s\"'\\]*)")
 _ADDRESS: Final = re.compile(
     rb"://(?:[^/?#@\s:\"'\\]*:([^/?#@\s\"'\\]+)|(?=[^@]*[0-9])([A-Za-z0-9_.~%-]{16,}))@"
@@ -101,7 +101,7 @@ _PATH: Final = re.compile(rb"\A(?:~|\.{1,2})?/(?:[a-z][a-z0-9._-]*/)*[a-z0-9._-]
 
 
 _BEHIND_NAME: Final = frozenset(bytes((one,)) for one in b"\"'\\=:>% \t")
-"""With which of these something may stand under a name: ``max_tokens`` is none."""
+"""Characters after a name that can introduce a value: the ``token`` in ``max_tokens`` has none."""
 
 
 class _Name(NamedTuple):
@@ -119,7 +119,7 @@ _ADDRESSES, _MASKS, _KNOWN, _PIECES = object(), object(), object(), object()
 def _literals(
     fields: tuple[Field, ...], shapes: tuple[Shape, ...]
 ) -> tuple[tuple[bytes, ...], tuple[object, ...]]:
-    """What is looked for besides known values, and what each means."""
+    """Return the literals to search for besides known values, and what each means."""
     found: dict[bytes, object] = {b"://": _ADDRESSES, masks.MARK: _MASKS}
     for shape in shapes:
         meaning = _Shape(re.compile(shape.pattern(), re.DOTALL))
@@ -131,7 +131,7 @@ def _literals(
 
 
 class Finder:
-    """Finds credentials in bytes. Reading takes no lock; learning replaces what is read."""
+    """Finds credentials in bytes. Reading takes no lock; learning replaces the data that readers use."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Finder:
         fields: tuple[Field, ...] = FIELDS,
         shapes: tuple[Shape, ...] = SHAPES,
     ) -> None:
-        """``most``: how many values are known at a time; beyond that the oldest are forgotten."""
+        """``most``: known values at a time; beyond that the oldest are forgotten."""
         self._most = most
         self._static = _literals(fields, shapes)
         self._all: dict[bytes, None] = {}
@@ -147,18 +147,18 @@ class Finder:
         self._fresh: tuple[bytes, ...] = ()
         self._by_start: dict[bytes, tuple[bytes, ...]] = {}
         self.longest_bytes = 0
-        """Of the known values."""
+        """Length of the longest known value."""
         self._built: tuple[BytesAhoCorasick, tuple[object, ...]] | None = None
 
     @property
     def knows(self) -> bool:
-        """Whether it knows any value."""
+        """Whether any value is known."""
         return bool(self._all)
 
     def add(self, values: Iterable[bytes], said: bytes = b"") -> bool:
-        """Look for these from now on. Whether any of them is new.
+        """Search for ``values`` from now on; returns whether any of them is new.
 
-        ``said``: how a model would say it, piece by piece.
+        ``said``: the value as a model would output it, piece by piece.
         """
         if said:
             self._said = {**dict.fromkeys(list(self._said)[-MOST_SAID:]), said: None}
@@ -192,7 +192,7 @@ class Finder:
         return found
 
     def find(self, data: bytes) -> list[Span]:
-        """Where credentials stand in ``data``; may overlap."""
+        """Return the credentials in ``data``; they may overlap."""
         automaton, meanings = self._built or self._build()
         hits = automaton.find_matches_as_indexes(data, True)
         if not hits and not self._fresh:
@@ -226,7 +226,7 @@ class Finder:
         return spans
 
     def _known(self, data: bytes, at: int) -> Iterator[Span]:
-        """The longest value that stands at ``at``, and the longest that the data ends within."""
+        """Yield the longest known value at ``at``, and the longest one within which the data ends."""
         left, begun = len(data) - at, False
         for value in self._by_start.get(data[at : at + RECOGNISABLE], ()):
             if len(value) > left:
@@ -240,7 +240,7 @@ class Finder:
             yield Span(at, at + RECOGNISABLE, Kind.PIECE)
 
     def begins(self, text: bytes) -> tuple[bytes, bytes] | None:
-        """The longest end of ``text`` that a known value begins with, and the rest of that value."""
+        """Return the longest end of ``text`` that begins a known value, and the rest of that value."""
         best = 0
         value = b""
         for one in self._said:
@@ -252,14 +252,14 @@ class Finder:
 
 
 def _pieces(start: bytes) -> list[bytes]:
-    """How a string ends that ends with the beginning of a known value."""
+    """Return the possible ends of a string that ends with the beginning of a known value."""
     return [start[:size] + b'"' for size in range(2, len(start))] + [
         before + start[:1] + b'"' for before in (b'"', b" ")
     ]
 
 
 def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
-    """What stands under the name that is ``data[begin:end]``."""
+    """Return the value under the name ``data[begin:end]``; None where it is not a credential."""
     after = data[end : end + 1]
     if after in (b'"', b"'", b"\\"):
         if alone and data[begin - 1 : begin] not in (b'"', b"'"):
@@ -289,7 +289,7 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
 
 
 def _string(data: bytes, at: int, escape: bytes, quote: bytes, alone: bool, name: bytes) -> Span | None:
-    """The value of a JSON field that begins at ``at``, quoted by ``escape`` and ``quote``."""
+    """Return the value of a JSON field that begins at ``at``, quoted by ``escape`` and ``quote``."""
     end, closed = _string_end(data, at, escape, quote)
     scheme = _SCHEME.match(data, at, end)
     if scheme is not None:
@@ -318,11 +318,11 @@ def _string_end(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int,
 
 
 def string_end(data: bytes, at: int, closing: bytes, escapes: int = 0) -> int | None:
-    """Where a string ends that ``closing`` closes: a quote, behind backslashes in a string of a string.
+    """Return where a string ends that ``closing`` ends: a quote, after backslashes in a nested string.
 
-    None: not in ``data``. ``escapes``: so many backslashes of it stand before ``at``, where it may end.
-    A level of JSON writes each backslash as two and a quote with one before it, so that the number of
-    backslashes before a quote tells whose it is.
+    None: its end is not in ``data``. ``escapes``: backslashes of the string directly before ``at``,
+    where it may end. A level of JSON doubles each backslash and puts one before a quote, so the number
+    of backslashes before a quote tells to which level it belongs.
     """
     depth, quote = len(closing) - 1, closing[-1:]
     end = data.find(quote, at)
@@ -338,7 +338,7 @@ def string_end(data: bytes, at: int, closing: bytes, escapes: int = 0) -> int | 
 
 
 def _plausible(value: bytes) -> bool:
-    """Whether a value that stands in a text, without JSON around it, can be a credential.
+    """Whether a value in plain text, outside of JSON, can be a credential.
 
     >>> _plausible(b"hunter2hunter2"), _plausible(b"config.api_key"), _plausible(b"must")
     (True, False, False)

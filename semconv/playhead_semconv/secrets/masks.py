@@ -1,8 +1,8 @@
-"""What stands on the tape in the place of a credential.
+"""What replaces a credential on the tape.
 
-In what the program sends, `PLACEHOLDER`. In what it receives, a mask as long as the credential, so that
-chunks keep their lengths; a program that is replayed gets the mask, and where it passes it on, the mask
-is known again and the same placeholder replaces it.
+In what the program sends, it is `PLACEHOLDER`. In what it receives, it is a mask as long as the
+credential, so that chunks keep their lengths. A replayed program gets the mask. Where it sends the mask
+on, the mask is recognized, and the same placeholder replaces it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from playhead_semconv.rerun.given_headers import PLACEHOLDER
 
 BEGINS: Final = b"*redact"
 SHORTEST_BYTES: Final = len(BEGINS)
-"""A shorter mask is stars alone, and not known again."""
+"""A shorter mask consists of stars only, and is not recognized later."""
 
 MARK: Final = BEGINS[1:]
 PATTERN: Final = rb"[*1-9]redact~*"
-"""A mask. A digit first says how many bytes of the credential stand before it."""
+"""A mask. A leading digit says how many bytes of the credential precede it."""
 
 
 def mask(size: int) -> bytes:
-    """The mask of a credential of ``size`` bytes.
+    """Return the mask of a credential of ``size`` bytes.
 
     >>> mask(12), mask(5)
     (b'*redact~~~~~', b'*****')
@@ -31,9 +31,9 @@ def mask(size: int) -> bytes:
 
 
 def piece(at: int, size: int, leaked: int = 0) -> bytes:
-    """``size`` bytes of a long mask from its byte ``at`` on.
+    """Return ``size`` bytes of a long mask, starting at its byte ``at``.
 
-    ``leaked``: so many bytes of the credential were out before it was known for one.
+    ``leaked``: bytes of the credential that were passed on before it was recognized.
 
     >>> piece(0, 4) + piece(4, 6), piece(0, 9, leaked=3)
     (b'*redact~~~', b'3redact~~')
@@ -43,7 +43,7 @@ def piece(at: int, size: int, leaked: int = 0) -> bytes:
 
 
 def united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that overlap as one.
+    """Return the spans in order, with overlapping ones merged.
 
     >>> united([(5, 9), (0, 2), (7, 12)])
     [(0, 2), (5, 12)]
@@ -58,12 +58,12 @@ def united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def replaced(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """``data`` with a placeholder for each span."""
+    """Return ``data`` with a placeholder for each span."""
     return _with(data, [(begin, end, PLACEHOLDER.encode()) for begin, end in united(spans)])
 
 
 def masked(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """``data`` with a mask for each span, as long as it is."""
+    """Return ``data`` with a mask of the same length for each span."""
     return _with(data, [(begin, end, mask(end - begin)) for begin, end in united(spans)])
 
 

@@ -1,8 +1,8 @@
-"""Scrubbing an answer as it arrives: chunk by chunk, each with its length kept.
+"""Scrubs an answer as it arrives: chunk by chunk, each with its length kept.
 
-A credential that two chunks share is masked in both: of the first one's end as soon as it is
-recognisable, of the second one's start by what is known of the first. One that a model says in pieces,
-in several events of a stream, is masked in each.
+A credential that spans two chunks is masked in both: at the end of the first as soon as it is
+recognizable, at the start of the second by what is known from the first. A credential that a model
+outputs in pieces, in several events of a stream, is masked in each.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from playhead_semconv.secrets.finder import RECOGNISABLE, Finder, Kind, Span, st
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 
 CARRIED_BYTES = 64
-"""So much of the last chunk is looked at again with the next: the name of a field may stand there."""
+"""Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
 
 Piece = tuple[int, int, bytes]
-"""First and past-last byte, and what stands there instead."""
+"""First byte, the byte after the last, and the replacement."""
 
 
 class Scrubber(Protocol):
-    """Takes the credentials out of one response."""
+    """Removes the credentials from one response."""
 
     count: int
-    """How many values so far."""
+    """How many values were removed so far."""
     unpacked: str
-    """The content coding that the last piece, and all that follow, stand on the tape without."""
+    """Content coding that the tape lacks for the last piece and everything after it; empty: none."""
 
     def chunk(self, data: bytes) -> bytes:
-        """``data`` as it may go on tape."""
+        """Return ``data`` as it may go on the tape."""
         ...
 
 
@@ -43,9 +43,10 @@ def scrubber(
     *,
     events: bool = False,
 ) -> Scrubber:
-    """For one response.
+    """Return the scrubber for one response.
 
-    ``learn`` takes values that were found by name or shape. ``events``: it is a stream of events.
+    ``learn`` is called with values found by name or shape. ``events``: the response is a stream of
+    events.
     """
     encoding = content_encoding.strip().lower()
     plain = _Plain(finder, learn, events=events)
@@ -54,19 +55,19 @@ def scrubber(
 
 @dataclass(slots=True)
 class _Open:
-    """A credential that the last chunk ended within."""
+    """A credential within which the last chunk ended."""
 
     at: int
-    """So many bytes of its mask stand on the tape."""
+    """Bytes of its mask that are on the tape."""
     rest: bytes | None = None
-    """What is to come of a known value; None: it ends where ``closing`` says."""
+    """The missing part of a known value; None: ``closing`` determines the end."""
     closing: Callable[[bytes, bytes], int | None] | None = None
-    """Where it ends, by what came of it and from the begin of the next chunk; None: behind that."""
+    """Returns its end in the next chunk, from what came so far and that chunk; None: it is later."""
     so_far: bytes = b""
 
 
 class _Plain:
-    """Scrubs text as it is."""
+    """Scrubs uncompressed data."""
 
     unpacked = ""
 
@@ -75,7 +76,7 @@ class _Plain:
         self._find = finder.find
         self._learn = learn
         self._before = b""
-        """End of what came before."""
+        """The end of the preceding data."""
         self._open: _Open | None = None
         self._said = _Said(finder) if events else None
 
@@ -83,7 +84,7 @@ class _Plain:
         window = self._before + data if self._before else data
         spans = self._find(window)
         said = self._said
-        # Nothing goes on beyond the end of an event but what a model says.
+        # Only text that a model outputs continues beyond the end of an event.
         self._before = b"" if said is not None and data.endswith(b"\n\n") else window[-CARRIED_BYTES:]
         if not spans and self._open is None and (said is None or said.due is None):
             return data
@@ -95,7 +96,7 @@ class _Plain:
         return _with(data, pieces) if pieces else data
 
     def _continued(self, data: bytes) -> Iterator[Piece]:
-        """What ``data`` begins with of a credential that the last chunk ended within."""
+        """Yield the beginning of ``data`` that continues a credential of the last chunk."""
         going = self._open
         if going is None or not data:
             return
@@ -128,7 +129,7 @@ class _Plain:
                 return
             begin = span.begin - before
             if begin < 0 and start:
-                continue  # it is the one that was going on
+                continue  # this is the credential that continued
             leaked, begin = max(0, -begin), max(0, begin)
             whole = end - begin
             open_ = self._opened(window, span, whole)
@@ -142,7 +143,7 @@ class _Plain:
             self.count += 1
 
     def _opened(self, window: bytes, span: Span, size: int) -> _Open | None:
-        """How ``span`` goes on, where the window may end within it."""
+        """Return how ``span`` continues, where the window may end within it; None where it does not."""
         so_far = window[span.begin :]
         if span.kind is Kind.BEGUN:
             return _Open(size, span.rest)
@@ -161,7 +162,7 @@ class _Plain:
 
 
 def _closing(closing: bytes) -> Callable[[bytes, bytes], int | None]:
-    """Where a string ends that ``closing`` closes: a quote, or one behind backslashes."""
+    """Return a function that finds the end of a string: a quote, or one after backslashes."""
 
     def end(so_far: bytes, data: bytes) -> int | None:
         return string_end(data, 0, closing, len(so_far) - len(so_far.rstrip(b"\\")))
@@ -191,17 +192,17 @@ _STRING: Final = re.compile(rb'"(?:%b)"\s*:\s*"((?:[^"\\]|\\.)*)"' % TEXTS.encod
 
 
 class _Said:
-    """Follows a known value that comes in the texts of several events."""
+    """Follows a known value that is spread over the texts of several events."""
 
     def __init__(self, finder: Finder) -> None:
         self._begins = finder.begins
         self.due: bytes | None = None
-        """What is to come of the value; None where none has begun."""
+        """The missing part of the value; None where none has begun."""
         self._seen = 0
         self._masked = 0
 
     def event(self, data: bytes) -> Iterator[Piece]:
-        """The spans of the texts in ``data`` that need a mask."""
+        """Yield the masks for the texts in ``data``."""
         for found in _STRING.finditer(data):
             if found[1]:
                 yield from self._text(found[1], found.start(1))
@@ -223,7 +224,7 @@ class _Said:
             yield from self._masks(at + len(text) - len(end), len(end))
 
     def _masks(self, at: int, size: int) -> Iterator[Piece]:
-        """``size`` more bytes of the value stand at ``at``: masked as soon as it is recognisable."""
+        """Mask ``size`` more bytes of the value at ``at``, once it is recognizable."""
         before, self._seen = self._seen, self._seen + size
         if self._seen >= RECOGNISABLE:
             yield at, at + size, piece(self._masked, size, before)
@@ -231,10 +232,11 @@ class _Said:
 
 
 class _Coded:
-    """Scrubs a compressed response: looks into it, and packs it anew where it must change something.
+    """Scrubs a compressed response: decodes it, and encodes it again where something must change.
 
-    When the first credential comes late, what stands before it is on the tape already as it came. What
-    follows goes there unpacked; `repacked` makes one compressed answer of both for who reads the tape.
+    If the first credential comes late, the data before it is on the tape already, as it came. The data
+    after it is stored uncompressed; for readers of the tape `repacked` makes one compressed answer of
+    both.
     """
 
     def __init__(self, encoding: str, plain: _Plain) -> None:
@@ -253,7 +255,7 @@ class _Coded:
         try:
             text = unpack(data)
         except Exception:
-            # Not what its header says; the program's own decoder will not make text of it either.
+            # Not encoded as the header says; the program's own decoder will not get text from it either.
             return data if not self.unpacked else b""
         kept = self._plain.chunk(text)
         self.count = self._plain.count
@@ -271,9 +273,9 @@ class _Coded:
 
 
 def repacked(pieces: list[bytes], unpacked: list[str]) -> list[bytes]:
-    """The pieces of one compressed answer, some of which stand there without their coding.
+    """Return the pieces of one compressed answer, some of which are stored without their coding.
 
-    ``unpacked``: of each piece, the content coding that it lacks, empty where it has it.
+    ``unpacked``: for each piece, the content coding that it lacks; empty where it has it.
     """
     both = codec(next(filter(None, unpacked), ""))
     if both is None:
@@ -285,7 +287,7 @@ def repacked(pieces: list[bytes], unpacked: list[str]) -> list[bytes]:
 
 
 def _with(data: bytes, pieces: list[Piece]) -> bytes:
-    """``data`` with ``pieces`` in it; where two overlap, both hold."""
+    """Return ``data`` with ``pieces`` replaced; where two overlap, both apply."""
     kept = bytearray(data)
     for begin, end, new in sorted(pieces, key=lambda one: one[1] - one[0]):
         kept[begin:end] = new

@@ -1,7 +1,7 @@
-"""How providers make their keys and tokens: a fixed beginning, then characters of a set.
+"""Formats of providers' keys and tokens: a fixed prefix, then characters of a set.
 
-The beginnings are those that the providers document; the lengths are lower bounds, as they change.
-A shape is told apart from words by what stands before it (no letter or digit) and by a digit in it.
+The prefixes are those that the providers document. The lengths are lower bounds, since they change. A
+shape differs from words by what precedes it (no letter or digit) and by a digit in it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _SLUG = r"[A-Za-z0-9_-]"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One kind of key. ``starts``: literals, one of which it begins with.
+    """One kind of key. ``starts``: possible prefixes.
 
-    ``rest``: a pattern for what follows; its group ``secret``, where it has one, is all that is hidden.
+    ``rest``: a pattern for what follows; if it has a group ``secret``, only that group is hidden.
     ``source``: who documents it.
     """
 
@@ -28,13 +28,13 @@ class Shape:
     source: str
 
     def pattern(self) -> bytes:
-        """Matches at the place where a start was found."""
+        """Return a pattern that matches where a prefix was found."""
         starts = "|".join(start.replace(".", r"\.") for start in self.starts)
         return _NOT_WITHIN + f"(?:{starts}){self.rest}".encode()
 
 
 def _run(of: str, least: int) -> str:
-    """At least ``least`` characters, with a digit among them."""
+    """Return a pattern for at least ``least`` characters, with a digit among them."""
     return rf"(?={of}*[0-9]){of}{{{least},}}"
 
 

@@ -1,4 +1,4 @@
-"""How a value stands in texts, and by which digest it is told without being said."""
+"""Spellings of a value in texts, and the digest that identifies it without revealing it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import blake3
 
 SHORTEST_CODED = 12
-"""A shorter value is not looked for in base64: its middle would be a few characters."""
+"""A shorter value is not searched for in base64: only a few characters would be unambiguous."""
 
 DIGEST_BYTES = 8
 _PART: Final = re.compile(r"[^\s\"'<>\\&;,|`(){}\[\]]+")
@@ -21,7 +21,7 @@ _EDGES: Final = re.compile(r"[=:@]")
 
 
 def spellings(value: str) -> Iterator[bytes]:
-    """``value`` as it is, in a URL, in JSON, in JSON within JSON, in base64 wherever it begins there."""
+    """Yield ``value`` unchanged, in a URL, in JSON, in nested JSON, and in base64 at any offset."""
     quoted = quote(value, safe="", errors="surrogatepass")
     forms = {value: None, quoted: None, quote_plus(value, errors="surrogatepass"): None}
     written = json.dumps(value)[1:-1]
@@ -30,12 +30,12 @@ def spellings(value: str) -> Iterator[bytes]:
     for form in forms:
         yield form.encode("utf-8", "surrogatepass")
     with contextlib.suppress(UnicodeEncodeError):
-        yield value.encode("utf-8", "surrogateescape")  # bytes of a variable that are no UTF-8
+        yield value.encode("utf-8", "surrogateescape")  # bytes of a variable that are not UTF-8
     data = value.encode("utf-8", "surrogatepass")
     if len(data) < SHORTEST_CODED:
         return
     for before in range(3):
-        # The characters that hold bits of a neighbour are left out.
+        # Characters that share bits with neighbouring bytes are left out.
         padded = b"\0" * before + data
         first, last = (0, 2, 3)[before], len(padded) * 8 // 6
         yield base64.b64encode(padded)[first:last]
@@ -43,7 +43,7 @@ def spellings(value: str) -> Iterator[bytes]:
 
 
 def told(value: str, key: bytes) -> str:
-    """Length and keyed digest of ``value``: who has the key finds it in a text, nobody reads it.
+    """Return length and keyed digest of ``value``: only with the key can it be found in a text.
 
     >>> told("a-value", bytes(32))
     '7 13b1338fed719e52'
@@ -53,7 +53,7 @@ def told(value: str, key: bytes) -> str:
 
 
 def those_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
-    """The values of ``wanted``, as `told` tells them, that stand as words in ``text``."""
+    """Yield the values of ``wanted``, as `told` writes them, that occur as words in ``text``."""
     sizes = {int(one.partition(" ")[0]) for one in wanted if one.partition(" ")[0].isdigit()}
     for found in _PART.finditer(text):
         word = found[0]

@@ -1,1 +1,1 @@
-"""Tapes of facts: what a fact must carry, what is folded of facts, tapes in memory and in frames."""
+"""Tapes of facts: what facts must carry, folds of facts, tapes in memory and in frames."""

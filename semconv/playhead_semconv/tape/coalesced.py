@@ -1,8 +1,9 @@
-"""Facts that say several things of one kind: what a loop that polls reads, and how its waits end.
+"""Facts that hold several reads or wakes: what a polling loop reads, and how its waits end.
 
-A program that polls reads the same clock, and waits in vain, many times with nothing else in between.
-That is one `playhead.read` fact for each clock, and one `playhead.wake` fact for each kind of wait, with
-``after_ns``: when each was, in ns after the time of the fact. A fact without it says one thing.
+A program that polls reads the same clock many times, and its waits time out many times, with nothing
+else in between. That becomes one `playhead.read` fact per clock, and one `playhead.wake` fact per kind
+of wait. ``after_ns`` gives the time of each, in ns after the time of the fact. A fact without it holds
+one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _values: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
 def reads(lane: int, kind: str, times_ns: Sequence[int], values: Sequence[bytes]) -> Fact:
-    """The fact of one or more reads of a kind. ``values``: each as MessagePack."""
+    """Return the fact of one or more reads of a kind. ``values``: each as MessagePack."""
     attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
     body = values[0]
     if len(values) > 1:
@@ -32,13 +33,13 @@ def reads(lane: int, kind: str, times_ns: Sequence[int], values: Sequence[bytes]
 
 
 def count_of_reads(fact: Fact) -> int:
-    """How many reads a fact tells of."""
+    """Return how many reads a fact holds."""
     after = fact.attributes.get(a.PLAYHEAD_READ_AFTER_NS)
     return len(after) if isinstance(after, list | tuple) else 1  # pyright: ignore[reportUnknownArgumentType]
 
 
 def values_of(fact: Fact, body: bytes) -> list[bytes]:
-    """The values that were read, each as MessagePack. ``body``: of the fact."""
+    """Return the values that were read, each as MessagePack. ``body``: the body of the fact."""
     if a.PLAYHEAD_READ_AFTER_NS not in fact.attributes:
         return [body]
     try:
@@ -48,7 +49,7 @@ def values_of(fact: Fact, body: bytes) -> list[bytes]:
 
 
 def wakes(times_ns: Sequence[int], ends: Sequence[tuple[ExchangeId, Delivery]]) -> Fact:
-    """The fact of one or more waits that ended by time; all of one lane and kind."""
+    """Return the fact of one or more waits that timed out, all of one lane and kind."""
     id, at = ends[0]
     attributes: dict[str, Any] = {}
     if len(ends) > 1:
@@ -62,7 +63,7 @@ def wakes(times_ns: Sequence[int], ends: Sequence[tuple[ExchangeId, Delivery]]) 
 
 
 def ends_of(fact: Fact) -> list[tuple[ExchangeId, Delivery]]:
-    """What ended by time, and at which delivery; nothing of a fact that has none."""
+    """Return the waits that timed out, with their deliveries; empty for a fact that has none."""
     id, at = fact.exchange, fact.delivery
     if id is None or at is None:
         return []

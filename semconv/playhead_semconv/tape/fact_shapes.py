@@ -1,6 +1,7 @@
-"""What a fact must carry so that everybody can fold it.
+"""What a fact must contain so that every reader can fold it.
 
-Checked at the door, once: by whoever takes facts from a socket, and by whoever reads a file of them.
+This is checked once, on entry: by whatever takes facts from a socket, and by whatever reads a file of
+them.
 """
 
 from __future__ import annotations
@@ -61,20 +62,20 @@ _TYPES: dict[str, type] = {
     a.PLAYHEAD_SPAN_PARENT: str,
     a.PLAYHEAD_STANDSTILL_THREADS: list,
 }
-"""Attributes that must be of one type where they are there."""
+"""Types of optional attributes."""
 
 _NEEDED: dict[str, tuple[str, ...]] = {
     e.PLAYHEAD_GAP: (a.PLAYHEAD_GAP_FIRST,),
     e.PLAYHEAD_STANDSTILL: (a.PLAYHEAD_STANDSTILL_THREADS,),
     e.PLAYHEAD_TURN_LOST: (a.PLAYHEAD_TURN_THREAD, a.PLAYHEAD_TURN_HOW),
 }
-"""Attributes without which a fact says nothing."""
+"""Required attributes, by name of the fact."""
 
 _FIDELITIES = frozenset(Fidelity)
 
 
 def check_shape(fact: Fact) -> None:
-    """`MalformedOtlp` names what is missing, of the wrong type, or out of range."""
+    """Raises `MalformedOtlp` that names what is missing, of the wrong type, or out of range."""
     if not 0 <= fact.time_ns <= INT64_MAX:
         raise MalformedOtlp("a time of the fact lies beyond the year 2262")
     if not -1 <= fact.seq <= INT64_MAX:

@@ -1,4 +1,4 @@
-"""Folds of facts: into exchanges, into how something ended, into a level."""
+"""Folds of facts: into exchanges, into the end of an exchange, into a level."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
     exchanges: dict[ExchangeId, Exchange] = {}
     made: set[ExchangeId] = set()
-    """Whose request body was made while it was sent."""
+    """Exchanges whose request body was made while it was sent."""
     for fact in facts:
         if fact.exchange is None:
             continue
@@ -83,12 +83,12 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
 
 
 def _repack(exchange: Exchange) -> None:
-    """Make one compressed answer again of one that stands on the tape unpacked from somewhere on."""
+    """Rebuild one compressed answer from an answer of which the tape holds the rest uncompressed."""
     parts = exchange.parts
     lacks = [str(part.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for part in parts]
     try:
         pieces = repacked([part.data.inline or b"" for part in parts], lacks)
-    except Exception:  # what stands before it is damaged, in as many ways as there are codings
+    except Exception:  # what comes before is damaged, in a different way for each coding
         return
     exchange.parts = [
         msgspec.structs.replace(part, data=Content(b"", len(piece), piece))
@@ -99,7 +99,7 @@ def _repack(exchange: Exchange) -> None:
 
 
 def is_inbound(fact: Fact) -> bool:
-    """Whether this is a request that came to the program."""
+    """Whether this fact is a request that came to the program."""
     asked = fact.name == e.PLAYHEAD_EXCHANGE_REQUEST
     return asked and fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in"
 
@@ -109,7 +109,7 @@ def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:
 
 
 def end_of(fact: Fact) -> End:
-    """The `End` that an exchange-end fact carries."""
+    """Return the `End` that an exchange-end fact holds."""
     at = fact.attributes
     how = at.get(a.PLAYHEAD_END_HOW)
     error = None
@@ -140,7 +140,7 @@ def _digest(text: object) -> bytes:
 
 
 def level_of(facts: Iterable[Fact]) -> str:
-    """The level at which a tape was recorded: the last that it says."""
+    """Return the level at which a tape was recorded: the last one it states."""
     level = "causal"
     for fact in facts:
         if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):

@@ -1,15 +1,15 @@
-"""Frames: the bytes of a tape file and of a spool segment. Pure; who reads and writes is elsewhere.
+"""Frames: the format of tape files and spool segments. Pure functions; I/O is elsewhere.
 
 A file is a magic line that ends in its version, then frames: length (u32), CRC-32 of the payload (u32),
 payload (MessagePack of one `Record`), little-endian. The first record is a `Header`.
 
-* Version 1 (`MAGIC`) is written while things happen: segments of a spool, the tape of a replay. It may
+* Version 1 (`MAGIC`) is written during execution: segments of a spool, the tape of a replay. It may
   end anywhere; where its writer died it ends in zeros or in half a frame.
-* Version 2 (`WHOLE`) is a file that was written as one: each process of a run begins with its `Header`,
-  and a `Footer` says that nothing is missing.
-* Version 3 (`CHAINED`) is such a file that has the chains of its processes, and a signature perhaps.
+* Version 2 (`WHOLE`) is a file that was written in one go: each process of a run begins with its
+  `Header`, and a `Footer` says that nothing is missing.
+* Version 3 (`CHAINED`) is such a file with the chains of its processes, and optionally a signature.
 
-`Scan` stops at what it cannot read and says where and why. docs/tape-format.md is for other readers.
+`Scan` stops at what it cannot read and reports where and why. docs/tape-format.md is for other readers.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MAGIC = NAME + b"1\n"
 WHOLE = NAME + b"2\n"
 CHAINED = NAME + b"3\n"
 VERSION = 3
-"""The highest version of files that is read here."""
+"""The highest version of files that this code reads."""
 
 HEAD = struct.Struct("<II")
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """First record of a file: whose facts these are."""
+    """First record of a file: the process instance that the facts belong to."""
 
     instance: bytes
     created_ns: int
@@ -49,30 +49,30 @@ class Header(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class SpanRecord(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A finished span on its way: OTLP `ResourceSpans` bytes that hold exactly one span."""
+    """A finished span as it is spooled: OTLP `ResourceSpans` bytes that hold exactly one span."""
 
     otlp: bytes
 
 
 class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Last record of a file of version 2 or 3: how many it holds."""
+    """Last record of a file of version 2 or 3: the number of records of each kind."""
 
     facts: int
     spans: int
     links: int = 0
-    """Of chains; and what else is said of custody."""
+    """Links of chains and other records of custody."""
 
 
 _BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x06]", re.DOTALL)
-"""How the payload of a record begins: an array, and its tag."""
+"""First bytes of a record's payload: an array, and its tag."""
 
 FACT, SPAN = 0, 1
-"""Tags of those records that a tape is made of."""
+"""Tags of the records that a tape consists of."""
 
 CHECKED_TIMES = 16
 
 Plain: TypeAlias = Fact | SpanRecord | Header | Footer
-"""Records of every version."""
+"""Records that occur in every version."""
 Custody: TypeAlias = Link | Part | Signature
 Record: TypeAlias = Plain | Custody
 T = TypeVar("T")
@@ -82,19 +82,19 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 def encode(record: Record) -> bytes:
-    """One frame."""
+    """Return the record as one frame."""
     payload = _encoder.encode(record)
     return HEAD.pack(len(payload), zlib.crc32(payload)) + payload
 
 
 class Scan:
-    """Iterates over the whole frames of ``data`` from ``offset``, as ``(offset, record)``.
+    """Iterates over the complete frames of ``data`` from ``offset``, as ``(offset, record)``.
 
-    ``end`` is where the next frame would begin: everything before it has been read. When the
-    iteration is over, ``torn`` says whether something other than zeros stands behind ``end`` (half a
-    frame, or damage) or the footer is missing, and ``problem`` what it is. A frame that is whole but
-    holds no record of ours (a later version's, say) is passed over and counted in ``skipped``.
-    ``too_new`` is the version of a file that is later than `VERSION`; nothing of it is read.
+    ``end`` is where the next frame would begin: everything before it has been read. When the iteration
+    is over, ``torn`` says whether something other than zeros follows ``end`` (half a frame, or damage)
+    or the footer is missing, and ``problem`` says what it is. A complete frame that holds no record
+    known here (one of a later version, say) is skipped and counted in ``skipped``. ``too_new`` is the
+    version of a file that is later than `VERSION`; nothing of it is read.
     """
 
     def __init__(self, data: bytes | memoryview, offset: int = 0) -> None:
@@ -121,8 +121,10 @@ class Scan:
             yield at, record
 
     def payloads(self) -> Iterator[tuple[int, memoryview]]:
-        """The same frames, not decoded: offset and payload. Counts no records: who wants a
-        footer checked reads the records."""
+        """Yield the same frames, not decoded: offset and payload.
+
+        Records are not counted: to have the footer checked, iterate over the records.
+        """
         data, size = self._data, len(self._data)
         version = 1
         if self.end == 0:
@@ -180,21 +182,24 @@ class Scan:
 
 
 def tag_of(payload: memoryview) -> int:
-    """Which record a payload claims to hold: `FACT`, `SPAN` or another; -1 where it is none of ours."""
+    """Return the tag of the record in a payload: `FACT`, `SPAN` or another; -1 where it is no record."""
     first = payload[0] if payload.nbytes > 1 else 0
     return payload[1] if first & 0xF0 == 0x90 else -1
 
 
 def decoded(payload: memoryview | bytes) -> Record:
-    """The record of a frame. `msgspec.DecodeError` or RecursionError where it holds none."""
+    """Return the record of a frame.
+
+    Raises `msgspec.DecodeError` or RecursionError where it holds none.
+    """
     return _decoder.decode(payload)
 
 
 def next_frame(data: bytes | memoryview, after: int) -> int | None:
-    """Where the next whole frame begins behind damage at ``after``; None where there is none.
+    """Return where the next complete frame begins after damage at ``after``; None where there is none.
 
-    Looks at places where a record may begin and compares checksums, of so many bytes at most that
-    content made to look like frames costs no more than a few times its length.
+    Compares checksums wherever a record may begin. The number of bytes checked is bounded to a few times
+    the length of the data, even for content that is made to look like frames.
     """
     view, size, left = memoryview(data), len(data), CHECKED_TIMES * len(data)
     for found in _BEGINNINGS.finditer(view, min(after + 1 + HEAD.size, size)):
@@ -217,22 +222,22 @@ def next_frame(data: bytes | memoryview, after: int) -> int | None:
 
 
 class Frames(Sequence[T]):
-    """Records of a file by where they lie, decoded when asked for and not kept."""
+    """Records of a file, addressed by offset; decoded on access and not kept."""
 
     def __init__(
         self, data: bytes | memoryview, of: Callable[[Record], T], offsets: Iterable[int] = ()
     ) -> None:
-        """``data``: a file of whole frames. ``of``: what of a record is asked for."""
+        """``data``: a file of complete frames. ``of``: extracts the item from a record."""
         self._data = memoryview(data)
         self._of = of
         self._offsets = array("Q", offsets)
 
     def append(self, offset: int) -> None:
-        """The frame that begins at ``offset`` is one of them."""
+        """Add the frame that begins at ``offset``."""
         self._offsets.append(offset)
 
     def pick(self, places: Iterable[int]) -> Frames[T]:
-        """These of them, in this order."""
+        """Return the frames at ``places``, in this order."""
         return Frames(self._data, self._of, (self._offsets[place] for place in places))
 
     def __len__(self) -> int:
@@ -256,21 +261,21 @@ class Frames(Sequence[T]):
 
 
 def _version(data: memoryview) -> int:
-    """The version that the first line says; 0 where it is no line of ours."""
+    """Return the version in the first line; 0 where it is not a first line of this format."""
     line, ends, _ = bytes(data[: len(NAME) + 8]).partition(b"\n")
     digits = line.removeprefix(NAME)
     return int(digits) if ends and line != digits and digits.isdigit() else 0
 
 
 def read_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[Record]:
-    """All records of a file that must be whole; see `scan_whole`."""
+    """Yield all records of a file that must be complete; see `scan_whole`."""
     return (record for _, record in scan_whole(data, name))
 
 
 def scan_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[tuple[int, Record]]:
-    """All records of a file that must be whole, with their offsets.
+    """Yield all records of a file that must be complete, with their offsets.
 
-    `CorruptTape` names the position where it is not, and what stands before it; `TapeTooNew`.
+    Raises `CorruptTape` with the position of the damage and what precedes it, or `TapeTooNew`.
     """
     scan = Scan(data)
     for offset, record in scan:
@@ -289,7 +294,7 @@ def scan_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[tuple[i
 
 
 def too_new(name: str, version: int) -> TapeTooNew:
-    """The refusal of a file of a later version."""
+    """Return the error for a file of a later version."""
     return TapeTooNew(
         f"{name} was written by a later version of playhead (format {version})",
         hint="read it with that version, or upgrade: pip install --upgrade playhead-receiver",

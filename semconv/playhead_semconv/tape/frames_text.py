@@ -1,4 +1,4 @@
-"""The text form of a tape file: for repositories, where people read what changes.
+"""The text form of a tape file: for repositories, where people read diffs.
 
 ::
 
@@ -15,10 +15,10 @@
      "content": {"json": {"model": "gpt-4o", "messages": […]}}
     }
 
-One JSON object a record, one after the other. What follows from the record before is left out: the
-number of a fact that is one more, the time that is a millisecond later, a digest, which is made anew.
-Bytes stand as JSON where that gives back the same bytes, else as text, else as base64. Nothing is lost:
-`from_text` gives the records that `to_text` was given.
+Each record is one JSON object, one after the other. What follows from the previous record is left out: a
+sequence number that is one higher, a time that is one millisecond later, a digest, which is computed
+again. Bytes are written as JSON where that restores the same bytes, else as text, else as base64. The
+form is lossless: `from_text` returns the records that `to_text` was given.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST_LINE = "playhead tape, text 1\n"
 _BEGINNING = "playhead tape, text "
 
 STEP_NS = 1_000_000
-"""What the time of a fact is after that of the one before, where nothing else is said."""
+"""Default difference between the time of a fact and that of the fact before, in nanoseconds."""
 
 EVENTS = "playhead."
 
@@ -48,7 +48,7 @@ _STYLES: tuple[Callable[[Any], str], ...] = (
     lambda value: json.dumps(value, ensure_ascii=False),
     json.dumps,
 )
-"""In which ways programs write JSON: the number of one stands beside a body that is written so."""
+"""Styles in which programs write JSON. The index of one is stored with a body in that style."""
 
 
 def is_text(data: bytes | memoryview) -> bool:
@@ -57,19 +57,22 @@ def is_text(data: bytes | memoryview) -> bool:
 
 
 def lane_of(name: str) -> int:
-    """The number of the lane of that name."""
+    """Return the number of the lane with that name."""
     return int.from_bytes(digest_of(name.encode())[:8]) >> 1
 
 
 def to_text(records: Iterable[Plain]) -> str:
-    """The text form of the records of a tape file."""
+    """Return the text form of the records of a tape file."""
     writer = _Writer()
     objects = (json.dumps(writer.object(one), indent=1, ensure_ascii=False) for one in records)
     return FIRST_LINE + "".join(f"{text}\n" for text in objects)
 
 
 def from_text(text: str, name: str = "tape") -> Iterator[Plain]:
-    """The records of a text form. `CorruptTape` with the line where it is none, `TapeTooNew`."""
+    """Yield the records of a text form.
+
+    Raises `CorruptTape` with the line where it cannot be read, or `TapeTooNew`.
+    """
     if not text.startswith(FIRST_LINE):
         first = text.partition("\n")[0]
         version = first.removeprefix(_BEGINNING)
@@ -104,7 +107,7 @@ def from_text(text: str, name: str = "tape") -> Iterator[Plain]:
 
 
 class _Context:
-    """What a record leaves out because it follows from those before."""
+    """State of the preceding records, from which later records omit what follows."""
 
     def __init__(self) -> None:
         self.instance = b""
@@ -278,7 +281,7 @@ def _bytes_of(found: dict[str, Any]) -> bytes | None:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute's value in JSON; bytes, which that does not know, under a name of their own."""
+    """Return an attribute's value as JSON; bytes, which JSON lacks, under a key of their own."""
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, list):
@@ -300,7 +303,7 @@ def _valued(value: Any) -> Any:
 
 
 def require_text(data: bytes, name: str) -> str:
-    """The bytes of a text form as text. `TapeError` where they are none."""
+    """Return the bytes of a text form as text. Raises `TapeError` where they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as problem:

@@ -1,7 +1,7 @@
-"""Tapes whose facts are at hand: in memory, or as frames of a file that are decoded when asked for.
+"""Tapes with random access to their facts: in memory, or as frames of a file that are decoded on access.
 
-A tape knows where things lie, which is little, and not what they are: a fact, an exchange, the bytes of
-a content are made when somebody asks, and a few of them are kept for whoever asks next.
+A tape keeps only an index of where things are, which is small. A fact, an exchange, or the bytes of a
+content are made on request, and a few recent ones are cached.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from playhead_semconv.tape.folds import fold_exchanges
 from playhead_semconv.tape.frames import MAGIC, Footer, Frames, Header, Record, SpanRecord, encode
 
 KEPT_BYTES = 8 << 20
-"""Contents that were resolved last and are kept: who reads a chain of extensions goes along it."""
+"""Size of the cache of resolved contents. A reader of a chain of extensions follows it in order."""
 
 KEPT_EXCHANGES = 64
-"""Exchanges that were folded last and are kept."""
+"""Size of the cache of folded exchanges."""
 
 MOST_DISORDER = 100
-"""Facts out of their order that are told."""
+"""Facts out of order that are reported at most."""
 
 MOST_PROCESSES = 10_000
-"""In one file."""
+"""Processes in one file at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class IndexedTape:
-    """Facts of one process instance, in order of their numbers."""
+    """Facts of one process instance, ordered by number."""
 
     def __init__(self, facts: Sequence[Fact], instance: bytes = b"") -> None:
-        """``facts``: in any order; of a number that is there more than once, the last counts."""
+        """``facts``: in any order; where a number occurs twice, the last one counts."""
         self._instance = instance
         self._whole: OrderedDict[bytes, bytes] = OrderedDict()
         self._whole_bytes = 0
         self._folded: OrderedDict[ExchangeId, Exchange] = OrderedDict()
         self.disorder: list[int] = []
-        """Numbers of facts that stood behind a later one, or twice; the first of them."""
+        """Numbers of facts that followed a later one, or occurred twice; at most `MOST_DISORDER`."""
         if not self._index(facts):
             self.disorder = list(islice(_disorder(facts), MOST_DISORDER))
             self._index(_in_order(facts))
 
     def _index(self, facts: Sequence[Fact]) -> bool:
-        """Find what lies where; False where the facts are not in order."""
+        """Build the index; False where the facts are not in order."""
         self._facts = facts
         self._seqs = array("q")
         self._names = array("H")
         self._named: dict[str, int] = {}
-        """Numbers of the names of facts."""
+        """Index numbers for the names of facts."""
         self._contents: dict[bytes, int] = {}
         self._blobs: dict[bytes, array[int]] = {}
         self._exchanges: dict[ExchangeId, array[int]] = {}
@@ -90,33 +90,33 @@ class IndexedTape:
 
     @property
     def instance(self) -> bytes:
-        """Whose facts these are."""
+        """The process instance that the facts belong to."""
         return self._instance
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
-        """Facts with ``seq > after``, ascending."""
+        """Yield facts with ``seq > after``, ascending."""
         for place in range(bisect_left(self._seqs, after + 1), len(self._seqs)):
             yield self._facts[place]
 
     def named(self, *names: str) -> Iterator[Fact]:
-        """Facts of these names, ascending; the others are not looked at."""
+        """Yield facts with these names, ascending; other facts are not decoded."""
         wanted = {self._named[name] for name in names if name in self._named}
         for place, name in enumerate(self._names):
             if name in wanted:
                 yield self._facts[place]
 
     def fact(self, seq: int) -> Fact | None:
-        """The fact of this number, None if it is not here."""
+        """Return the fact with this number; None if it is not here."""
         place = bisect_left(self._seqs, seq)
         found = place < len(self._seqs) and self._seqs[place] == seq
         return self._facts[place] if found else None
 
     def exchange_ids(self) -> Iterable[ExchangeId]:
-        """The exchanges on this tape, in order of their requests."""
+        """Return the exchanges on this tape, in order of their requests."""
         return self._exchanges.keys()
 
     def exchange(self, id: ExchangeId) -> Exchange | None:
-        """One exchange as far as its facts are here; None if its request is not."""
+        """Return one exchange as far as its facts are here; None if its request is not."""
         found = self._folded.get(id)
         if found is None and id in self._exchanges:
             found = fold_exchanges(self._at(seq) for seq in self._exchanges[id])[id]
@@ -126,7 +126,7 @@ class IndexedTape:
         return found
 
     def exchanges(self) -> dict[ExchangeId, Exchange]:
-        """All of them at once, in order of their requests."""
+        """Return all exchanges at once, in order of their requests."""
         return fold_exchanges(self.facts())
 
     def __len__(self) -> int:
@@ -134,11 +134,11 @@ class IndexedTape:
 
     @property
     def last_seq(self) -> int:
-        """The highest number, -1 where there is no fact."""
+        """The highest number; -1 where there is no fact."""
         return self._seqs[-1] if self._seqs else -1
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Missing ranges of sequence numbers, first and last included."""
+        """Return the missing ranges of sequence numbers, first and last included."""
         missing: list[tuple[int, int]] = []
         expected = 0
         for seq in self._seqs:
@@ -148,11 +148,11 @@ class IndexedTape:
         return missing
 
     def aged(self) -> list[tuple[int, int]]:
-        """Ranges of numbers whose facts have aged out of a store; they are no gaps."""
+        """Return the ranges of numbers whose facts have aged out of a store; they are not gaps."""
         return []
 
     def require_whole(self) -> None:
-        """`TapeGap` if a fact is missing."""
+        """Raise `TapeGap` if a fact is missing."""
         gaps = self.gaps()
         if gaps:
             first, last = gaps[0]
@@ -162,7 +162,10 @@ class IndexedTape:
             )
 
     def read(self, content: Content) -> bytes:
-        """The bytes of ``content``, digest verified; `TapeError` where they are not on the tape."""
+        """Return the bytes of ``content``, digest verified.
+
+        Raises `TapeError` where they are not on the tape.
+        """
         data = self._whole.get(content.digest) if content.digest else None
         if data is not None:
             return data
@@ -174,7 +177,7 @@ class IndexedTape:
         return data
 
     def _resolved(self, content: Content) -> bytes:
-        """Along the chain of bases, from the end: of each base only what the one above takes."""
+        """Resolve the chain of bases from its end; of each base, take only what the next level needs."""
         pieces: list[bytes] = []
         size: int | None = None
         for _ in range(2 * len(self._contents) + 2):
@@ -214,7 +217,7 @@ class IndexedTape:
 
 
 def joined(parts: Iterable[Fact], start: int = 0) -> bytes:
-    """What blob facts of one digest hold from the byte ``start`` on; a piece may be there twice."""
+    """Return what blob facts of one digest hold from the byte ``start`` on; pieces may occur twice."""
     pieces = [
         (int(part.attributes[a.PLAYHEAD_BLOB_OFFSET]), part.body.inline)
         for part in parts
@@ -229,7 +232,7 @@ def joined(parts: Iterable[Fact], start: int = 0) -> bytes:
 
 
 class MemoryTape(IndexedTape):
-    """Facts of one process instance, held in memory. Given in any order, duplicates are dropped."""
+    """Facts of one process instance, held in memory. Given in any order; duplicates are dropped."""
 
     def __init__(self, facts: Iterable[Fact], instance: bytes = b"") -> None:
         super().__init__(list(facts), instance)
@@ -237,7 +240,7 @@ class MemoryTape(IndexedTape):
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a file of frames holds; read from it when asked for."""
+    """Contents of a file of frames, read from the file on access."""
 
     tapes: list[IndexedTape]
     """One per process, in the order of the file."""
@@ -246,19 +249,20 @@ class Gathered:
     resources: dict[bytes, dict[str, Any]]
     """Attributes of the OTel resource, by process instance."""
     chains: dict[bytes, Sequence[Link]]
-    """The links of each chain that the file has, by process instance."""
+    """The links of each chain in the file, by process instance."""
     parts: dict[bytes, Part]
-    """By the process as the file calls it."""
+    """Parts, by the process id that the file uses."""
     signature: tuple[int, Signature] | None
-    """And where its record begins."""
+    """The offset of the signature's record, and the signature."""
 
 
 def gather(
     data: bytes | memoryview, found: Iterable[tuple[int, Record]], name: str = "tape"
 ) -> Gathered:
-    """Sort what a `Scan` of ``data`` found. ``data`` has to stay as it is.
+    """Sort the records that a `Scan` of ``data`` found. ``data`` must stay unchanged.
 
-    `CorruptTape` where a fact lacks what makes it one, or the file has more than `MOST_PROCESSES`.
+    Raises `CorruptTape` where a fact lacks a required attribute, or where the file has more than
+    `MOST_PROCESSES` processes.
     """
     facts: dict[bytes, Frames[Fact]] = {}
     resources: dict[bytes, dict[str, Any]] = {}
@@ -301,12 +305,12 @@ def gather(
 
 
 def facts_at(data: bytes | memoryview, offsets: Iterable[int] = ()) -> Frames[Fact]:
-    """The facts whose frames begin at ``offsets``."""
+    """Return the facts whose frames begin at ``offsets``."""
     return Frames(data, _fact, offsets)
 
 
 def frames_of(records: Iterable[Record]) -> bytes:
-    """Records as the bytes of a file."""
+    """Return records as the bytes of a file."""
     return MAGIC + b"".join(encode(record) for record in records)
 
 
@@ -342,5 +346,5 @@ def _in_order(facts: Sequence[Fact]) -> Sequence[Fact]:
 def _drop_first(kept: OrderedDict[K, V]) -> V | None:
     try:
         return kept.popitem(last=False)[1]
-    except KeyError:  # another thread was quicker
+    except KeyError:  # another thread was faster
         return None

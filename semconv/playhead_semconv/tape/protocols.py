@@ -1,4 +1,4 @@
-"""The two seams that cross rooms: where facts go, and where they come from."""
+"""The two interfaces between rooms: where facts go, and where they come from."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from playhead_semconv.settings import Settings
 
 
 class Sink(Protocol):
-    """Takes facts. Never raises, never stalls.
+    """Takes facts. Never raises and never stalls.
 
     `append` numbers the fact (``instance``, ``seq``), makes it survive the death of the process, and
-    returns its number. When it cannot be kept (a full or frozen disk, for longer than the memory
-    budget lasts) the number is still given, so that the gap shows. Safe from any thread, from a
-    finalizer that runs inside another append, and after fork.
+    returns its number. If it cannot be kept (a full or frozen disk, for longer than the memory budget
+    lasts), it still gets a number, so that the gap shows. Safe from any thread, from a finalizer that
+    runs inside another append, and after fork.
     """
 
     @property
     def instance(self) -> bytes:
-        """The process instance whose facts these are: 16 bytes; another one after fork."""
+        """The process instance that the facts belong to: 16 bytes; a new one after fork."""
         ...
 
     def append(self, fact: Fact) -> int:
-        """Keep one fact; its sequence number."""
+        """Keep one fact; returns its sequence number."""
         ...
 
 
 class Outlet(Protocol):
-    """What an agent process sends its record through. Found by entry point ``playhead_outlet``."""
+    """Receives everything that an agent process records. Found by entry point ``playhead_outlet``."""
 
     @property
     def sink(self) -> Sink:
@@ -42,7 +42,7 @@ class Outlet(Protocol):
         ...
 
     def import_all(self) -> None:
-        """Import in this thread what its own threads import when they need it first."""
+        """Import, in this thread, the modules that its own threads would import on first use."""
         ...
 
     def flush(self, timeout_s: float) -> bool:
@@ -55,7 +55,7 @@ class Outlet(Protocol):
 
 
 class OpenOutlet(Protocol):
-    """The entry point: opens the outlet of this process. May raise; the caller then says so."""
+    """The entry point: opens the outlet of this process. May raise; the caller reports the error."""
 
     def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> Outlet:
         """``resource``: attributes of the OTel resource. ``settings``: by default the environment's."""
@@ -67,13 +67,16 @@ class Tape(Protocol):
 
     @property
     def instance(self) -> bytes:
-        """Whose facts these are."""
+        """The process instance that the facts belong to."""
         ...
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
-        """Facts with ``seq > after``, ascending. A hole in the numbers is a gap."""
+        """Yield facts with ``seq > after``, ascending. A missing number is a gap."""
         ...
 
     def read(self, content: Content) -> bytes:
-        """The bytes of a content of this tape, digest verified. `TapeError` if they are not there."""
+        """Return the bytes of a content of this tape, digest verified.
+
+        Raises `TapeError` if they are missing.
+        """
         ...

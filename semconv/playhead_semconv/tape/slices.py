@@ -1,8 +1,8 @@
-"""A tape of one run, cut out of the tape of a process that served many.
+"""A tape of one run, cut out of the tape of a process that served many runs.
 
-A request that comes to a process begins a lane root. What the run of a request needs is what its process
-did before the first request came (the *boot*), and what happened in lanes below the roots of the
-requests that belong to the run. What is left of a process without them is the process's own run.
+A request that comes to a process begins a lane root. The run of a request needs what its process did
+before the first request came (the *boot*), and what happened in lanes below the roots of the requests
+that belong to the run. What remains of a process without those lanes is its own run.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ from playhead_semconv.tape.protocols import Tape
 T = TypeVar("T", bound=Tape)
 
 AGED_OUT = "aged out"
-"""Reason of a gap that is no loss: what a service did for no request is not kept for ever."""
+"""Reason of a gap that is not a loss: a service does not keep its work outside of requests forever."""
 
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
-"""What a heartbeat or an exit fact says of a program, whatever it does."""
+"""What a heartbeat or an exit fact reports about a program, whatever the program does."""
 
 
 class PartialTape(IndexedTape):
-    """Some facts of a tape under their numbers, of which what is not here was not lost."""
+    """Some facts of a tape under their own numbers. Facts that are not included do not count as lost."""
 
     def __init__(self, tape: Tape, facts: Sequence[Fact], gaps: Sequence[tuple[int, int]]) -> None:
-        """``gaps``: those of the whole tape."""
+        """``gaps``: gaps of the complete tape."""
         super().__init__(facts, tape.instance)
         self._tape = tape
         self._gaps = gaps
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Missing ranges of sequence numbers, first and last included."""
+        """Return the missing ranges of sequence numbers, first and last included."""
         return list(self._gaps)
 
     def read(self, content: Content) -> bytes:
-        """The bytes of a content, wherever on the whole tape they stand."""
+        """Return the bytes of a content, wherever they are on the complete tape."""
         return self._tape.read(content)
 
 
 class SlicedTape(IndexedTape):
-    """Some facts of a tape, numbered anew. What was lost of them stays a hole; bytes are the tape's."""
+    """Some facts of a tape, renumbered. Lost facts among them leave a hole; bytes come from the tape."""
 
     def __init__(self, tape: Tape, facts: Sequence[Fact], origins: Sequence[int] = ()) -> None:
-        """``origins``: which number each of ``facts`` has on ``tape``, -1 where it is not there."""
+        """``origins``: number of each of ``facts`` on ``tape``; -1 where it is not there."""
         super().__init__(facts, tape.instance)
         self._tape = tape
         self.origins = array("q", origins)
 
     def read(self, content: Content) -> bytes:
-        """The bytes of a content, wherever on the whole tape they stand."""
+        """Return the bytes of a content, wherever they are on the complete tape."""
         return self._tape.read(content)
 
 
 def part_of(instance: bytes, trace_id: bytes) -> bytes:
-    """What a process instance is called where only its part of the run of a trace is known."""
+    """Return the id for the part of a process instance that belongs to the run of one trace."""
     return digest_of(instance + trace_id)[: len(instance)]
 
 
 def without_parts(instances: Sequence[bytes], trace_id: bytes) -> list[bytes]:
-    """``instances`` of a run without those that are parts of others: it came back from a file."""
+    """Return ``instances`` without those that are parts of others, as for a run read from a file."""
     parts = {part_of(one, trace_id) for one in instances}
     return [one for one in instances if one not in parts]
 
 
 def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
-    """What of ``tape`` belongs to the run of a trace; ``tape`` itself where no request came.
+    """Return the part of ``tape`` that belongs to the run of a trace; ``tape`` itself without requests.
 
-    Of a tape with requests, a part is enough: what comes before the first of them, that one, the lanes
-    below those of the trace, and `has_news`.
+    For a tape with requests, a part of its facts is enough as input: what precedes the first request,
+    that request, the lanes below those of the trace, and facts that satisfy `has_news`.
     """
     facts = list(tape.facts())
     asked = [fact for fact in facts if is_inbound(fact)]
@@ -106,7 +106,7 @@ def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
 
 
 def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
-    """Lane → the lane root of the request that it lies below; lanes of the process itself are absent."""
+    """Map each lane to the lane root of the request above it; lanes of the process itself are absent."""
     roots = {fact.lane: fact.lane for fact in facts if is_inbound(fact)}
     if roots:
         for fact in facts:
@@ -118,7 +118,7 @@ def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
 
 
 def parent_of(lane: Fact) -> int:
-    """The lane above the one that a fact declares; -1 where there is none."""
+    """Return the parent of the lane that a fact declares; -1 where there is none."""
     try:
         return int(str(lane.attributes.get(a.PLAYHEAD_LANE_PARENT)), 16)
     except ValueError:
@@ -126,7 +126,7 @@ def parent_of(lane: Fact) -> int:
 
 
 def lanes_of(facts: Iterable[Fact], traces: Collection[bytes]) -> set[int]:
-    """The lanes that requests of these traces began, and those below them; ``facts`` in their order."""
+    """Return the lanes that requests of these traces began, and those below them; ``facts`` in order."""
     lanes: set[int] = set()
     for fact in facts:
         if is_inbound(fact):
@@ -138,23 +138,23 @@ def lanes_of(facts: Iterable[Fact], traces: Collection[bytes]) -> set[int]:
 
 
 def served(tape: IndexedTape) -> IndexedTape:
-    """What of ``tape`` was done for requests, under its numbers."""
+    """Return the facts of ``tape`` that were recorded for requests, under their own numbers."""
     facts = list(tape.facts())
     roots = roots_of(facts)
     return SlicedTape(tape, [fact for fact in facts if fact.lane in roots])
 
 
 def has_news(fact: Fact) -> bool:
-    """Whether it says of a process what every run of it has to know."""
+    """Whether the fact reports something about a process that each of its runs needs."""
     ends = (e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
     return fact.name in ends and any(name in fact.attributes for name in _NEWS)
 
 
 def _of_process(fact: Fact) -> Fact:
-    """A fact of the process, as it stands in the run of a request."""
+    """Return a fact of the process as it appears in the run of a request."""
     at: Mapping[str, Any] = fact.attributes
     if fact.name == e.PLAYHEAD_PROCESS_START:
-        # Whoever serves holds nothing back, whatever was asked for.
+        # A process that serves holds nothing back, whatever level was set.
         level = at.get(a.PLAYHEAD_RUN_LEVEL)
         if level == "strict":
             return msgspec.structs.replace(fact, attributes={**at, a.PLAYHEAD_RUN_LEVEL: "causal"})
@@ -171,10 +171,10 @@ def _numbered(
     spared: Sequence[tuple[int, int]],
     aged: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[Fact], list[int]]:
-    """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole.
+    """Number ``kept`` from 0; facts that were lost outside of the ``spared`` ranges leave a hole.
 
-    So do those that have ``aged`` out; a fact behind such a hole declares it. Beside them the number
-    that each has on ``tape``, -1 for those that declare something.
+    So do facts that have ``aged`` out; a fact after such a hole declares it. Also returns the number of
+    each on ``tape``; -1 for facts that declare something.
     """
     lost = (
         (first, last)
@@ -209,14 +209,14 @@ def _numbered(
 
 
 class _Holes:
-    """Ranges of numbers, ascending, taken one after the other."""
+    """Ascending ranges of numbers, consumed one after the other."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
         self._rest = iter(ranges)
         self._next = next(self._rest, None)
 
     def before(self, seq: int) -> int:
-        """How many numbers there are before ``seq``, in the ranges that were not taken yet."""
+        """Return how many numbers before ``seq`` lie in the ranges that were not consumed yet."""
         count = 0
         while self._next is not None and self._next[0] < seq:
             count += self._next[1] - self._next[0] + 1

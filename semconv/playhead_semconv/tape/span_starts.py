@@ -1,7 +1,8 @@
-"""Spans that began: what a fact tells of them.
+"""Starts of spans: what a fact says about them.
 
-A span's start is a fact of its own, ``playhead.span.start``. A client span that begins because something
-is asked waits for that: the ask carries the starts of the spans that it is the first to stand in.
+The start of a span is a fact of its own, ``playhead.span.start``. The start of a client span that begins
+for an ask waits for that ask: the ask carries the starts of the spans around it that are not recorded
+yet.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
 
 TELL_STARTS = (e.PLAYHEAD_SPAN_START, e.PLAYHEAD_EXCHANGE_REQUEST)
-"""Names of the facts that tell of spans that began."""
+"""Names of the facts that report starts of spans."""
 
 MOST_STARTS = 64
-"""Spans that one ask can carry."""
+"""Spans that one ask carries at most."""
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -40,7 +41,7 @@ _TYPES: Mapping[str, type] = {
 def carried(
     span_id: int, parent_id: int, name: str, kind: int, time_ns: int, attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One start, as an ask carries it in ``playhead.ask.spans``.
+    """Return one start, as an ask carries it in ``playhead.ask.spans``.
 
     ``parent_id``: 0 for a root. ``kind``: as OTLP numbers it.
     """
@@ -55,7 +56,7 @@ def carried(
 
 
 def starts_of(fact: Fact) -> list[Fact]:
-    """The starts that a fact tells, each as a start fact with the number of the one that tells it."""
+    """Return the starts in a fact, each as a start fact with the number of the containing fact."""
     if fact.name == e.PLAYHEAD_SPAN_START:
         return [fact]
     found = fact.attributes.get(a.PLAYHEAD_ASK_SPANS)
@@ -65,13 +66,13 @@ def starts_of(fact: Fact) -> list[Fact]:
 
 
 def starts_among(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """The starts that ``facts`` tell."""
+    """Yield the starts in ``facts``."""
     for fact in facts:
         yield from starts_of(fact)
 
 
 def check_starts(value: Any) -> None:
-    """`MalformedOtlp` where an ask carries what is no list of starts."""
+    """Raise `MalformedOtlp` where an ask carries something that is not a list of starts."""
     if not isinstance(value, list) or len(cast(list[Any], value)) > MOST_STARTS:
         raise MalformedOtlp(f"{a.PLAYHEAD_ASK_SPANS} is no list of at most {MOST_STARTS} spans")
     for one in cast(list[Any], value):
@@ -81,7 +82,7 @@ def check_starts(value: Any) -> None:
 
 
 def _wrong(start: Mapping[str, Any]) -> str:
-    """What of a carried start cannot be; empty where all can."""
+    """Return the first invalid field of a carried start; empty where all are valid."""
     for name, kind in _TYPES.items():
         if type(start.get(name)) is not kind:
             return name

@@ -1,1 +1,1 @@
-"""What others have written, made harmless: text that is shown, paths, counts."""
+"""Makes untrusted input safe: text that is shown, paths, counts."""

@@ -1,4 +1,4 @@
-"""Paths that a tape, a golden or a name brings: they stay below the folder they are meant for."""
+"""Paths from a tape, a golden or a name: they must stay below their folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playhead_semconv.errors import PathOutside
 
 
 def below(name: str) -> bool:
-    """Whether a relative path names something below the folder that it starts from, whatever links do.
+    """Whether a relative path names something below the folder that it starts from, disregarding links.
 
     >>> below("a/../b"), below("../b"), below("/b"), below("."), below(".//b")
     (True, False, False, False, True)
@@ -19,9 +19,10 @@ def below(name: str) -> bool:
 
 
 def inside(folder: str | os.PathLike[str], name: str) -> Path:
-    """Where the relative path ``name`` lies below ``folder``: links on the way to it are followed.
+    """Return where the relative path ``name`` lies below ``folder``, following links on the way.
 
-    Whether it is a link itself is not looked at. `PathOutside` where it lies elsewhere.
+    Whether the last component is a link is not checked. Raises `PathOutside` where the path leaves
+    ``folder``.
     """
     root = os.path.realpath(folder)
     above, last = os.path.split(os.path.normpath(os.path.join(root, name)))

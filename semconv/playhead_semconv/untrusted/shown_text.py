@@ -1,4 +1,4 @@
-"""Text that others have written, as it is shown: what moves a terminal or hides text is spelt out."""
+"""Untrusted text made safe to show: characters that control a terminal or hide text are escaped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 _HIDDEN: Final = re.compile(
     "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls of C0 but tab and newline, DEL, controls of C1
-    "\xad\u061c\u180e\u200b\u200e\u200f"  # signs without a width, marks of direction
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 controls except tab and newline, DEL, C1 controls
+    "\xad\u061c\u180e\u200b\u200e\u200f"  # characters without width, marks of direction
     "\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"  # separators, embeddings, overrides, isolates
-    "\ud800-\udfff"  # halves of a pair, which no terminal takes
+    "\ud800-\udfff"  # lone surrogates, which terminals reject
     "\U000e0000-\U000e007f"  # tags
     "]"
 )
@@ -18,7 +18,7 @@ _HIDDEN_OR_LINES: Final = re.compile(f"{_HIDDEN.pattern}|\n")
 
 
 def visible(text: str) -> str:
-    r"""``text`` with such characters as ``\u001b``, which in JSON means the same. Newlines stay.
+    r"""Return ``text`` with such characters escaped as in JSON: ``\u001b``. Newlines stay.
 
     >>> visible("a\x1b]0;b\x07")
     'a\\u001b]0;b\\u0007'
@@ -27,7 +27,7 @@ def visible(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    r"""As `visible`; newlines are spelt out, too.
+    r"""As `visible`; newlines are escaped, too.
 
     >>> in_one_line("a\nb")
     'a\\u000ab'
@@ -36,7 +36,10 @@ def in_one_line(text: str) -> str:
 
 
 def hidden_at(text: str, *, lines: bool = False) -> list[tuple[int, str]]:
-    """The places of such characters, ascending, and what stands for each. ``lines``: newlines, too."""
+    """Return the positions of such characters, ascending, and their escapes.
+
+    ``lines``: newlines, too.
+    """
     pattern = _HIDDEN_OR_LINES if lines else _HIDDEN
     return [(found.start(), _spelt(found)) for found in pattern.finditer(text)]
 

@@ -1,18 +1,19 @@
-"""Volatile values: what a clock and entropy give a program, so that no two runs have the same.
+"""Volatile values: what clocks and entropy give a program, so that it differs in every run.
 
-A replay of a tape without clocks and entropy asks what the recorded run asked, with other ids and
-instants in it. Here is what can be computed of that without the process: which *form* a text has, where
-two requests differ (`compare`, asked with `Evidence`), and whether they are equal up to given *pairs* of
-a recorded value and the one of now (`verify`). Which values were handed out, the process that replays
-knows (`playhead_instrumentation.determinism.volatile`).
+A replay of a tape without clocks and entropy sends the same requests as the recorded run, with other ids
+and instants in them. This package holds what can be computed about that outside of the process: which
+*form* a text has, where two requests differ (`compare`, with `Evidence`), and whether they are equal up
+to
+given *pairs* of a recorded value and the current one (`verify`). Only the replaying process knows which
+values were handed out (`playhead_instrumentation.determinism.volatile`).
 
-Instants and durations have a rule of their own. They are not one to one: two reads of a real clock may
-say the same where those of a virtual clock differ, and the other way round. So each stands for itself:
-the one of now must have been handed out, the recorded one must be of the time of the recording, and both
-must be written alike.
+Instants and durations have a rule of their own, because they are not one to one: two reads of a real
+clock may be equal where those of a virtual clock differ, and vice versa. So each is judged alone: the
+current one must have been handed out, the recorded one must lie within the time of the recording, and
+both must be written in the same layout.
 
-Everything here reads text of strangers: it takes time that is linear in the length of the texts, refuses
-what is nested too deep, and bounds what it keeps.
+All code here reads untrusted text: it takes time that is linear in the length of the texts, refuses
+input that is nested too deeply, and bounds what it keeps.
 """
 
 from playhead_semconv.volatile.answers import answer

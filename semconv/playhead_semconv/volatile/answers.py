@@ -1,4 +1,4 @@
-"""What the program answered to a request that came to it, as it is compared."""
+"""The program's answer to a request that it received, in the form used for comparison."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Two requests that may differ in volatile values: leaf by leaf, and within a text place by place.
+"""Compares two requests that may differ in volatile values: leaf by leaf, in a text place by place.
 
-A text is walked from its beginning. Where the two sides differ first, something must vouch for a span
-of the text *now* that holds the place (`Evidence`), and say what stands in its place in the recorded
-one; behind both the walk goes on. So the text between volatile values has to be equal, and the time
+A text is read from its beginning. Where the two sides first differ, `Evidence` must vouch for a span of
+the current text that covers the place, and say what corresponds to it in the recorded text. Then the
+comparison continues after both spans. So the text between volatile values has to be equal, and the time
 taken is linear in the length of the texts.
 """
 
@@ -27,28 +27,31 @@ from playhead_semconv.volatile.documents import (
 from playhead_semconv.volatile.forms import Form
 
 MOST_PLACES: Final = 10_000
-"""Volatile places of one request."""
+"""Volatile places of one request at most."""
 
 MOST_CHARS: Final = 1 << 20
-"""Of all pairs of one request, both sides."""
+"""Characters of all pairs of one request at most, both sides together."""
 
 
 class Pair(NamedTuple):
-    """A recorded value and what stands in its place now."""
+    """A recorded value and the current value in its place."""
 
     recorded: str
     now: str
     form: str
-    """The name of a form that both have (`forms`)."""
+    """Name of the form that both have (`forms`)."""
 
 
 class Found(NamedTuple):
-    """A span of the text now, and what it stands for."""
+    """A span of the current text, and what corresponds to it."""
 
     start: int
     end: int
     recorded_end: int
-    """It starts as far before the recorded place as ``start`` before the place now."""
+    """End of the recorded span.
+
+    It starts as far before the recorded place as ``start`` before the current.
+    """
     form: Form
 
 
@@ -60,13 +63,13 @@ class Unlike:
     """``request line``, ``$.messages[3].content``, ``header x-request-id``, …"""
     recorded: str
     now: str
-    """How each side reads there, at most `SIDE_CHARS` characters."""
+    """The text of each side at that place, at most `SIDE_CHARS` characters."""
     why: str
-    """Why that is not volatile: a clause."""
+    """Why the difference is not volatile: a clause."""
 
     @property
     def difference(self) -> Difference:
-        """Without the reason."""
+        """The difference without the reason."""
         return Difference(self.path, self.recorded, self.now)
 
     def __str__(self) -> str:
@@ -74,10 +77,10 @@ class Unlike:
 
 
 class Evidence(Protocol):
-    """What vouches for values. The answer is a span, or a clause that says why there is none."""
+    """Vouches for values. Each method returns a match, or a clause that says why there is none."""
 
     def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
-        """Vouch for a span of ``now`` with ``at`` in it or at its end. It starts at ``since`` or later.
+        """Vouch for a span of ``now`` with ``at`` in it or at its end, starting at ``since`` or later.
 
         The sides differ at ``at`` and ``recorded_at``; before these they are equal as far back as
         ``since``. Either place may be at the end of its text. Takes a bounded time.
@@ -91,7 +94,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is compared of a request."""
+    """The parts of a request that are compared."""
 
     body: Document
     line: str = ""
@@ -101,12 +104,12 @@ class Request:
 
     @classmethod
     def of(cls, body: bytes, line: str = "", values: Iterable[tuple[str, str]] = ()) -> Request:
-        """``body``: its bytes, uncompressed; of a multipart body without its boundary."""
+        """``body``: its bytes, uncompressed; a multipart body without its boundary."""
         return cls(document(body), line, tuple(values))
 
 
 def compare(recorded: Request, now: Request, evidence: Evidence) -> tuple[Pair, ...] | Unlike:
-    """The pairs in which the requests differ, each once; or where they differ in something else."""
+    """Return the pairs in which the requests differ, each once; or where they differ otherwise."""
     comparison = _Comparison(evidence)
     found = comparison.run(recorded, now)
     return tuple(comparison.pairs) if found is None else found
@@ -201,7 +204,7 @@ class _Comparison:
             at, recorded_at, since = found.end, found.recorded_end, found.end
 
     def _keep(self, pair: Pair) -> str:
-        """Why there cannot be one more; empty where there can."""
+        """Add a pair; returns why there may be no more, or an empty text."""
         self._places += 1
         if pair not in self.pairs:
             self.pairs[pair] = None
@@ -212,7 +215,7 @@ class _Comparison:
 
 
 def shared_length(now: str, at: int, recorded: str, recorded_at: int) -> int:
-    """How many characters two texts share from a place in each on.
+    """Return how many characters two texts share from a place in each on.
 
     >>> shared_length("abcdef", 2, "cdxf", 0)
     2
@@ -228,14 +231,14 @@ def shared_length(now: str, at: int, recorded: str, recorded_at: int) -> int:
         elif size == 1:
             break
         else:
-            # It is in here: look in the first half, then in what is left.
+            # The difference is in this block: search its first half, then the rest.
             step = size // 2
             most = shared + size
     return shared
 
 
 def excerpts(recorded: str, now: str, recorded_at: int = 0, at: int = 0) -> tuple[str, str]:
-    """How two texts read around a place in each, as the sides of a difference."""
+    """Return the text around a place in each of two texts, as the sides of a difference."""
     before = min(40, at, recorded_at)
     return _excerpt(recorded, recorded_at - before), _excerpt(now, at - before)
 

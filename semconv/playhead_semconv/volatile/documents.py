@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
 from urllib.parse import unquote, unquote_plus
 
 DEEPEST: Final = 200
-"""Levels of nesting; what has more is not compared."""
+"""Levels of nesting; a document with more is not compared."""
 
 _FORM = re.compile(r"[^\s\"'<>{}&=]{1,256}=[^\s\"'<>{}]*")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -19,14 +19,14 @@ _DELIMITERS = re.compile(r"([/?&=#; ])")
 
 
 class Absent(Enum):
-    """What stands where a side has nothing, or nothing that is looked at."""
+    """Stands for a leaf that one side does not have, or that is not compared."""
 
     ABSENT = "(absent)"
     DEEP = "(nested too deep)"
 
 
 class Number(str):
-    """A number of a JSON document that is not a whole one, as it is written."""
+    """A number of a JSON document that is not an integer, as it is written."""
 
     __slots__ = ()
 
@@ -36,14 +36,14 @@ _LEAVES: Final = (str, int, Number, bool, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that was read. ``value``: of JSON, with a `Number` for each float; else a text."""
+    """A parsed body. ``value``: for JSON the value, with a `Number` for each float; else a text."""
 
     kind: Literal["json", "form", "text"]
     value: Any
 
 
 class Place(NamedTuple):
-    """Where a leaf stands, from the root."""
+    """The path of a leaf from the root."""
 
     above: Place | None
     step: str | int
@@ -67,14 +67,14 @@ class Unequal(NamedTuple):
 
     @property
     def path(self) -> str:
-        """As a JSON path."""
+        """The place as a JSON path."""
         return "$" if self.place is None else str(self.place)
 
 
 def document(body: bytes) -> Document:
-    """``body``, read. Never fails: what is neither JSON nor a form is a text.
+    """Parse ``body``. Never fails: what is neither JSON nor a form is a text.
 
-    A JSON object that has a key twice is a text, for a reader sees one of the two only.
+    A JSON object with a duplicate key is a text, because a reader sees only one of the two values.
     """
     start = body[:64].lstrip()[:1]
     if start in (b"{", b"["):
@@ -92,10 +92,10 @@ def document(body: bytes) -> Document:
 
 
 def unequal(recorded: Document, now: Document) -> Iterator[Unequal]:
-    """The leaves that differ, in the order of the document now, and every difference of structure.
+    """Yield the leaves that differ, in order of the current document, and all structural differences.
 
-    Leaves are texts, numbers, true, false, null; also names of objects that one side does not have, in
-    their order.
+    Leaves are texts, numbers, true, false, null; also names of object members that one side does not
+    have, in their order.
     """
     if recorded.kind != now.kind:
         yield Unequal(None, recorded.kind, now.kind)
@@ -107,7 +107,7 @@ def unequal(recorded: Document, now: Document) -> Iterator[Unequal]:
 
 
 def pieces(text: str) -> list[str]:
-    """A URL, a query string or a form, cut at its delimiters, which are every second piece.
+    """Split a URL, a query string or a form at its delimiters; every second piece is a delimiter.
 
     >>> pieces("GET /a%20b?c=%26")
     ['GET', ' ', '', '/', 'a%20b', '?', 'c', '=', '%26']
@@ -116,12 +116,12 @@ def pieces(text: str) -> list[str]:
 
 
 def decoded(piece: str, *, in_query: bool) -> str:
-    """A piece without its encoding. Behind the question mark, and in forms, a plus sign is a space."""
+    """Decode a piece. After the question mark, and in forms, a plus sign is a space."""
     return unquote_plus(piece) if in_query else unquote(piece)
 
 
 def is_encoded(text: str) -> bool:
-    """Whether a URL has anything in it that `pieces` decodes."""
+    """Whether a URL contains anything that `decoded` changes."""
     return "%" in text or "+" in text
 
 

@@ -1,23 +1,23 @@
-"""Forms of volatile values: how a random value or an instant looks as text.
+"""Forms of volatile values: what a random value or an instant looks like as text.
 
-A form has a name, which is all that a tape keeps of it:
+A form has a name; a tape keeps only the name:
 
 | name | is |
 |---|---|
-| ``uuid:4``, ``UUID:4`` | a UUID of that version, in small or large letters; ``uuid:-`` of none |
-| ``hex:12``, ``HEX:8-4`` | so many hex digits, in groups; ``hex:32:4`` a UUID without dashes |
-| ``base64:22``, ``base64:22:2`` | so many characters of base64 or base64url, and so many ``=`` |
-| ``decimal:39`` | a whole number of about so many digits |
+| ``uuid:4``, ``UUID:4`` | a UUID of that version, in lower or upper case; ``uuid:-`` of no version |
+| ``hex:12``, ``HEX:8-4`` | that many hex digits, in groups; ``hex:32:4`` a UUID without dashes |
+| ``base64:22``, ``base64:22:2`` | that many characters of base64 or base64url, and that many ``=`` |
+| ``decimal:39`` | an integer of about that many digits |
 | ``fraction``, ``float`` | a number in [0, 1), any other; at least eight significant digits |
-| ``text:8`` | so many letters, digits, ``_`` and ``-`` |
-| ``ulid``, ``objectid`` | as they are |
+| ``text:8`` | that many letters, digits, ``_`` and ``-`` |
+| ``ulid``, ``objectid`` | as their formats define them |
 | ``time:dddd-dd-dd`` | an instant of that layout (`instants`) |
-| ``epoch:s``, ``:ms``, ``:us``, ``:ns`` | whole numbers; ``epoch:s.f``, ``epoch:ms.f`` floats |
-| ``count:s``, ``count:ns`` | what a clock with an arbitrary zero says |
+| ``epoch:s``, ``:ms``, ``:us``, ``:ns`` | integers; ``epoch:s.f``, ``epoch:ms.f`` floats |
+| ``count:s``, ``count:ns`` | readings of a clock with an arbitrary zero |
 | ``duration:s``, ``duration:ms`` | floats |
 
-Lengths are exact, but for numbers; what is random has at least eight characters, a whole number six, so
-that nothing is taken for it by chance. A name that fits none of these is no form.
+Lengths are exact, except for numbers. A random value has at least eight characters, an integer at least
+six digits, so that nothing matches by chance. A name that fits none of these is not a form.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ SHORTEST: Final = 8
 """Characters of the shortest random value."""
 
 SHORTEST_NUMBER: Final = 6
-"""Digits of the shortest random whole number."""
+"""Digits of the shortest random integer."""
 
 LONGEST: Final = 8192
-"""Characters of the longest value that is ever volatile."""
+"""Characters of the longest volatile value."""
 
 DIGITS_APART: Final = 6
-"""By so many digits two random whole numbers of one origin differ in length at most; one in a million
-differs by more."""
+"""Digits by which two random integers of one origin differ in length at most.
+
+One in a million differs by more.
+"""
 
 _GREGORIAN_NS: Final = 12_219_292_800 * SECOND_NS
-"""From the zero of UUIDs with a time, in 1582, to the epoch."""
+"""Nanoseconds from the zero of time-based UUIDs, in 1582, to the epoch."""
 
 NUMBER: Final = re.compile(
     r"(?<![0-9A-Za-z.])\d{1,64}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?"
@@ -79,26 +81,29 @@ class Form:
     name: str
     pattern: re.Pattern[str]
     layout: str | None = None
-    """Of an instant."""
+    """Layout of an instant; None for other forms."""
 
     @property
     def kind(self) -> str:
-        """The first word of the name, in small letters."""
+        """The first word of the name, in lower case."""
         return self.name.partition(":")[0].lower()
 
     @property
     def paired(self) -> bool:
-        """Whether its values are one to one. Instants and durations are not: a real clock says the same
-        twice where a virtual one does not, and the other way round."""
+        """Whether its values are one to one.
+
+        Instants and durations are not: a real clock may give the same reading twice where a virtual one
+        does not, and vice versa.
+        """
         return self.kind not in ("time", "epoch", "duration", "count")
 
     @property
     def is_number(self) -> bool:
-        """Whether it stands where JSON has a number, or among digits of a text."""
+        """Whether its values appear as JSON numbers, or among digits of a text."""
         return self.kind in ("decimal", "fraction", "float", "epoch", "count", "duration")
 
     def end(self, text: str, at: int) -> int | None:
-        """Where a value of this form ends that starts at ``at``; None where none does."""
+        """Return where a value of this form ends that starts at ``at``; None where none does."""
         if self.layout is not None:
             instant = instant_at(text, at)
             return instant.end if instant is not None and instant.layout == self.layout else None
@@ -114,14 +119,14 @@ class Form:
         return self.end(text, 0) == len(text)
 
     def stretch(self, text: str) -> Stretch | None:
-        """The time that a value of this form has in it, since the epoch; None for one that has none.
+        """Return the time that a value of this form contains, since the epoch; None where it has none.
 
-        Not of ``time:`` forms, which have several readings.
+        Not for ``time:`` forms, which have several readings.
         """
         return _stretch(self, text)
 
     def key(self, text: str) -> str:
-        """The same for each way to write the same value."""
+        """Return a key that is the same for every spelling of the same value."""
         if self.kind in ("uuid", "hex", "objectid"):
             return "x" + text.replace("-", "").lower()
         return text
@@ -129,7 +134,7 @@ class Form:
 
 @lru_cache(4096)
 def form_of(name: str) -> Form | None:
-    """The form of that name; None where there is none. Safe for any text.
+    """Return the form with that name; None where there is none. Safe for any text.
 
     >>> form_of("hex:8").fits("1f3a9b2c"), form_of("hex:8").fits("order 17")
     (True, False)
@@ -143,9 +148,9 @@ def form_of(name: str) -> Form | None:
 
 
 def hex_form(text: str, version: str = "-") -> str | None:
-    """The name of the form of hex digits in groups; None where large and small letters are mixed.
+    """Return the name of the form of hex digits in groups; None where upper and lower case are mixed.
 
-    ``version``: of a whole UUID, where it is known. Any digits look like a UUID now and then.
+    ``version``: of a complete UUID, where it is known. Arbitrary digits look like a UUID now and then.
 
     >>> hex_form("1f3a9b2c-77aa"), hex_form("0D6F0A1E-5B1C-4C63-9A53-0F3F6B7F3C11", "4")
     ('hex:8-4', 'UUID:4')
@@ -161,7 +166,7 @@ def hex_form(text: str, version: str = "-") -> str | None:
 
 
 def epoch_form(number: str) -> str | None:
-    """The name of the form of an epoch number; None where it has another length.
+    """Return the name of the form of an epoch number; None where its length does not match.
 
     >>> epoch_form("1795000000"), epoch_form("1795000000.25"), epoch_form("17")
     ('epoch:s', 'epoch:s.f', None)
@@ -176,13 +181,13 @@ def epoch_form(number: str) -> str | None:
 
 
 def significant(number: str) -> int:
-    """How many significant digits a number is written with."""
+    """Return the number of significant digits in which a number is written."""
     digits = number.lower().partition("e")[0].replace(".", "").lstrip("0")
     return len(digits)
 
 
 def decimals(number: str) -> int:
-    """How many digits behind the point a float is exact to.
+    """Return the number of digits after the decimal point to which a float is exact.
 
     >>> decimals("0.25"), decimals("1e-06"), decimals("9.99e-07"), decimals("17")
     (2, 6, 9, 0)
@@ -192,7 +197,7 @@ def decimals(number: str) -> int:
 
 
 def _fits(form: Form, number: str) -> bool:
-    """What the pattern of a number does not say."""
+    """Check what the pattern of a number cannot express."""
     kind = form.kind
     if kind == "fraction":
         return significant(number) >= 8 and float(number) < 1
@@ -292,9 +297,9 @@ def _epoch_stretch(text: str, unit: str) -> Stretch:
     whole, _, part = text.partition(".")
     first = int(whole) * size
     if not part:
-        # Rounded or cut: half of it before, all of it after.
+        # The number was rounded or truncated: allow half a unit before, and a whole one after.
         return first - size // 2, first + size
     first += int(part) * size // 10 ** len(part)
-    # A float of that size is exact to a quarter of a microsecond.
+    # A float of that magnitude is exact to a quarter of a microsecond.
     around = max(size // 10 ** len(part), 1_000)
     return first - around, first + around

@@ -1,4 +1,4 @@
-"""Many texts that are looked for at once, by how they begin."""
+"""An index of texts by their first characters, to search for many of them at once."""
 
 from __future__ import annotations
 
@@ -10,36 +10,39 @@ S = TypeVar("S", str, bytes)
 V = TypeVar("V")
 
 HEAD: Final = 8
-"""Characters by which a text is found; a shorter one by all of its own."""
+"""Characters by which a text is indexed; a shorter text by all of its characters."""
 
 
 class Heads(Generic[S, V]):
-    """Texts, each with a value. Whether one of them stands at a place of a text, is answered in constant
-    time, however many there are: once for each length that texts of the same beginning have."""
+    """Texts, each with a value.
+
+    Whether one of them occurs at a place of a text takes constant time, however many there are: one
+    lookup for each length among texts with the same head.
+    """
 
     def __init__(self) -> None:
         self._found: dict[S, dict[int, dict[S, V]]] = {}
-        """By head, then by length."""
+        """Values by head, then by length, then by text."""
         self._sizes: dict[int, int] = {}
-        """How many heads there are of each size."""
+        """Number of heads of each size."""
         self._sorted: list[S] = []
         self.longest = 0
-        """At least the length of the longest."""
+        """At least the length of the longest text."""
 
     def __len__(self) -> int:
         return len(self._sorted)
 
     @property
     def heads(self) -> Container[S]:
-        """What texts begin with: eight characters, or a whole one that is shorter."""
+        """The heads of all texts: eight characters, or a complete shorter text."""
         return self._found.keys()
 
     def get(self, text: S) -> V | None:
-        """The value of ``text``."""
+        """Return the value of ``text``; None where it is not indexed."""
         return self._found.get(text[:HEAD], {}).get(len(text), {}).get(text)
 
     def put(self, text: S, value: V) -> None:
-        """``text`` has ``value`` from now on. It is not empty."""
+        """Set the value of ``text``, which is not empty."""
         head = text[:HEAD]
         if head not in self._found:
             self._sizes[len(head)] = self._sizes.get(len(head), 0) + 1
@@ -50,7 +53,7 @@ class Heads(Generic[S, V]):
         self.longest = max(self.longest, len(text))
 
     def drop(self, text: S) -> None:
-        """``text`` is not looked for any more."""
+        """Remove ``text``."""
         head, length = text[:HEAD], len(text)
         lengths = self._found.get(head)
         if lengths is None or text not in lengths.get(length, {}):
@@ -66,7 +69,7 @@ class Heads(Generic[S, V]):
                 del self._sizes[len(head)]
 
     def at(self, text: S, at: int) -> list[tuple[int, V]]:
-        """What stands in ``text`` at ``at``: where it ends, and its value. The longest comes first."""
+        """Return the texts that occur in ``text`` at ``at``: end and value of each, longest first."""
         found: list[tuple[int, V]] = []
         for size in self._sizes:
             lengths = self._found.get(text[at : at + size])
@@ -79,7 +82,7 @@ class Heads(Generic[S, V]):
         return sorted(found, key=lambda one: -one[0]) if len(found) > 1 else found
 
     def begins(self, piece: S) -> bool:
-        """Whether a text begins with ``piece`` and goes on behind it."""
+        """Whether an indexed text begins with ``piece`` and is longer."""
         at = bisect_left(self._sorted, piece)
         if at < len(self._sorted) and self._sorted[at] == piece:
             at += 1

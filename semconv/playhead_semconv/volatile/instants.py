@@ -1,8 +1,9 @@
-"""Instants as programs write them: from text to a stretch of time, and what layout it has.
+"""Instants as programs write them: parses text into an interval of time, and its layout.
 
-Read are ISO 8601 with any separators, precision and zone, dates and times of day alone, compact forms
-(``20260102T030405Z``), HTTP dates, asctime, the stamps of `logging` and of access logs, and dates with
-names of months in English. Epoch numbers are in `forms`. A text takes constant time at each position.
+Supported are ISO 8601 with any separators, precision and zone, dates and times of day alone, compact
+forms
+(``20260102T030405Z``), HTTP dates, asctime, timestamps of `logging` and of access logs, and dates with
+English month names. Epoch numbers are in `forms`. Parsing takes constant time at each position.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ SECOND_NS: Final = 1_000_000_000
 DAY_NS: Final = 86_400 * SECOND_NS
 
 LONGEST: Final = 64
-"""No instant has more characters."""
+"""Characters of the longest instant."""
 
 Stretch: TypeAlias = tuple[int, int]
-"""First and past-last nanosecond."""
+"""First nanosecond, and the one after the last."""
 
 _EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 _YEARS: Final = range(1970, 2200)
@@ -53,7 +54,7 @@ _WEEKDAY = r"(?P<weekday>[A-Z][a-z]{2,8})"
 _MONTH = r"(?P<name>[A-Z][a-z]{2,8})"
 _END = r"(?![0-9A-Za-z]|[:.]\d)"
 
-# Whatever fits first is it, so what says more stands first.
+# The first pattern that matches wins, so more specific ones come first.
 _OF_DIGITS: Final = tuple(
     re.compile(text + _END, re.ASCII)
     for text in (
@@ -89,18 +90,20 @@ class Instant(NamedTuple):
     """What a text says about time."""
 
     end: int
-    """Where it ends in the text."""
+    """End of the instant in the text."""
     layout: str
-    """The text with ``d`` for each digit, ``b`` for the name of a month, ``a`` for that of a weekday."""
+    """The text with ``d`` for each digit, ``b`` for a month name, ``a`` for a weekday name."""
     readings: tuple[Stretch, ...]
-    """Since the epoch; without a zone, as if it were UTC. Of a time of day: since midnight. Several
-    where day and month cannot be told apart, in the same order for each text of the layout."""
+    """Intervals since the epoch, in UTC where there is no zone; for a time of day, since midnight.
+
+    Several where day and month are ambiguous, in the same order for each text of the layout.
+    """
     zoned: bool
     of_day: bool
 
 
 def instant_at(text: str, at: int) -> Instant | None:
-    """The longest instant that starts at ``at``; None where none does.
+    """Return the longest instant that starts at ``at``; None where none does.
 
     >>> instant_at("on 1970-01-01T00:00:02Z", 3).readings
     ((2000000000, 3000000000),)
@@ -124,7 +127,7 @@ def instant_at(text: str, at: int) -> Instant | None:
 
 
 def layout_fits(layout: str) -> bool:
-    """Whether a layout that somebody else has written can be one."""
+    """Whether a layout from untrusted input can be one."""
     return 4 <= len(layout) <= LONGEST and layout.isascii() and layout.isprintable()
 
 
@@ -165,7 +168,7 @@ def _since_midnight(parts: dict[str, str | None]) -> Stretch | None:
     first = ((hours * 60 + int(minute)) * 60 + seconds) * SECOND_NS + int(part.ljust(9, "0"))
     if second is None:
         return first, first + 60 * SECOND_NS
-    # From a float it is made by rounding, not by cutting.
+    # A timestamp made from a float is rounded, not truncated.
     return first - (500 if len(part) >= 6 else 0), first + 10 ** (9 - len(part))
 
 
@@ -180,7 +183,7 @@ def _offset_ns(zone: str) -> int:
 
 
 def _dates(parts: dict[str, str | None]) -> list[int]:
-    """Midnights, as nanoseconds since the epoch. ValueError where it is no date."""
+    """Return midnights, as nanoseconds since the epoch. ValueError where it is not a date."""
     short = parts.get("short")
     year = int(parts.get("year") or 0) if short is None else 2000 + int(short)
     if year not in _YEARS:
@@ -202,7 +205,7 @@ def _dates(parts: dict[str, str | None]) -> list[int]:
 
 
 def _midnight(year: int, month: int, day: int) -> int:
-    """Before the epoch where there is no such day."""
+    """Return the midnight of a day; a value before the epoch where there is no such day."""
     try:
         return (dt.date(year, month, day).toordinal() - _EPOCH) * DAY_NS
     except ValueError:

@@ -1,4 +1,4 @@
-"""Bodies in parts, as ``multipart/form-data``."""
+"""Multipart bodies, as ``multipart/form-data``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _BOUNDARY = re.compile(rb"\A--([^\r\n]{8,70})\r\n")
 
 
 def plain(body: bytes) -> bytes:
-    """A body without the boundary of its parts, which is another one each time; any other as it is."""
+    """Return a multipart body with a fixed boundary, since boundaries are random; others unchanged."""
     found = _BOUNDARY.match(body)
     return body if found is None else body.replace(found[1], b"boundary")

@@ -1,7 +1,7 @@
-"""Pairs of a recorded value and the one of now: one to one, written, read, and verified.
+"""Pairs of a recorded value and the current one: one to one, written, parsed, and verified.
 
-On the request fact of a replay stand the pairs in which the request differs from the recorded one.
-Whoever has both requests and the pairs computes with `verify` that they differ in nothing else.
+The request fact of a replay holds the pairs in which the request differs from the recorded one. With
+both requests and the pairs, `verify` computes that they differ in nothing else.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from playhead_semconv.volatile.forms import LONGEST, NUMBER, Form, form_of
 from playhead_semconv.volatile.heads import Heads
 
 LOOKBACK: Final = 64
-"""Two values of one form may begin with so many equal characters."""
+"""How many leading characters two values of one form may share."""
 
 MOST_PAIRS: Final = 100_000
 
 _SHOWN_CHARS: Final = 64
 
 _MOST_WRITTEN: Final = 8
-"""Ways to write one value: large and small letters, dashes."""
+"""Spellings kept of one value: upper and lower case, dashes."""
 
 
 def text_of(pairs: Iterable[Pair]) -> str:
-    """Pairs as they stand on a tape: a JSON array of ``[recorded, now, form]``."""
+    """Return pairs as a tape holds them: a JSON array of ``[recorded, now, form]``."""
     return json.dumps([list(pair) for pair in pairs], separators=(",", ":"))
 
 
 def pairs_of(text: str) -> tuple[Pair, ...]:
-    """The inverse of `text_of`. `CorruptTape` where the text is no pairs, or no pair can be such."""
+    """The inverse of `text_of`. Raises `CorruptTape` where the text is not a list of valid pairs."""
     if len(text) > 8 * MOST_CHARS:
         raise CorruptTape(f"volatile values take {len(text)} characters", cause="no request has so many")
     try:
@@ -68,27 +68,27 @@ def _pair(one: Any) -> Pair:
 
 
 class Bijection:
-    """Which recorded value stands for which one now: one to one. Not safe from several threads.
+    """A one-to-one mapping between recorded and current values. Not thread-safe.
 
-    Instants, durations and counts take no part (`Form.paired`). The ``most`` pairs that were used last
-    are kept; what an older one said is forgotten.
+    Instants, durations and counts are not part of it (`Form.paired`). The ``most`` pairs that were used
+    last are kept; older ones are forgotten.
     """
 
     def __init__(self, most: int = MOST_PAIRS) -> None:
         self._most = most
         self._pairs: OrderedDict[str, tuple[str, list[Pair]]] = OrderedDict()
-        """By key of the recorded value: key of the one now, and each way in which they were written."""
+        """By key of the recorded value: key of the current one, and the pairs in each spelling."""
         self._recorded: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._pairs)
 
     def pairs(self) -> list[Pair]:
-        """All that are kept, the latest used last."""
+        """Return all pairs, the most recently used last."""
         return [pair for _, written in self._pairs.values() for pair in written]
 
     def broken(self, pairs: Iterable[Pair]) -> tuple[Pair, str] | None:
-        """The first pair that is against an earlier one, or one of these, and a clause naming both."""
+        """Return the first pair that contradicts an earlier one or one of these, and a clause on it."""
         new: dict[str, tuple[str, Pair]] = {}
         back: dict[str, tuple[str, Pair]] = {}
         for pair in pairs:
@@ -109,7 +109,7 @@ class Bijection:
         return None
 
     def add(self, pairs: Iterable[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Keep pairs, of which none is `broken`: those that are new, and those that made way."""
+        """Keep pairs, none of which is `broken`; returns the new ones, and those dropped for them."""
         new: list[Pair] = []
         for pair in pairs:
             keys = _keys(pair)
@@ -144,11 +144,11 @@ class Bijection:
 def verify(
     recorded: Request, now: Request, pairs: Sequence[Pair], earlier: Bijection | None = None
 ) -> Unlike | None:
-    """None where the requests are equal up to ``pairs``; else where they are not.
+    """Return None where the requests are equal up to ``pairs``; else where they are not.
 
-    ``pairs``: as `pairs_of` gives them. ``earlier``: of the requests before this one; where all is well
-    these pairs are added to it, so that a tape is verified request by request. Whether the values were
-    handed out by a clock or by entropy cannot be computed afterwards; that their forms are the same can.
+    ``pairs``: as `pairs_of` returns them. ``earlier``: the mapping from the preceding requests; on
+    success these pairs are added to it, so that a tape is verified request by request. Whether a clock
+    or entropy handed out the values cannot be computed afterwards; that their forms are the same can.
     """
     bijection = Bijection() if earlier is None else earlier
     broken = bijection.broken(pairs)
@@ -163,7 +163,7 @@ def verify(
 
 
 class _Given:
-    """Vouches for pairs that are given."""
+    """Vouches for given pairs."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self._now: Heads[str, dict[int, dict[str, Form]]] = Heads()
@@ -176,7 +176,7 @@ class _Given:
                 known.setdefault(len(pair.recorded), {})[pair.recorded] = form
 
     def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
-        """The longest pair that stands here on both sides."""
+        """Return the longest pair that matches here on both sides."""
         best: Found | None = None
         for start in range(at, max(since, at - LOOKBACK) - 1, -1):
             other = recorded_at - (at - start)
@@ -197,25 +197,25 @@ class _Given:
         return "no volatile value is given for it" if best is None else best
 
     def as_number(self, now: str, recorded: str) -> Form | str:
-        """The pair."""
+        """Return the form of the pair."""
         known = self._now.get(now)
         form = None if known is None else known.get(len(recorded), {}).get(recorded)
         return "no volatile value is given for it" if form is None or not form.is_number else form
 
 
 def _is_number(text: str, start: int, end: int) -> bool:
-    """Whether a number of the text is just this."""
+    """Whether exactly this part of the text is a number."""
     found = NUMBER.match(text, start)
     return found is not None and found.end() == end
 
 
 def short(text: str) -> str:
-    """A value, as it is named in a sentence."""
+    """Return a value, shortened for a message."""
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
 
 
 def _keys(pair: Pair) -> tuple[str, str] | None:
-    """Under which a pair is kept; None for one that takes no part."""
+    """Return the keys of a pair; None for one that is not part of the mapping."""
     form = form_of(pair.form)
     if form is None or not form.paired:
         return None

@@ -1,4 +1,4 @@
-"""Bytes of provider APIs ⇄ messages: pure conversions, one file per dialect."""
+"""Conversion between bytes of provider APIs and messages: pure functions, one file per dialect."""
 
 from playhead_semconv.wire.derive import (
     CONTENT_ATTRIBUTES,

@@ -1,4 +1,4 @@
-"""From the bytes of an exchange to the attributes of its span: the same code for agent and receiver."""
+"""Derives a span's attributes from the bytes of its exchange: the same code for agent and receiver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTENT_ATTRIBUTES = (
     names.GEN_AI_SYSTEM_INSTRUCTIONS,
     names.GEN_AI_TOOL_DEFINITIONS,
 )
-"""The attributes that a span may leave out, because they can be derived from its exchange."""
+"""Attributes that a span may leave out, because they can be derived from its exchange."""
 
 DIALECTS: dict[str, Dialect] = {
     dialect.wire: dialect
@@ -44,19 +44,19 @@ _SUFFIXES = {
 
 
 class WireResponse(msgspec.Struct):
-    """A response as it came over the wire, as far as it came."""
+    """A response as received over the wire, possibly incomplete."""
 
     status_code: int | None = None
-    """None: no response came."""
+    """None: no response was received."""
     headers: Sequence[tuple[str, str]] = ()
     chunks: Sequence[bytes] = ()
     """Pieces of the body, still content-encoded."""
     complete: bool = False
-    """The body arrived whole as far as HTTP can tell."""
+    """Whether the body was received completely, as far as HTTP can tell."""
 
 
 class Derived(msgspec.Struct):
-    """What an exchange says."""
+    """What can be derived from an exchange."""
 
     operation: str
     """Value of ``gen_ai.operation.name``."""
@@ -64,20 +64,20 @@ class Derived(msgspec.Struct):
     attributes: dict[str, Value] = {}
     """Attributes of the span. The four content attributes are JSON text."""
     streamed: bool = False
-    """The response is a stream of events."""
+    """Whether the response is a stream of events."""
     content_complete: bool = False
-    """The response says that it is whole: its last event came, or its body is JSON."""
+    """Whether the content is complete: its last event was received, or its body is JSON."""
     error_type: str = ""
     """Value of ``error.type``: the provider's code or type, else the status; empty: no error."""
     error_message: str = ""
     malformed: bool = False
-    """Something in the response is not in its format: an event, or a whole body, that is no JSON."""
+    """Whether the response violates its format: an event, or a complete body, is not JSON."""
     problem: str = ""
-    """What could not be read, and why; several are joined by ``; ``."""
+    """What could not be read, and why; several problems are joined by ``; ``."""
 
 
 def wire_of(method: str, url: str) -> str | None:
-    """Wire name of a request by its method and its URL or path; None if it is no known dialect."""
+    """Return the wire name for a request's method and URL or path; None if it is no known dialect."""
     if method.upper() != "POST":
         return None
     path = url.partition("?")[0].partition("#")[0].rstrip("/")
@@ -87,14 +87,14 @@ def wire_of(method: str, url: str) -> str | None:
 def derive(
     wire: str, request_body: bytes, response: WireResponse, cache: PrefixCache | None = None
 ) -> Derived:
-    """Attributes for an exchange in the dialect ``wire``, from any bytes. KeyError: unknown dialect.
+    """Derive attributes for an exchange in the dialect ``wire`` from any bytes. KeyError: unknown one.
 
-    Nothing else is raised: what cannot be read is said in ``problem``, the rest is there.
+    Nothing else is raised: ``problem`` says what cannot be read, and the rest is filled in.
     """
     dialect = DIALECTS[wire]
     try:
         return _derive(dialect, request_body, response, cache)
-    except RecursionError:  # values may be nested as deep as a decoder goes, then no encoder gets out
+    except RecursionError:  # decoders accept deeper nesting than encoders
         attributes: dict[str, Value] = {names.GEN_AI_OPERATION_NAME: dialect.operation}
         return Derived(dialect.operation, attributes=attributes, problem="too deeply nested")
 
@@ -118,7 +118,7 @@ def _derive(
 
 
 def _answer(dialect: Dialect, request: Request, response: WireResponse, derived: Derived) -> list[str]:
-    """Add to ``derived`` what the response says; problems."""
+    """Add what the response says to ``derived``; returns problems."""
     data, problem = decode_body(response.headers, response.chunks)
     whole = response.complete and not problem
     problems = [problem]
@@ -165,7 +165,10 @@ def _is_stream(response: WireResponse, data: bytes) -> bool:
 
 
 def _events(fold: Fold, data: bytes) -> list[str]:
-    """Feed a stream's events to ``fold``; problems. An event that is no JSON object is passed over."""
+    """Feed a stream's events to ``fold``; returns problems.
+
+    An event that is not a JSON object is skipped.
+    """
     parser = SseParser()
     events = parser.feed(data)
     last = parser.close()

@@ -1,7 +1,7 @@
-"""What a provider's wire format has to say about itself, so that `derive` can read its exchanges.
+"""The interface of a provider's wire format, with which `derive` reads its exchanges.
 
-A dialect is stateless. It gets JSON whose shape is not certain and never raises for a shape it does not
-know: what it cannot name becomes a generic part.
+A dialect is stateless. It gets JSON of uncertain shape and never raises for an unknown shape: what it
+does not recognize becomes a generic part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
 
 
 class Answer(msgspec.Struct):
-    """What a response body says."""
+    """The contents of a response body."""
 
     messages: list[OutputMessage] = []
     """One per choice."""
@@ -31,19 +31,19 @@ class Fold(Protocol):
     """Joins the events of a stream into the body that a call without a stream would have had."""
 
     def event(self, name: str, value: Object) -> None:
-        """The next event: its name (may be empty) and its JSON."""
+        """Add the next event: its name (may be empty) and its JSON."""
         ...
 
     def done(self) -> None:
-        """``[DONE]`` has come."""
+        """``[DONE]`` was received."""
         ...
 
     def ended(self, whole: bool) -> bool:
-        """The stream has said all. ``whole``: the HTTP body arrived whole."""
+        """Whether the stream is complete. ``whole``: the HTTP body was received completely."""
         ...
 
     def body(self) -> Object:
-        """The body so far. An error that came as an event is in it as in an error response."""
+        """Return the body so far. It contains an error event in the form of an error response."""
         ...
 
 
@@ -67,7 +67,7 @@ class Dialect(Protocol):
 
     @property
     def instructions_field(self) -> str:
-        """Field of the request that holds instructions apart from the messages; empty: none."""
+        """Field of the request that holds instructions separately from the messages; empty: none."""
         ...
 
     @property
@@ -76,34 +76,37 @@ class Dialect(Protocol):
         ...
 
     def parameters(self, request: Object) -> dict[str, Value]:
-        """Attributes for the request's fields, those above left out."""
+        """Return attributes for the request's fields, except those above."""
         ...
 
     def message(self, item: Any) -> InputMessage:
-        """The message for one item of ``messages_field``, independent of the other items."""
+        """Return the message for one item of ``messages_field``, independent of the other items."""
         ...
 
     def instructions(self, value: Any) -> list[Part]:
-        """Parts for the value of ``instructions_field``."""
+        """Return the parts for the value of ``instructions_field``."""
         ...
 
     def tool(self, item: Any) -> ToolDefinition:
-        """The definition for one item of ``tools_fields``."""
+        """Return the definition for one item of ``tools_fields``."""
         ...
 
     def fold(self) -> Fold:
-        """A new fold for a stream."""
+        """Return a new fold for a stream."""
         ...
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
-        """What ``body`` says. ``cut_short``: choices that have not ended ended with an error."""
+        """Return the contents of ``body``.
+
+        ``cut_short``: choices that have not ended get the reason error.
+        """
         ...
 
 
 def definition(kind: str, name: str, fields: Object, schema_field: str, *others: str) -> ToolDefinition:
-    """The definition of a tool; ``schema_field`` of ``fields`` holds the schema of its parameters.
+    """Return the definition of a tool; ``schema_field`` of ``fields`` holds its parameters' schema.
 
-    What is neither named here nor in ``others`` is kept beside; so is a schema that is none.
+    Fields named neither here nor in ``others`` are kept as extras; so is a schema that is not valid.
     """
     schema, description = fields.get(schema_field), text(fields.get("description"))
     known = ["type", "name", *others]
@@ -119,7 +122,7 @@ def definition(kind: str, name: str, fields: Object, schema_field: str, *others:
 
 
 def error_of(body: Any) -> tuple[str, str]:
-    """Type and message of the error in a response body; empty where there is none.
+    """Return type and message of the error in a response body; empty where there is none.
 
     The type is the provider's code, else its type. Known forms: ``{"error": {...}}`` (OpenAI, Anthropic,
     Azure), ``{"error": "text"}``.
@@ -134,7 +137,7 @@ def error_of(body: Any) -> tuple[str, str]:
 
 
 def tokens(usage: Object, paths: Iterable[tuple[str, str, str]]) -> dict[str, Value]:
-    """Usage attributes from (attribute, object or empty, field); not for a modality with 0 tokens."""
+    """Return usage attributes from (attribute, object or empty, field); no modality with 0 tokens."""
     found: dict[str, Value] = {}
     for name, group, field in paths:
         count = integer((mapping(usage.get(group)) if group else usage).get(field))

@@ -1,7 +1,8 @@
 """Content encodings of HTTP bodies: gzip and deflate, and br and zstd where a decoder is importable.
 
-An HTTP client asks for br or zstd only if it finds such a decoder itself, so what the client could read
-can be decoded here. Truncated or damaged data gives what could be decoded, and a problem.
+An HTTP client asks for br or zstd only if it finds such a decoder itself. So whatever the client could
+read can be decoded here. For truncated or damaged data the result is what could be decoded, and a
+problem.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 LIMIT_BYTES = 64 << 20
-"""A body is decoded up to about this length; the rest is left out, and said."""
+"""A body is decoded up to about this length; the rest is left out and reported."""
 
 _SLICE_BYTES = 1024
-"""Decoded at once; bounds what a few damaged or hostile bytes may cost."""
+"""Bytes decoded at once; bounds the cost of a few damaged or hostile bytes."""
 
 
 class _Decoder(Protocol):
     def decode(self, data: bytes) -> bytes:
-        """The next bytes. Raises what its library raises."""
+        """Decode the next bytes. Raises what its library raises."""
         ...
 
     def ended(self) -> bool:
-        """The data so far is a whole."""
+        """Whether the data so far is complete."""
         ...
 
 
@@ -86,12 +87,12 @@ class _Brotli:
 
 
 def header(headers: Iterable[tuple[str, str]], name: str) -> str:
-    """Values of ``name`` (lower case) joined by a comma; empty if there is none."""
+    """Return the values of ``name`` (lower case) joined by a comma; empty if there is none."""
     return ", ".join(value for key, value in headers if key.lower() == name)
 
 
 def decode_body(headers: Iterable[tuple[str, str]], chunks: Sequence[bytes]) -> tuple[bytes, str]:
-    """The body without its content encodings, and what was wrong with it (empty: nothing)."""
+    """Return the body without its content encodings, and the problem found (empty: none)."""
     data = b"".join(chunks)
     for name in reversed(header(headers, "content-encoding").split(",")):
         encoding = name.strip().lower()

@@ -12,7 +12,7 @@ _AUDIO = {"mp3": "audio/mpeg", "pcm16": "audio/pcm", "g711_ulaw": "audio/basic"}
 
 
 def modality_of(mime_type: str | None, fallback: str = "document") -> str:
-    """The conventions' modality of a MIME type."""
+    """Return the conventions' modality for a MIME type."""
     kind = (mime_type or "").partition("/")[0]
     if kind in _MODALITIES:
         return kind
@@ -20,12 +20,12 @@ def modality_of(mime_type: str | None, fallback: str = "document") -> str:
 
 
 def audio_type(format_name: str | None) -> str | None:
-    """MIME type of an audio format as OpenAI names it."""
+    """Return the MIME type for OpenAI's name of an audio format."""
     return _AUDIO.get(format_name, f"audio/{format_name}") if format_name else None
 
 
 def located(url: str, modality: str, extras: dict[str, object]) -> Blob | Uri:
-    """A part for ``url``: `Blob` for a ``data:`` URL (``extras`` have no place there), else `Uri`."""
+    """Return a part for ``url``: `Blob` for a ``data:`` URL (which has no ``extras``), else `Uri`."""
     if not url[:5].lower() == "data:":
         return Uri(modality=modality, uri=url, extras=extras)
     head, _, data = url[5:].partition(",")

@@ -1,6 +1,6 @@
-"""Joining the deltas of a stream into the body that a call without a stream would have had.
+"""Joins the deltas of a stream into the body that a call without a stream would have had.
 
-Strings are kept as pieces and joined once at the end, so that a long answer costs linear time.
+Strings are kept as pieces and joined once at the end, so that a long answer takes linear time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ class Pieces(list[str]):
 
 
 class Indexed(dict[int, Any]):
-    """An array whose items are named by their ``index``."""
+    """An array whose items are identified by their ``index``."""
 
 
 _REPLACED = frozenset({"index", "type", "id", "role", "object", "model", "format"})
-"""Strings that a later delta repeats, not continues."""
+"""Strings that a later delta repeats instead of continuing."""
 
 
 def merge(target: Object, delta: Object) -> None:
@@ -68,7 +68,7 @@ def _index(item: Any) -> int | None:
 
 
 def settled(value: Any) -> Any:
-    """``value`` with its pieces joined and its indexed arrays in order."""
+    """Return ``value`` with its pieces joined and its indexed arrays in order."""
     if isinstance(value, Pieces):
         return "".join(value)
     if isinstance(value, Indexed):

@@ -1,9 +1,9 @@
-"""Messages that were converted before are not converted again.
+"""Avoids converting messages again that were converted before.
 
-An agent sends its whole history with every call: each request body repeats the messages of an
-earlier one, byte for byte, and adds some. `PrefixCache` remembers runs of messages as they stood in a
-body, with their JSON text, in a tree: a node is a run of bytes that may follow its parent's. Looking
-up a body walks down the tree as long as the bytes agree, so its cost is a comparison of bytes.
+An agent sends its whole history with every call: each request body repeats the messages of an earlier
+one, byte for byte, and appends some. `PrefixCache` remembers runs of messages as they appeared in a
+body, with their JSON text, in a tree: a node is a run of bytes that may follow its parent's. Looking up
+a body walks down the tree as long as the bytes match, so it costs one comparison of bytes.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from collections.abc import Callable
 import msgspec
 
 SENTINEL = b'"%s"' % secrets.token_hex(16).encode()
-"""Stands for the known messages in a body that is parsed without them; occurs in no other body."""
+"""Replaces the known messages in a body that is parsed without them; occurs in no other body."""
 
 _CHILDREN = 64
-"""Runs that may follow the same run; the ones used last are kept."""
+"""Runs that may follow the same run; the most recently used are kept."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Messages at the start of a body's array that have been converted before."""
+    """Messages at the start of a body's array that were converted before."""
 
     start: int
-    """Where the first of them begins, bytes."""
+    """Offset in bytes where the first of them begins."""
     end: int
-    """Where the last of them ends, bytes."""
+    """Offset in bytes where the last of them ends."""
     texts: list[bytes]
-    """Their JSON, the separating commas included; to be joined."""
+    """Their JSON, including the separating commas; to be joined."""
     node: _Node
 
 
@@ -44,10 +44,10 @@ class _Node:
 
 
 class PrefixCache:
-    """Remembers converted messages, up to ``capacity_bytes`` (sources and texts); then it starts anew.
+    """Remembers converted messages, up to ``capacity_bytes`` (sources and texts); then it starts over.
 
-    For several threads: one that finds the cache in use goes without it. After ``os.fork`` the child
-    may go on with it or not, but never waits.
+    For several threads: a thread that finds the cache in use works without it. After ``os.fork`` the
+    child may or may not be able to use it, but never waits.
     """
 
     def __init__(self, capacity_bytes: int = 16 << 20) -> None:
@@ -58,9 +58,9 @@ class PrefixCache:
         self._size_bytes = 0
 
     def find(self, wire: str, field: str, body: bytes) -> Known | None:
-        """The longest known run at the start of what looks like the array ``field`` in ``body``.
+        """Return the longest known run at the start of what looks like the array ``field`` in ``body``.
 
-        The caller has to make sure that it is that array: the bytes might stand elsewhere.
+        The caller must verify that it is that array: the same bytes might appear elsewhere.
         """
         root = self._roots.get(wire)
         start = array_start(field, body)
@@ -69,7 +69,7 @@ class PrefixCache:
         try:
             node, end, texts = root, start, list[bytes]()
             while node.children:
-                child = node.children[0]  # nearly always the one
+                child = node.children[0]  # nearly always the right one
                 if not body.startswith(child.source, end) and not (child := _other(node, body, end)):
                     break
                 node = child
@@ -85,7 +85,7 @@ class PrefixCache:
         if not runs or size > self._capacity_bytes or not self._lock.acquire(blocking=False):
             return
         try:
-            self._make_room(size)  # may forget what the runs follow; then they are lost with it
+            self._make_room(size)  # may drop what the runs follow; then they are dropped with it
             node = after.node if after else self._roots.setdefault(wire, _Node(b"", b""))
             for source, text in runs:
                 child = _Node(source, text)
@@ -96,7 +96,7 @@ class PrefixCache:
             self._lock.release()
 
     def memo(self, kind: str, source: bytes, convert: Callable[[], bytes]) -> bytes:
-        """``convert()``, remembered for the same ``source``."""
+        """Return ``convert()``, cached by ``source``."""
         found = self._memo.get((kind, source))
         if found is not None:
             return found
@@ -111,14 +111,14 @@ class PrefixCache:
         return text
 
     def _make_room(self, size: int) -> None:
-        """Count ``size``, and forget everything if there is no room for it."""
+        """Reserve ``size`` bytes; drop everything if there is no room."""
         if self._size_bytes + size > self._capacity_bytes:
             self._roots, self._memo, self._size_bytes = {}, {}, 0
         self._size_bytes += size
 
 
 def _other(node: _Node, body: bytes, at: int) -> _Node | None:
-    """The child but the first whose source stands at ``at``; it becomes the first."""
+    """Return a child other than the first whose source is at ``at``; it becomes the first."""
     children = node.children
     for index in range(1, len(children)):
         if body.startswith(children[index].source, at):
@@ -128,6 +128,6 @@ def _other(node: _Node, body: bytes, at: int) -> _Node | None:
 
 
 def array_start(field: str, body: bytes) -> int:
-    """Where the first item of the array ``field`` seems to begin; -1 if nowhere."""
+    """Return where the first item of the array ``field`` seems to begin; -1 if nowhere."""
     found = re.compile(rb'"%s"\s*:\s*\[\s*' % field.encode()).search(body)
     return found.end() if found else -1

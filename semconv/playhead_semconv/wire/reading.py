@@ -1,4 +1,4 @@
-"""Reading JSON whose shape is not certain: a value of the right kind, or nothing."""
+"""Reads JSON of uncertain shape: returns a value of the expected kind, or nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LONGEST_INT = 400
 
 
 def parse(data: bytes) -> Any:
-    """The JSON value in ``data``. ValueError or RecursionError if there is none.
+    """Return the JSON value in ``data``. ValueError or RecursionError if there is none.
 
-    What the strict decoder refuses (bad UTF-8, lone surrogates, numbers out of range) is replaced.
+    What the strict decoder rejects (bad UTF-8, lone surrogates, numbers out of range) is replaced.
     """
     try:
         return msgspec.json.decode(data)
@@ -39,7 +39,7 @@ def _int(digits: str) -> int | str:
 
 
 def parsed_arguments(text: str) -> Any:
-    """Arguments of a tool call as an object, or ``text`` itself where it is not the JSON of one."""
+    """Return the arguments of a tool call as parsed JSON, or ``text`` itself where it is not JSON."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -49,12 +49,12 @@ def parsed_arguments(text: str) -> Any:
 
 
 def text(value: Any) -> str | None:
-    """A string that is not empty."""
+    """Return a non-empty string; else None."""
     return value if isinstance(value, str) and value else None
 
 
 def integer(value: Any) -> int | None:
-    """A 64-bit integer; a float that is whole counts as one."""
+    """Return a 64-bit integer, else None; a float without a fraction counts as one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
@@ -63,31 +63,31 @@ def integer(value: Any) -> int | None:
 
 
 def number(value: Any) -> float | None:
-    """A number, as a float."""
+    """Return a number as a float; else None."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if abs(value) < 1e308 else None
     return None
 
 
 def strings(value: Any) -> list[str] | None:
-    """A string, or an array's strings, as a list that is not empty."""
+    """Return a string, or an array's strings, as a non-empty list; else None."""
     if isinstance(value, str):
         return [value]
     return [item for item in sequence(value) if isinstance(item, str)] or None
 
 
 def mapping(value: Any) -> Object:
-    """An object, else an empty one."""
+    """Return an object; else an empty one."""
     return cast(Object, value) if isinstance(value, dict) else {}
 
 
 def sequence(value: Any) -> list[Any]:
-    """An array, else an empty one."""
+    """Return an array; else an empty one."""
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def rest(value: Object, *consumed: str) -> Object:
-    """What of ``value`` is not in ``consumed``, not null and not an empty array."""
+    """Return what of ``value`` is not in ``consumed``, not null and not an empty array."""
     return {
         name: item
         for name, item in value.items()
@@ -96,5 +96,5 @@ def rest(value: Object, *consumed: str) -> Object:
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` without those that are None."""
+    """Return ``values`` without those that are None."""
     return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Which requests are calls to a model, by where they go and what they ask for."""
+"""Recognizes requests that are calls to a model, by their URL and body."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _ASKS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
     "openai.embeddings": (("input", (str, list)),),
     "anthropic.messages": (("model", (str,)), ("messages", (list,)), ("max_tokens", (int,))),
 }
-"""Wire → fields that each of its requests has, and their types. (Where the model is in the path of a
-deployment, as at Azure, it is in no field.)"""
+"""Wire → fields that every request has, and their types.
+
+Where the model is in the path of a deployment, as on Azure, no field holds it.
+"""
 
 
 def recognised(method: str, url: str, body: bytes) -> str | None:
-    """Wire name of a request that no instrumentation named; None where it is none that is known.
+    """Return the wire name of a request that no instrumentation named; None where it is not known.
 
-    Others have paths that end in ``/responses`` or ``/messages`` too: the body has to be one as well.
+    Other paths end in ``/responses`` or ``/messages``, too, so the body must match as well.
     """
     wire = wire_of(method, url)
     if wire is None:
@@ -41,9 +43,9 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
 
 
 def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:
-    """What the span of such a request says beside what it is for HTTP.
+    """Return the attributes that the span of such a request has besides those for HTTP.
 
-    ``waited_ns``: from its start to the first piece of the answer; None where none came.
+    ``waited_ns``: from its start to the first piece of the answer; None where none was received.
     """
     said = dict(derived.attributes)
     if derived.request_model:
@@ -58,6 +60,6 @@ def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> di
 
 
 def call_name(said: Mapping[str, Any]) -> str:
-    """The name of a span that says this: operation and model."""
+    """Return the name of a span with these attributes: operation and model."""
     operation, model = said[names.GEN_AI_OPERATION_NAME], said.get(names.GEN_AI_REQUEST_MODEL)
     return f"{operation} {model}" if model else str(operation)

@@ -1,4 +1,4 @@
-"""From a request body to attributes of the span."""
+"""Converts a request body to attributes of the span."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from playhead_semconv.wire.reading import Object, parse, sequence
 
 
 class Request(msgspec.Struct):
-    """What a request body says."""
+    """The contents of a request body."""
 
     attributes: dict[str, Value] = {}
     fields: Object = {}
-    """Its fields but for messages, instructions and tools."""
+    """Its fields without messages, instructions and tools."""
     problems: list[str] = []
 
 
@@ -30,7 +30,7 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_request(dialect: Dialect, body: bytes, cache: PrefixCache | None) -> Request:
-    """Attributes for ``body``, from any bytes. With and without ``cache`` the result is the same."""
+    """Return attributes for ``body``, from any bytes. The result does not depend on ``cache``."""
     try:
         fields, items, known = _split(dialect, body, cache)
     except (ValueError, RecursionError) as error:
@@ -70,10 +70,10 @@ def read_request(dialect: Dialect, body: bytes, cache: PrefixCache | None) -> Re
 def _split(
     dialect: Dialect, body: bytes, cache: PrefixCache | None
 ) -> tuple[_Fields, list[bytes], Known | None]:
-    """Fields of ``body``, the messages that are still to convert, and those that are known.
+    """Return the fields of ``body``, the messages that must be converted, and the known ones.
 
-    Known messages are replaced by a sentinel before the body is parsed. If that turns up as the first
-    item of the array, the known bytes stood there: at that place, and as whole items.
+    Known messages are replaced by a sentinel before the body is parsed. If the sentinel is the first
+    item of the array, the known bytes were there: at that place, and as complete items.
     """
     field = dialect.messages_field
     known = cache.find(dialect.wire, field, body) if cache else None
@@ -84,7 +84,7 @@ def _split(
             if items[:1] == [SENTINEL]:
                 return fields, items[1:], known
         except (ValueError, RecursionError):
-            pass  # the whole body is parsed below, and what is wrong with it said there
+            pass  # the complete body is parsed below, and its problems reported there
     try:
         fields = _fields.decode(body)
     except ValueError:
@@ -96,7 +96,7 @@ def _split(
 
 
 def _array(raw: msgspec.Raw | None) -> list[bytes]:
-    """Items of an array; a value that is none, or is an array of numbers, is one item."""
+    """Return the items of an array; anything else, or an array of numbers, is a single item."""
     source = b"null" if raw is None else bytes(raw)
     if source == b"null":
         return []
@@ -109,10 +109,11 @@ def _array(raw: msgspec.Raw | None) -> list[bytes]:
 def _runs(
     dialect: Dialect, body: bytes, known: Known | None, items: list[bytes], texts: list[bytes]
 ) -> list[tuple[bytes, bytes]]:
-    """Runs for the cache: the first message of a body and the last of any by themselves.
+    """Return the runs for the cache: the first message of a body and its last one are separate runs.
 
-    The first is often a system prompt that many conversations share; the last may carry a mark (of a
-    provider's cache) that the next body has on another one. Empty if the items do not stand in ``body``.
+    The first is often a system prompt that many conversations share. The last may carry a mark (of a
+    provider's cache) that the next body has on another message. Empty if the items do not occur in
+    ``body``.
     """
     ends = [known.end if known else array_start(dialect.messages_field, body)]
     for item in items:

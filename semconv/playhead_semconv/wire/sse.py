@@ -1,4 +1,4 @@
-"""Server-sent events: an incremental parser for bytes that arrive in any pieces.
+"""Server-sent events: an incremental parser for bytes that arrive in arbitrary pieces.
 
 Follows the WHATWG rules: lines end in LF, CR LF or CR; a line that starts with a colon is a comment; an
 empty line ends an event; several ``data`` lines are joined by LF; one byte order mark at the start is
@@ -28,7 +28,7 @@ class SseParser:
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """Events that ``data`` completes."""
+        """Return the events that ``data`` completes."""
         if self._at_start:
             data, self._rest = self._rest + data, b""
             if len(data) < len(_BOM) and _BOM.startswith(data):
@@ -48,7 +48,7 @@ class SseParser:
         return [event for block in blocks.split(b"\n\n") if (event := _event(block)) is not None]
 
     def close(self) -> Event | None:
-        """The event that no empty line ended, as far as it came; None if there is none."""
+        """Return the event that no empty line ended, as far as it was received; None: there is none."""
         rest, self._rest = self._rest, b""
         return _event(rest)
 

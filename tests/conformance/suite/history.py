@@ -17,7 +17,7 @@ from support.batches import span_of
 
 from playhead_instrumentation.driver.bodies import Bodies
 from playhead_receiver.store import Batch, Query, Store, Upkeep
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_receiver.store.sql.history import measured
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a

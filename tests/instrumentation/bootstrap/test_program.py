@@ -11,7 +11,7 @@ import pytest
 from support.scripted import ScriptedServer, json_reply
 from support.sessions import record
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

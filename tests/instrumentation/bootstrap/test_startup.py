@@ -12,9 +12,6 @@ from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 OURS = "playhead"
 ROOM = "playhead_instrumentation"
 
-SHARED = f"{ROOM}.boundaries.process.blocked"
-"""Installer of a level that also holds what every recording says of a process that it starts itself."""
-
 LOADED = """
 import json, sys
 print(json.dumps(sorted(sys.modules)))
@@ -57,7 +54,7 @@ def test_what_a_level_does_not_ask_for_is_not_imported(program, level: str):
     asked = selected(level)  # pyright: ignore[reportArgumentType]
     rest = tuple(row for row in BOUNDARIES if row not in asked)
     found = loaded(program, PLAYHEAD_LEVEL=level)
-    assert found & (installers(rest) - installers(asked) - {SHARED}) == set()
+    assert found & (installers(rest) - installers(asked)) == set()
     assert found & set(OF_OTHERS) == set()
 
 

@@ -164,7 +164,7 @@ others = {
     )
     if hasattr(behind(getattr(owner, name)), "__wrapped__")
 }
-from playhead_instrumentation import session
+from playhead_instrumentation.session import session
 ours.uninstrument()
 assert session.current() is None
 

@@ -11,7 +11,7 @@ from support.sessions import record, replay
 
 import playhead
 from playhead_replay import Run
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.run.states import state_differences
 from playhead_semconv.rerun.plans import Edit, Plan
 from playhead_semconv.settings import Settings

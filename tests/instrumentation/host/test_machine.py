@@ -9,7 +9,7 @@ import pytest
 from support.again import again, recorded, replayed
 from support.programs import Program
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity

@@ -14,7 +14,7 @@ from support.sessions import record, recording, replay
 import playhead
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.host.network import NetworkBlocked
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import WorldBlocked

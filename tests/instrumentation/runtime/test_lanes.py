@@ -252,28 +252,6 @@ def test_what_a_finalizer_starts_counts_nowhere():
     assert found == ["gc"]
 
 
-def test_as_completed_starts_in_the_order_given():
-    started = []
-
-    async def start(number):
-        started.append((number, lanes.current().name))
-        return number
-
-    async def main():
-        return [await one for one in asyncio.as_completed([start(number) for number in range(10)])]
-
-    assert asyncio.run(main()) == list(range(10))
-    assert started == [(number, f"main/main.1/start.{number + 1}") for number in range(10)]
-
-
-def test_as_completed_reports_a_mistake_itself():
-    async def main():
-        with pytest.raises(TypeError):
-            list(asyncio.as_completed(asyncio.get_running_loop().create_future()))
-
-    asyncio.run(main())
-
-
 def test_the_hash_is_that_of_the_name_and_fits_a_signed_integer():
     lane = lanes.Lane("main/fetch.2")
     assert lane.hash == lanes.Lane("main/fetch.2").hash != lanes.Lane("main/fetch.3").hash

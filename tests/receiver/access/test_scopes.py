@@ -10,9 +10,9 @@ from support.handmade import INSTANCE, TRACE
 
 from playhead_receiver.access import SCOPES, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.endpoints import http as intake_http
+from playhead_receiver.endpoints.grpc import SERVICES
 from playhead_receiver.faces.routes import FACES
-from playhead_receiver.intake import http as intake_http
-from playhead_receiver.intake.grpc import SERVICES
 from playhead_receiver.query.app import PUBLIC, scopes
 from playhead_receiver.server import Receiver
 

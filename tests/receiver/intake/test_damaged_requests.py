@@ -15,7 +15,7 @@ from support.batches import span_of
 from support.handmade import INSTANCE, HandMade
 from support.mutants import PROTOBUF, Mutants
 
-from playhead_receiver.intake.grpc import SERVICES
+from playhead_receiver.endpoints.grpc import SERVICES
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query

@@ -15,16 +15,14 @@ from support.batches import facts_of, span_of
 from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Query, RunSummary, Upkeep, open_store, restore
+from playhead_receiver.store.keeping.amounts import DAY_S, duration_s, size_of
 from playhead_receiver.store.keeping.retention import (
-    DAY_S,
     Policy,
     above_budget,
     apply,
     delete_runs,
-    duration_s,
     expired,
     policy_of,
-    size_of,
 )
 from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted
 from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError

@@ -14,7 +14,8 @@ from support.scripted import anthropic_messages, openai_chat, openai_responses, 
 from playhead_replay import Run
 from playhead_replay.forks.answer_streams import streamed
 from playhead_replay.forks.edits_in_words import edit_by_hand, last_tool_message, parse_edit, patch_file
-from playhead_replay.forks.fork import fork_of
+from playhead_replay.forks.fork import ForkPoint, fork_of
+from playhead_replay.forks.resume import GoingOn
 from playhead_replay.forks.workspace import State, states_at
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -209,13 +210,14 @@ def test_a_step_that_asked_nothing_is_no_place_for_a_fork():
     made.exit(0)
     run = Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1")
     with pytest.raises(UsageError) as refused:
-        fork_of(run, run.steps[0], decide=nobody)
+        fork_of(run, ForkPoint(run.steps[0]), (), GoingOn(nobody))
     assert (
         refused.value.what == "step 1 of made-1 asked nothing that is on the tape: no fork begins there"
     )
     assert refused.value.hint == "the next that did: playhead fork made-1:2"
     with pytest.raises(UsageError, match="a fork edits a request or an answer"):
-        fork_of(run, run.steps[1], [parse_edit("model=n"), parse_edit("response.id=1")], decide=nobody)
+        edits = [parse_edit("model=n"), parse_edit("response.id=1")]
+        fork_of(run, ForkPoint(run.steps[1]), edits, GoingOn(nobody))
 
 
 def test_the_folder_of_a_fork_is_as_it_was():

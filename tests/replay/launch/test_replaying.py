@@ -8,11 +8,11 @@ import pytest
 from support.handmade import HandMade
 from support.stage import Stage
 
-from playhead_replay import Run, read_tape_file
-from playhead_replay.forks.start import prepare
+from playhead_replay import Rules, Run, Surroundings, read_tape_file
+from playhead_replay.forks.start import Fork
 from playhead_replay.launch.child_processes import name_of
 from playhead_replay.launch.isolation import enforceable
-from playhead_replay.launch.replaying import STAND_IN, child_environment, interpreter_for
+from playhead_replay.launch.process_start import STAND_IN, child_environment, interpreter_for
 from playhead_replay.run.command import Command
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
@@ -44,7 +44,8 @@ def test_words_that_are_no_utf_8_come_back_and_are_spelt_out_for_people(stage: S
     stage.replay(run=run)
     assert stage.seen["words"][-2:] == ["agent.py", "x\udcff"]
     plan = Plan("fork", "a-b")
-    ready = prepare(run.tape, plan, stage.folder, folder=stage.folder, environ=stage.environ)
+    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    ready = Fork(run.tape, plan).prepare(stage.folder, around)
     assert ready.words[-2:] == ["agent.py", "x\udcff"]
     assert str(run.command) == "agent.py 'x\\xff'"
     assert name_of(run.command) == "agent.py x\\xff"
@@ -147,11 +148,11 @@ def test_another_folder_and_interpreter_may_be_named(stage: Stage, tmp_path: Pat
     run = stage.run(made.exit(0))
     with pytest.raises(UsageError, match="the folder of the run is not there: /not/there"):
         stage.replay(run=run)
-    stage.replay(run=run, cwd=str(elsewhere), python=str(stage.python))
+    stage.replay(run=run, around=Surroundings(str(stage.python), elsewhere))
     assert stage.seen["cwd"] == str(elsewhere)
     assert interpreter_for(run.command) == sys.executable
     with pytest.raises(UsageError, match="no interpreter /not/there/python"):
-        stage.replay(run=run, cwd=str(elsewhere), python="/not/there/python")
+        stage.replay(run=run, around=Surroundings("/not/there/python", elsewhere))
 
 
 def test_a_changed_script_is_refused_unless_forced(stage: Stage):
@@ -161,7 +162,7 @@ def test_a_changed_script_is_refused_unless_forced(stage: Stage):
         stage.replay(run=run)
     assert raised.value.what == "agent.py differs from the tape's digest"
     assert not stage.seen
-    assert stage.replay(run=run, force=True).report.verdict == "blocked"
+    assert stage.replay(run=run, rules=Rules(force=True)).report.verdict == "blocked"
     stage.script.unlink()
     with pytest.raises(ScriptChanged, match="is not in"):
         stage.replay(run=run)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead_replay import replay
-from playhead_replay.launch.replaying import Replay
+from playhead_replay import ReplayConfiguration, Replayer, ReplayResult, Rules, Surroundings
 from playhead_replay.launch.warm_processes import Warm
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file
@@ -67,8 +66,10 @@ class Place:
         found = read_tape_file(tape)
         return Run.of_tapes(found.tapes, name=tape.stem)
 
-    def replayed(self, run: Run, *, warm: bool = True) -> Replay:
-        return replay(run, environ=self.environ, force=True, warm=self.warm if warm else None)
+    def replayed(self, run: Run, *, warm: bool = True) -> ReplayResult:
+        around = Surroundings(environ=self.environ)
+        told = ReplayConfiguration(around, Rules(force=True), warm=self.warm if warm else None)
+        return Replayer(told).replay(run)
 
 
 @pytest.fixture

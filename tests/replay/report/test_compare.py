@@ -4,7 +4,7 @@ import pytest
 from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_replay import Run
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

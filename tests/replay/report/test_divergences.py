@@ -6,7 +6,7 @@ import pytest
 from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_replay import Run
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.outputs import Outputs
 from playhead_semconv import attributes as a

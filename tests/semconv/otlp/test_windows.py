@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from semconv.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
+from semconv.otlp.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -1,1 +1,1 @@
-"""Whether a replay touches the world: ways to do that, a world that notices, and who replays."""
+"""Tests whether a replay touches the world: the attempts, a world that detects them, and replays."""

@@ -1,7 +1,7 @@
-"""``python replaying.py USER HOW TAPE REPORT``: replay a tape of a program that has changed.
+"""``python replaying.py USER HOW TAPE REPORT``: replay the tape of a program that has changed.
 
-The report is written as JSON. HOW: ``namespaces``; ``without``, where none can be made; ``plain``, which
-runs the program of TAPE (a script then) without any replay.
+Writes the report as JSON. HOW: ``namespaces``; ``without``, if none can be made; ``plain``, which runs
+the program TAPE (a script in this case) without a replay.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 import sys
 from pathlib import Path
 
+from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
 from playhead_replay.launch import isolated
-from playhead_replay.launch.replaying import replay
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file
 
 
 def let_others_come(to: str) -> None:
-    """In a namespace of its own: no folder above ``to`` is for its owner alone."""
+    """In a private mount namespace: make all folders above ``to`` accessible to other users."""
     closed = next((one for one in reversed(Path(to).parents) if not one.stat().st_mode & 0o001), None)
     if closed is None:
         return
@@ -33,13 +33,13 @@ def let_others_come(to: str) -> None:
 
 
 def without_namespaces() -> None:
-    """No other namespace can be made from now on."""
+    """Forbid the creation of namespaces from now on."""
     assert isolated.unshared(isolated.CLONE_NEWUSER)
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
 def become(user: int) -> None:
-    """Be ``user``, without any capability."""
+    """Become ``user``, without any capability."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -48,7 +48,7 @@ def become(user: int) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Entry point; see the module docstring."""
     user, how, tape, report = sys.argv[1:]
     if int(user) and os.geteuid() == 0:
         let_others_come(os.path.realpath(sys.executable))
@@ -59,7 +59,8 @@ def main() -> None:
     if how == "plain":
         os.execv(sys.executable, [sys.executable, tape])
     run = Run.of_tapes(read_tape_file(Path(tape)).tapes, name="escapes")
-    done = replay(run, environ=dict(os.environ), force=True)
+    around = Surroundings(environ=dict(os.environ))
+    done = Replayer(ReplayConfiguration(around, Rules(force=True))).replay(run)
     said = {"stderr": done.stderr.decode(), "lines": list(done.report.lines())}
     Path(report).write_text(json.dumps({**done.report.to_json(), **said}))
 

@@ -1,4 +1,4 @@
-"""Ways in which a program may touch the world: one line of the table is one way."""
+"""Ways in which a program may touch the world; each line of the table is one way."""
 
 from __future__ import annotations
 
@@ -50,40 +50,41 @@ def opened_up():
         libc.syscall(442, -100, word(path), 0x8000, clear, 32)
     libc.umount2(word(os.path.dirname(OUT)), 2)
 """
-"""What every way finds, beside ``name`` (its own), ``OUT`` (a folder that is neither the program's nor
-for temporary files), ``own`` (a path in it that is of this way alone), ``PORT`` (of its listener),
-``VICTIM`` (pid of a process of the same user), ``KEYS``, ``SIGNAL`` (that no other way sends)."""
+"""Names available to every way: ``name`` (its own), ``OUT`` (a folder that is neither the program's
+nor for temporary files), ``own`` (a path in it for this way alone), ``PORT`` (of its listener),
+``VICTIM`` (pid of a process of the same user), ``KEYS``, ``SIGNAL`` (that no other way sends).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One."""
+    """One way to touch the world."""
 
     name: str
     code: str
     """Lines of Python."""
     seen: str = "path"
-    """How it shows: ``path`` (what lies at ``own``), ``heard`` (by its listener), else see `World`."""
+    """How it is detected: ``path`` (at ``own``), ``heard`` (by its listener), else see `World`."""
     listens: str = ""
     """Kind of the listener."""
     root: bool = False
-    """Whether nobody but root can do it."""
+    """Whether only root can do it."""
     named: str = ""
-    """A word of the report, where it takes effect because no namespace holds it."""
+    """A word in the report if it takes effect because no namespace prevents it."""
 
 
 def python(name: str, code: str, seen: str = "path", **more: Any) -> Way:
-    """What is refused in Python, where it is not held."""
+    """A way that Python code refuses if no namespace prevents it."""
     return Way(name, textwrap.dedent(code).strip(), seen, **more)
 
 
 def in_c(name: str, code: str, seen: str = "path", **more: Any) -> Way:
-    """What nobody can refuse, and is named."""
+    """A way that cannot be refused and is reported."""
     return python(name, code, seen, named="ctypes", **more)
 
 
 def speaks(name: str, listens: str, code: str, **more: Any) -> Way:
-    """What somebody outside hears."""
+    """A way that a listener outside notices."""
     return python(name, code, "heard", listens=listens, **more)
 
 
@@ -300,4 +301,4 @@ WAYS: Final = (*FILES, *SHARED, *PROCESSES, *SOCKETS, *MACHINE)
 SIGNALS: Final = [way for way in WAYS if way.seen == "signal"]
 
 FIRST_SIGNAL: Final = 34
-"""The first that no library uses."""
+"""The first signal that no library uses."""

@@ -1,4 +1,4 @@
-"""What a way may touch, and how it shows that one did."""
+"""The things that a way may touch, with detection of changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOMAIN = Path("/proc/sys/kernel/domainname")
 
 
 def program(ways: tuple[Way, ...], world: World) -> str:
-    """A program that tries them all, one after the other, and says nothing."""
+    """A program that tries all ways in order and prints nothing."""
     lines = [PRELUDE, f"OUT, VICTIM, KEYS = {str(world.out)!r}, {world.victim.pid}, {world.keys!r}"]
     for way in ways:
         told = f"name={way.name!r}, own={str(world.own(way))!r}, PORT={world.ports.get(way.name, 0)}"
@@ -40,7 +40,7 @@ def program(ways: tuple[Way, ...], world: World) -> str:
 
 
 def signal_of(way: Way) -> int:
-    """That no other way sends; 0 where it sends none."""
+    """A signal that no other way sends; 0 if it sends none."""
     return FIRST_SIGNAL + SIGNALS.index(way) if way in SIGNALS else 0
 
 
@@ -57,7 +57,7 @@ for line in sys.stdin:
 
 
 class World:
-    """What is there to be touched. Context manager; ``user``: whose it is."""
+    """Everything that can be touched. Context manager; ``user``: its owner."""
 
     def __init__(self, user: int) -> None:
         self.user = user
@@ -81,7 +81,7 @@ class World:
         self._over = threading.Event()
 
     def own(self, way: Way) -> Path:
-        """The path of a way."""
+        """The path for a way."""
         return self.out / way.name
 
     def __enter__(self) -> World:
@@ -187,7 +187,7 @@ class World:
         return True
 
     def _state_of(self, way: Way) -> object:
-        """What lies at the paths of a way."""
+        """State of the paths of a way."""
         if way.seen == "fifo":
             data = b""
             with contextlib.suppress(BlockingIOError):
@@ -282,7 +282,7 @@ class World:
         shutil.rmtree(self.out)
 
     def _put_back(self) -> None:
-        """What is the machine's."""
+        """Restore the state of the machine."""
         if self._state("hostname") != self._before["hostname"]:
             socket.sethostname(self._before["hostname"])
         if self._state("domainname") != self._before["domainname"]:
@@ -295,7 +295,7 @@ class World:
 
 
 ENDS = ("kept", "moved", "linked", "dir", "dat", "bak")
-"""Of the names of what a way may leave at its path."""
+"""Endings of the names that a way may create at its path."""
 
 
 def _bytes(path: Path) -> bytes:
@@ -308,7 +308,7 @@ def _line(path: Path, begins: str) -> str:
 
 
 def _log() -> int:
-    """The log of the kernel, from its end on; -1 where it may not be read."""
+    """The kernel log, positioned at its end; -1 if it is not readable."""
     try:
         log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -326,7 +326,7 @@ def _read(log: int) -> bytes:
 
 
 def _place() -> str:
-    """A folder that lies below none which a replay may change a copy of."""
+    """A folder outside all folders of which a replay may change a copy."""
     for folder in ("/srv", "/opt", str(Path.home()), "/var/tmp"):
         if os.access(folder, os.W_OK) and os.stat(folder).st_mode & 0o005:
             return folder

@@ -1,1 +1,1 @@
-"""How recording goes on in the processes that a recorded one starts, or becomes."""
+"""Continues recording in the child processes of a recorded process, and after an ``exec``."""

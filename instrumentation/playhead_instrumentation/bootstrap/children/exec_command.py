@@ -1,4 +1,4 @@
-"""This process becomes another program; whatever Python that is or starts is recorded."""
+"""Replaces this process by another program; any Python that it is or starts is recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playhead_instrumentation.bootstrap.off import switched_off
 
 
 def become(words: list[str]) -> None:
-    """Execute the program that ``words`` say, behind a ``--``. Returns never."""
+    """Execute the program in ``words``, which may begin with ``--``. Never returns."""
     words = words[1:] if words[:1] == ["--"] else words
     if not switched_off():
         os.environ["PYTHONPATH"] = with_site(os.environ)

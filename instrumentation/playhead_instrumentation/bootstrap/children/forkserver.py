@@ -1,6 +1,6 @@
-"""A fork server of `multiprocessing` is no process of the run; each of its children is.
+"""Fork servers of `multiprocessing`. A fork server is no process of the run, but its children are.
 
-So nothing is recorded in it, and recording starts in a child once that is told what it is to do.
+So nothing is recorded in the server. Recording starts in a child when the child gets its task.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from playhead_instrumentation.runtime.patching import PATCHES
 _SERVER: Final = os.getpid()
 
 _start: list[Callable[[], Any]] = []
-"""Starts the recording of a child; the first says how."""
+"""Functions that start the recording of a child; the first is used."""
 
 
 def is_server() -> bool:
@@ -29,7 +29,7 @@ def is_server() -> bool:
 
 
 def in_children(start: Callable[[], Any]) -> None:
-    """Have ``start`` called in each child."""
+    """Call ``start`` in each child."""
     _start.append(start)
     if len(_start) == 1:
         PATCHES.when_imported("multiprocessing.spawn", "multiprocessing.spawn", _patch)

@@ -1,4 +1,4 @@
-"""The folder that makes the Python children of a process record too, on their search path."""
+"""Puts the folder that starts recording in Python children on their search path."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 SITE = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, "site"))
-"""It holds a ``sitecustomize``."""
+"""The folder, which holds a ``sitecustomize``."""
 
 
 def with_site(environ: Mapping[str, str]) -> str:

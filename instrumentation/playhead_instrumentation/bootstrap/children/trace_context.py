@@ -1,7 +1,7 @@
-"""The trace goes on in child processes: ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE``, and whose it is.
+"""Continues the trace in child processes: ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE``, and the parent.
 
-A child gets them in its environment and takes them up once, when it starts. The program's own
-``os.environ`` stays as it is. Forked children need nothing.
+A child gets these in its environment and reads them once, at its start. The program's own ``os.environ``
+is unchanged. Forked children do not need them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _variable(key: str) -> str:
 
 
 def extracted(environ: Mapping[str, str]) -> tuple[trace.SpanContext | None, Context]:
-    """Who started this process: the span named in ``environ``, and a context with its baggage alone."""
+    """The span in ``environ`` that started this process, and a context with only its baggage."""
     found = propagate.extract(environ, context=Context(), getter=_Getter())
     parent = trace.get_current_span(found).get_span_context()
     carried = Context()
@@ -60,9 +60,9 @@ def injected(context: Context | None) -> dict[str, str]:
 
 
 def joins(environ: Mapping[str, str]) -> bool:
-    """Whether what comes to this process from outside belongs to the run of who started it.
+    """Whether inbound requests of this process belong to the run of its parent process.
 
-    Not where it is that program itself, become another one, or one of its workers.
+    They do not where this is the parent program itself after an ``exec``, or one of its workers.
     """
     told = environ.get(JOINS, "")
     if told in ("", WHOLE):
@@ -72,7 +72,7 @@ def joins(environ: Mapping[str, str]) -> bool:
 
 
 class Children:
-    """Hands the trace to the children of this process."""
+    """Passes the trace to the children of this process."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class Children:
         agent: Callable[[], str],
         whole: bool = False,
     ) -> None:
-        """``context``: what a child continues. ``instance``, ``agent``: whose child it is.
+        """``context``: what a child continues. ``instance``, ``agent``: those of the parent.
 
-        ``whole``: this process belongs to the run of who started it.
+        ``whole``: this process belongs to the run of its own parent.
         """
         self._context = context
         self._instance = instance
@@ -92,7 +92,7 @@ class Children:
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
     def variables(self) -> dict[str, str]:
-        """What makes a child go on with the trace, and tells it whose it is. Never raises."""
+        """Variables that make a child continue the trace and name its parent. Never raises."""
         try:
             told = injected(self._context())
             told[PARENT] = self._instance().hex()
@@ -105,10 +105,10 @@ class Children:
             return {}
 
     def environment(self, env: Environment) -> Environment:
-        """The environment for a child that was to have ``env`` (None: ours). Never raises.
+        """The environment for a child that was given ``env`` (None: ours). Never raises.
 
-        Variables that the program chose for the child itself stay. Names are bytes where they can be, so
-        that nobody has to encode them again.
+        Variables that the program itself set for the child are kept. Names are bytes where possible, so
+        that they need not be encoded again.
         """
         try:
             given: dict[Any, Any] = dict(_ENVIRONMENT if env is None else env)
@@ -130,11 +130,11 @@ _FORMS: dict[str | bytes, str] = {
     **{key: key for key in VARIABLES},
     **{os.fsencode(key): key for key in VARIABLES},
 }
-"""The variables that a child is told, by each form that a program may give their names."""
+"""The name of each variable for a child, by each form in which a program may give it."""
 
 _data: Any = getattr(os.environ, "_data", None)
 
 _ENVIRONMENT: Mapping[Any, Any] = (
     cast("dict[bytes, bytes]", _data) if os.name == "posix" and type(_data) is dict else os.environ
 )
-"""Our own variables, as the system has them where that can be reached."""
+"""Our own variables, in the encoded form of the system where that is accessible."""

@@ -1,1 +1,1 @@
-"""What is done to the SDK of OpenTelemetry: providers, samplers, exporters, ids of spans."""
+"""Changes to the OpenTelemetry SDK for recording: providers, samplers, exporters, span ids."""

@@ -1,4 +1,4 @@
-"""Stock exporters get requests that are bounded in bytes, not only in spans."""
+"""Bounds the requests of stock exporters in bytes, not only in spans."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 
 def bound_exporters() -> None:
-    """From now on every `BatchSpanProcessor` exports through the byte-bounded wrapper.
+    """Make every `BatchSpanProcessor` export through the byte-bounded wrapper from now on.
 
-    Spans that carry whole messages would otherwise make requests that a receiver refuses, and the stock
-    exporter then drops all of the batch. Does nothing where no wrapper is installed; it is loaded where
-    such a processor is made, which few programs do.
+    Spans with whole messages would otherwise make requests that a receiver refuses, and the stock
+    exporter then drops the whole batch. Does nothing where no wrapper is installed. The wrapper is
+    loaded when such a processor is made, which few programs do.
     """
     PATCHES.around(export.BatchSpanProcessor, "__init__", _bounded)
 
@@ -36,7 +36,7 @@ def _bounded(init: Any, processor: Any, span_exporter: Any, *args: Any, **kwargs
 
 
 def bound_existing(processor: Any) -> None:
-    """The same for a batch processor that was made before."""
+    """Bound a batch processor that already exists."""
     bounded = _wrapper()
     batch = getattr(processor, "_batch_processor", None)
     if bounded is not None and isinstance(processor, export.BatchSpanProcessor):

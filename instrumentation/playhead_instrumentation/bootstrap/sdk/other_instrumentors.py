@@ -1,8 +1,8 @@
-"""Instrumentors of other distributions: which are active in a recording, and again in its replay.
+"""Instrumentors of other distributions that are active in a recording and in its replay.
 
-Under ``opentelemetry-instrument`` that loads them all, as without us. Elsewhere those are loaded that
-the setting ``instrumentors`` names, by default none: a program that instruments itself finds things as
-they are without us. Their names stand on the tape, and a replay loads the same.
+``opentelemetry-instrument`` loads them all, as it does without us. Elsewhere those that the setting
+``instrumentors`` names are loaded, by default none, so a program that instruments itself finds the same
+state as without us. Their names are on the tape, and a replay loads the same ones.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from playhead_instrumentation.runtime.patching import PATCHES
 GROUP = "opentelemetry_instrumentor"
 
 OURS = "playhead"
-"""Name of our own."""
+"""Name of our own instrumentor."""
 
 ALL = "all"
-"""In the setting ``instrumentors``: each that is installed."""
+"""Value of the setting ``instrumentors`` for all that are installed."""
 
 log = logging.getLogger(__name__)
 
 
 def installed() -> list[EntryPoint]:
-    """Those that are installed and not switched off, in the order in which they are loaded."""
+    """Instrumentors that are installed and not switched off, in the order of loading."""
     off = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")}
     if "*" in off:
         return []
@@ -41,13 +41,13 @@ VARIABLE = "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS"
 
 
 def chosen(setting: str) -> list[str]:
-    """Names of those that the setting ``instrumentors`` asks for and that are installed."""
+    """Names of the installed instrumentors that the setting ``instrumentors`` requests."""
     asked = set(setting.replace(",", " ").split())
     return [one.name for one in installed() if ALL in asked or one.name in asked]
 
 
 def load(names: Iterable[str]) -> None:
-    """Load them, in the order of their entry points. One that fails stops no other. Never raises."""
+    """Load instrumentors in the order of their entry points. A failure stops no other. Never raises."""
     wanted = set(names)
     if not wanted:
         return
@@ -62,7 +62,7 @@ def _load(entry_point: EntryPoint) -> None:
     try:
         distribution = entry_point.dist
         if distribution is not None and get_dist_dependency_conflicts(distribution):
-            return  # what it instruments is not there
+            return  # the library that it instruments is not installed
         entry_point.load()().instrument(skip_dep_check=True)
     except ModuleNotFoundError:
         log.debug("%s instruments what is not there", entry_point.name)
@@ -72,5 +72,5 @@ def _load(entry_point: EntryPoint) -> None:
 
 
 def recorded(said: object) -> Sequence[str]:
-    """The names that a process-start fact says."""
+    """The names in the attribute of a process-start fact."""
     return [str(one) for one in said] if isinstance(said, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -1,12 +1,12 @@
-"""Every `TracerProvider` of the process is recorded, whoever makes it, and whenever.
+"""Records every `TracerProvider` of the process, whoever makes it and whenever.
 
-The SDK's classes are patched, not one provider: programs set their own, or several, or keep one for
-themselves. What is patched, and what for:
+The classes of the SDK are patched, not one provider: a program may set its own provider, make several,
+or keep one for itself. The patches and their purposes:
 
 ==================================  ================================================================
 ``TracerProvider.__init__``         the recording processor comes first, the sampler records all
-``TracerProvider.shutdown``         what is still open is ended, what is ended late is drained before
-``TracerProvider.force_flush``      what is ended late is drained before
+``TracerProvider.shutdown``         drains spans that end late, then ends open spans
+``TracerProvider.force_flush``      drains spans that end late
 ``Tracer.start_span``               a span without a parent is the run root's child
 ``trace._set_tracer_provider``      the program's own provider takes the place of ours
 ==================================  ================================================================
@@ -34,22 +34,22 @@ from playhead_instrumentation.spans.processor import RecordingProcessor
 log = logging.getLogger(__name__)
 
 DRAIN_S = 30.0
-"""How long a shutdown waits for spans that end late; the SDK's own limit for its exporters."""
+"""Seconds that a shutdown waits for spans that end late; the SDK's own limit for its exporters."""
 
 
 class Keeper(Protocol):
-    """What happens to spans around their provider's life."""
+    """Callbacks on spans during the life of their provider."""
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
         """The context in which a span starts."""
         ...
 
     def drain(self, timeout_s: float) -> bool:
-        """End what is over but not ended yet."""
+        """End spans whose calls are over; False where ``timeout_s`` was too short."""
         ...
 
     def close(self, provider: sdk_trace.TracerProvider) -> None:
-        """The provider is about to shut down: end its open spans that are ours."""
+        """End our open spans of a provider that is about to shut down."""
         ...
 
 
@@ -66,7 +66,7 @@ class Providers:
         self._recording = True
 
     def install(self, patches: Patches) -> None:
-        """Patch the SDK, and attach to the provider that is set already."""
+        """Patch the SDK, and attach to a provider that is already set."""
         self._patches = patches
         layers = {"__init__": self._init, "shutdown": self._shutdown, "force_flush": self._force_flush}
         for name, owner, around in (
@@ -80,15 +80,16 @@ class Providers:
             self.attach_late(present)
 
     def uninstall(self) -> None:
-        """Let the SDK do as it does without us, the providers that there are included."""
+        """Restore the SDK, including existing providers."""
         if self._patches is not None:
             self._patches.undo()
         self._recording = False
 
     def ensure(self) -> None:
-        """Set a provider where nobody has set one.
+        """Set a provider if none is set.
 
-        One that exports to nobody else, ours or the configurator's, makes way for the program's own.
+        A provider without other exporters, ours or the configurator's, is replaced when the program sets
+        its own.
         """
         if getattr(trace, "_TRACER_PROVIDER", None) is None:
             trace.set_tracer_provider(sdk_trace.TracerProvider())
@@ -98,7 +99,7 @@ class Providers:
             self._own = provider
 
     def tracer(self) -> trace.Tracer:
-        """The tracer for our own spans: of the global provider, where that is an SDK's."""
+        """The tracer for our own spans: of the global provider, if that is an SDK provider."""
         provider: Any = trace.get_tracer_provider()
         if self._tracer is not None and self._tracer[0] is provider:
             return self._tracer[1]
@@ -123,7 +124,7 @@ class Providers:
         provider.add_span_processor(self._processor)
 
     def attach_late(self, provider: Any) -> None:
-        """The same for a provider that was made before its class was patched."""
+        """Record all spans of a provider that was made before its class was patched."""
         if isinstance(provider.sampler, RecordAll):
             return
         self.attach(provider)
@@ -131,7 +132,7 @@ class Providers:
         for processor in getattr(processors, "_span_processors", ()):
             bound_existing(processor)
         if getattr(provider, "_atexit_handler", None) is not None:
-            # atexit holds the method as it was before the patch.
+            # atexit holds the method from before the patch.
             atexit.unregister(provider._atexit_handler)
             provider._atexit_handler = atexit.register(provider.shutdown)
 
@@ -182,7 +183,7 @@ class Providers:
         return force_flush(provider, max(1, timeout_millis - spent_ms))
 
     def _make_way(self, successor: Any) -> None:
-        """Let ``successor`` be the global provider instead of ours, tracers that are out included."""
+        """Make ``successor`` the global provider in place of ours, also for existing tracers."""
         own: Any = self._own
         if own is None or successor is own or getattr(trace, "_TRACER_PROVIDER", None) is not own:
             return
@@ -211,10 +212,9 @@ def _version() -> str:
 
 
 def unset_idle() -> None:
-    """Take back providers of metrics and logs that were configured and give nothing to anybody.
+    """Unset configured providers of metrics and logs that nothing reads.
 
-    The API lets a provider be set once: where it is one that nobody reads, a program that sets its own
-    would be refused.
+    The API allows a provider to be set only once, so a program that sets its own would be refused.
     """
     import opentelemetry._logs._internal as logs
     import opentelemetry.metrics._internal as metrics
@@ -233,7 +233,7 @@ def _is_read(provider: Any) -> bool:
     readers = getattr(provider, "_metric_readers", None)
     if readers is None:
         readers = getattr(getattr(provider, "_sdk_config", None), "metric_readers", None)
-    return readers is None or bool(readers)  # an SDK that says it otherwise is left alone
+    return readers is None or bool(readers)  # an SDK without this attribute is left alone
 
 
 def _is_processed(provider: Any) -> bool:

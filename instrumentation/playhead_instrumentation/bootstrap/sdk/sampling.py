@@ -1,4 +1,4 @@
-"""Recording does not depend on the sampler."""
+"""Makes recording independent of the sampler."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from opentelemetry.util.types import Attributes
 
 
 class RecordAll(Sampler):
-    """Asks another sampler, and turns its DROP into RECORD_ONLY.
+    """Asks another sampler and turns its DROP into RECORD_ONLY.
 
-    The recorder then sees every span; exporters, which take sampled spans only, see what they would
-    have seen without it.
+    So the recorder sees every span. Exporters, which take only sampled spans, see the same spans as
+    without it.
     """
 
     def __init__(self, sampler: Sampler, recording: Callable[[], bool] = lambda: True) -> None:
-        """``recording``: whether there is a recorder; else the other sampler decides alone."""
+        """``recording``: whether there is a recorder; if not, the other sampler decides alone."""
         self.sampler = sampler
         self._recording = recording
 
@@ -37,10 +37,10 @@ class RecordAll(Sampler):
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
         if result.decision is Decision.DROP and self._recording():
-            # Samplers return no attributes with a DROP, though the span has some.
+            # Samplers return no attributes with a DROP, although the span has some.
             return SamplingResult(Decision.RECORD_ONLY, attributes, result.trace_state)
         return result
 
     def get_description(self) -> str:
-        """Names both."""
+        """The description of both samplers."""
         return f"RecordAll{{{self.sampler.get_description()}}}"

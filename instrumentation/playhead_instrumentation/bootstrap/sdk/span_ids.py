@@ -1,4 +1,4 @@
-"""Ids of spans are not drawn from the generator that the program may have seeded."""
+"""Draws span ids from a separate generator, not from the one that the program may have seeded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _urandom = os.urandom
 
 
 def watch(patches: Patches) -> None:
-    """Give OpenTelemetry a generator of its own."""
+    """Give OpenTelemetry its own generator."""
     patches.when_imported("opentelemetry.sdk.trace.id_generator", "span ids", _separate)
 
 
@@ -27,6 +27,6 @@ def _separate(generator: ModuleType) -> None:
 
     seed()
     if hasattr(os, "register_at_fork"):
-        # In the parent too: the child may have drawn before its turn to be seeded came.
+        # In the parent too: the child may have drawn before its own handler reseeded it.
         os.register_at_fork(after_in_parent=seed, after_in_child=seed)
     PATCHES.put(generator, "random", own)

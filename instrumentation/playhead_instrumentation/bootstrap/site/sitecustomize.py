@@ -1,7 +1,7 @@
 """Runs at the start of Python children of a recorded process. Not imported by anything.
 
-A child may be another Python, which has no playhead: then nothing happens. A `sitecustomize` that this
-one stands before is run as well.
+A child may be another Python without playhead: then nothing happens. A `sitecustomize` that this one
+shadows is run as well.
 """
 
 import importlib.util

@@ -1,1 +1,1 @@
-"""A process that waits with its libraries imported, and is forked for each replay."""
+"""A waiting process with imported libraries, which is forked for each replay."""

@@ -1,14 +1,16 @@
-"""A process from which replays are forked: the libraries that they import are there already.
+"""A process from which replays are forked, with the libraries that they import already loaded.
 
-It is a replay that has not begun: every boundary is patched, and nothing has run. The first fork
-imports all by itself, and tells what. That is imported here too, under the same patches, and kept back
-until a replay imports it (`withheld_modules`). A module may leave no other trace than that it is
-there: one that reads a clock, asks for a file or starts a thread while it is imported is left to each
-replay, since what it was told here would be of another run. The program's own are never imported here.
+It is a replay that has not begun: every boundary is patched, and nothing has run. The first fork imports
+everything itself and reports the modules. They are then imported here too, under the same patches, and
+hidden until a replay imports them (`withheld_modules`). An import may have no other effect than the
+module itself: a module that reads a clock, opens a file or starts a thread during its import is left to
+each replay, since the values it got here would belong to another run. The program's own modules are
+never imported here.
 
-Over a socket come lines of JSON: ``{"words", "now", "isolation", "stdout", "stderr", "told"}``.
-``{"status"}`` goes back when the replay has ended, ``{"cold"}`` when it has to be started otherwise, and
-``{"spoiled": PACKAGE}`` when this process is of no use any more, since that package left a trace.
+Requests are lines of JSON on a socket: ``{"words", "now", "isolation", "stdout", "stderr", "told"}``.
+The reply is ``{"status"}`` when the replay has ended, ``{"cold"}`` when it has to be started in another
+way, and ``{"spoiled": PACKAGE}`` when this process is no longer usable because that package had an
+effect.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from playhead_instrumentation.bootstrap.warm.withheld_modules import KeptBack
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.runtime import lanes
 
-# As they are before boundaries are patched.
+# The originals, taken before boundaries are patched.
 _fork: Final = os.fork
 _waitpid: Final = os.waitpid
 _open: Final = os.open
@@ -39,14 +41,14 @@ _close: Final = os.close
 _write: Final = os.write
 
 COLD: Final = "-"
-"""In the file of what a replay has imported: it has to be started cold."""
+"""Content of the file of imported modules when the replay has to be started cold."""
 
 ISOLATED: Final = "playhead_replay.launch.isolated"
-"""Name of the module that keeps a process from network and files, by which boundaries know it."""
+"""Name of the module that isolates a process from network and files; boundaries know it by it."""
 
 
 def wait(words: list[str]) -> list[str]:
-    """Serve until the other side is gone. Returns in each fork, with the words of its replay."""
+    """Serve until the other side closes. Returns only in forks, each with the words of its replay."""
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation warm")
     parser.add_argument("--control", type=int, required=True, help="descriptor of a socket")
     parser.add_argument("--tape", type=Path, required=True, help="the tape of a replay that is to come")
@@ -61,7 +63,7 @@ def wait(words: list[str]) -> list[str]:
 
 
 class _Waiting:
-    """The process that waits, and each fork of it before its program begins."""
+    """The waiting process, and each fork of it before its program begins."""
 
     def __init__(
         self, control: int, sink: TapeWriter, isolated: ModuleType, left_out: frozenset[str]
@@ -77,17 +79,17 @@ class _Waiting:
         """See `wait`."""
         asked = self._until_forked()
         if asked is None:
-            os._exit(0)  # what is registered for the end is of replays
+            os._exit(0)  # the exit handlers are those of a replay
         self._begin(asked)
         return asked["words"]
 
     def _until_forked(self) -> dict[str, Any] | None:
-        """In a fork what it is for; None in the process that waits."""
+        """In a fork: the request. In the waiting process: None at the end."""
         with os.fdopen(os.dup(self._control), "rb", 0) as lines:
             while line := lines.readline():
                 asked: dict[str, Any] = json.loads(line)
                 self._told, self._sink.of_child = Path(asked["told"]), Path(asked["now"])
-                gc.freeze()  # so that the collector of a fork does not copy all pages
+                gc.freeze()  # so that garbage collection in a fork does not copy all pages
                 pid = _fork()
                 if pid == 0:
                     return asked
@@ -108,7 +110,7 @@ class _Waiting:
         _write(self._control, json.dumps(what).encode() + b"\n")
 
     def _begin(self, asked: dict[str, Any]) -> None:
-        """In a fork: become what the launcher would have started."""
+        """In a fork: take the state of a process that the launcher would have started."""
         _close(self._control)
         for number, name in ((1, "stdout"), (2, "stderr")):
             file = _open(asked[name], os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -119,16 +121,16 @@ class _Waiting:
         atexit.register(self._tell)
 
     def _tell(self) -> None:
-        """In a fork, at its end: what was imported there."""
+        """In a fork, at its end: report the modules imported there."""
         self._told.write_text("\n".join(self._kept_back.news()), "utf-8")
 
     def _part(self) -> None:
-        """In a fork: it cannot go on as it would in a process of its own."""
+        """In a fork: give up, because the fork cannot behave like a fresh process."""
         self._told.write_text(COLD, "utf-8")
         os._exit(0)
 
     def _import(self, names: list[str]) -> str:
-        """Import what a replay has told; the package that left a trace, if one did."""
+        """Import modules that a replay has reported; gives the package that had an effect, if any."""
         name = ""
         try:
             with self._kept_back.importing() as import_module:
@@ -143,7 +145,7 @@ class _Waiting:
         return ""
 
     def _traces(self) -> tuple[Any, ...]:
-        """What an import must not change."""
+        """The state that an import must not change."""
         return (
             self._sink.count,
             lanes.MAIN.counts(),
@@ -155,7 +157,7 @@ class _Waiting:
 
 
 def _threads() -> int:
-    """Threads, also those that Python does not know of; 0 where the system does not tell."""
+    """Number of threads, including those unknown to Python; 0 where the system does not give it."""
     try:
         return os.stat("/proc/self/task").st_nlink
     except OSError:

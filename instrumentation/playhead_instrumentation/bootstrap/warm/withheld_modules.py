@@ -1,7 +1,7 @@
-"""Modules that are imported and not there yet.
+"""Modules that are imported ahead and hidden until the program imports them.
 
-What was imported ahead is taken out of ``sys.modules`` and given back when the program imports it, with
-all that it imports itself. Until then it is not there, as it would not be in a process of its own.
+A module that was imported ahead is removed from ``sys.modules``. When the program imports it, it is
+restored with all modules that it imports itself. Until then it is absent, as in a fresh process.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _HOOKS: Final = "wrapt.importer"
 
 
 class KeptBack:
-    """A finder of modules. ``part`` is called, and does not return, where it cannot give one back."""
+    """A module finder. It calls ``part``, which does not return, where it cannot restore a module."""
 
     def __init__(self, part: Callable[[], None]) -> None:
         self._part = part
         self._there = set(sys.modules)
-        """Names of modules that any replay begins with."""
+        """Names of the modules with which every replay begins."""
         self._modules: dict[str, Any] = {}
-        """In the order in which they were begun."""
+        """Hidden modules in the order in which their imports began."""
         self._uses: dict[str, set[str]] = {}
-        """What each of them has imported."""
+        """Names of the modules that each module has imported."""
         self._draws: dict[str, list[tuple[str, tuple[Any, ...]]]] = {}
-        """What it has drawn meanwhile of the shared generator of random numbers."""
+        """Draws of each module from the shared random generator during its import."""
         self._environ = dict(os.environ)
         self._path = list(sys.path)
-        # Behind wrapt's finder, which tells hooks of the program.
+        # After wrapt's finder, which calls import hooks of the program.
         sys.meta_path.insert(1, self)
 
     def news(self) -> list[str]:
-        """Names of installed modules that were imported and not kept back."""
+        """Names of installed modules that were imported and are not hidden."""
         found = [name for name in sys.modules if name not in self._there and name not in self._modules]
         return [name for name in found if _is_installed(name)]
 
     @contextmanager
     def importing(self) -> Generator[Callable[[str], object]]:
-        """What is imported inside, with the given function, is kept back afterwards.
+        """Context: modules that are imported inside with the given function are hidden afterwards.
 
-        ValueError at its end where one of these modules is the program's own.
+        Raises `ValueError` at its end if one of these modules is the program's own.
         """
         before = set(sys.modules)
         for name, module in self._modules.items():
@@ -80,7 +80,7 @@ class KeptBack:
                 raise ValueError(f"{own[0]} is the program's own")
 
     def _heeding(self, original: Any, named: Callable[..., tuple[str, Sequence[str]]]) -> Any:
-        """An import function that notes who has imported what."""
+        """Wrap an import function so that it notes the importer of each module."""
 
         @functools.wraps(original)
         def heeded(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ class KeptBack:
         return heeded
 
     def _drawn(self, name: str, arguments: tuple[Any, ...]) -> None:
-        """The module that is being imported draws."""
+        """Note a draw by the module that is being imported."""
         frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         while frame is not None and frame.f_code.co_name != "<module>":
             frame = frame.f_back
@@ -115,7 +115,7 @@ class KeptBack:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The specification of a module that is kept back. What it imports is there from now on."""
+        """The specification of a hidden module. Restores the modules that it imports."""
         if name not in self._modules:
             return None
         wanted = self._with_all_it_uses(name)
@@ -142,7 +142,7 @@ class KeptBack:
         return found
 
     def _as_before(self, wanted: Iterable[str]) -> bool:
-        """Whether importing these would do now what it did, and nobody waits for one of them."""
+        """Whether importing these would have the same effect now, and no import hook waits for one."""
         hooks: Any = getattr(sys.modules.get(_HOOKS), "_post_import_hooks", {})
         if self._environ != dict(os.environ) or any(name in hooks for name in wanted):
             return False
@@ -152,7 +152,7 @@ class KeptBack:
 
 
 class _Given(Loader):
-    """A loader of a module that is loaded."""
+    """A loader for a module that is already loaded."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -160,17 +160,17 @@ class _Given(Loader):
         self._loader = getattr(module, "__loader__", None)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module itself."""
+        """The loaded module."""
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Have it say of itself what it said when it was loaded."""
+        """Restore the module's original specification and loader."""
         module.__spec__ = self._spec
         module.__loader__ = self._loader
 
 
 def _put(name: str, module: Any, together_with: Mapping[str, Any]) -> None:
-    """Have a module be there, and on its package, which may come ``together_with`` it."""
+    """Put a module into ``sys.modules`` and on its package, which may be in ``together_with``."""
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")
     package = together_with.get(parent, sys.modules.get(parent))
@@ -179,20 +179,20 @@ def _put(name: str, module: Any, together_with: Mapping[str, Any]) -> None:
 
 
 def _put_back(module: Any, ours: Any, original: Any) -> None:
-    """Where a module holds ``ours`` under a name of its own."""
+    """Replace ``ours`` by ``original`` where a module holds it."""
     for name, value in list(getattr(module, "__dict__", {}).items()):
         if value is ours:
             setattr(module, name, original)
 
 
 def _place(module: Any) -> str:
-    """Where it lies; empty of one that lies nowhere."""
+    """The path of a module; empty where it has none."""
     places = [getattr(module, "__file__", None), *(getattr(module, "__path__", None) or ())]
     return next((place for place in places if isinstance(place, str)), "")
 
 
 def _is_installed(name: str) -> bool:
-    """Whether it, or the package that it is of, lies among what is installed."""
+    """Whether a module, or its top package, is installed."""
     modules = sys.modules[name], sys.modules.get(name.partition(".")[0])
     return any(part in _place(module) for module in modules for part in _INSTALLED)
 
@@ -205,7 +205,7 @@ def _of_statement(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> tuple[str, Sequence[str]]:
-    """The module that an import statement names, and what it wants of it."""
+    """The module that an import statement names, and the names that it imports from it."""
     if level:
         spec = importer.get("__spec__")
         package = importer.get("__package__") or getattr(spec, "parent", "")
@@ -216,5 +216,5 @@ def _of_statement(
 def _of_name(
     importer: dict[str, Any], name: str, package: str | None = None
 ) -> tuple[str, Sequence[str]]:
-    """The same of `importlib.import_module`."""
+    """The same for `importlib.import_module`."""
     return importlib.util.resolve_name(name, package), ()

@@ -1,1 +1,1 @@
-"""Calls over gRPC, blocking and asynchronous."""
+"""gRPC calls, blocking and asynchronous."""

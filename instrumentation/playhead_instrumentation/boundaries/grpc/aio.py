@@ -1,8 +1,8 @@
-"""gRPC through `grpc.aio`: the edge of a call, below all of the library that is Python.
+"""gRPC through `grpc.aio`: the edge of a call, below all Python code of the library.
 
-Patched is the class of channels that the library wraps. What it calls a call stands in the core's
-place and keeps its own books of status and metadata, so that nobody sees them before their turn: they
-come from a call of the core that is listened to, or from the tape.
+The class of channels that the library wraps is patched. What the library holds as a call replaces the
+call of the core and keeps status and metadata itself, so that the program sees neither before their
+turn. They come from a call of the core that is listened to, or from the tape.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from playhead_instrumentation.boundaries.grpc.exchange import (
     refused,
     too_late,
 )
-from playhead_instrumentation.boundaries.http.http_client import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, drive
+from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.runtime.lanes import Shadow
@@ -34,14 +34,14 @@ from playhead_instrumentation.session.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 
 READY = 2
-"""The connectivity of a channel at replay."""
+"""Connectivity state of a channel at a replay."""
 
 CANCELLED = 1
 OBSERVED = Callable[[], None]
 
 
 def patch(module: ModuleType) -> None:
-    """Have channels be made of our subclass."""
+    """Make the library use our subclass of channels."""
     core: Any = required(module, "cygrpc")
     channel: Any = required(core, "AioChannel")
     if hasattr(channel, "__playhead__"):
@@ -52,18 +52,18 @@ def patch(module: ModuleType) -> None:
 
 
 class _Channel:
-    """A channel of the core, some of whose calls are listened to or played."""
+    """A channel of the core. Some of its calls are listened to or played."""
 
     def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
         self._playhead_target = bytes(target).decode("utf-8", "replace")
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """A call, which has not begun."""
+        """Make a call that has not begun."""
         original: Any = super()
         return PATCHES.call(self._called, original.call, *args, **kwargs)
 
     def _called(self, call: Any, method: bytes, deadline: Any, *more: Any) -> Any:
-        session = recording()
+        session = recording_requests_of_program()
         if session is None:
             return call(method, deadline, *more)
         asked = _Asked(session, self._playhead_target, method.decode(), deadline)
@@ -75,7 +75,7 @@ class _Channel:
         return _PlayedCall(asked, make) if session.driver.closed else _HeardCall(asked, make())
 
     def check_connectivity_state(self, try_to_connect: bool) -> Any:
-        """Whether there is a connection; at replay there is."""
+        """Return the connectivity state; at a replay always `READY`."""
         original: Any = super()
         session = current()
         if session is not None and session.driver.closed:
@@ -84,7 +84,7 @@ class _Channel:
 
 
 class _Asked:
-    """What a call asks, once it begins."""
+    """The request of a call, once the call begins."""
 
     def __init__(self, session: Session, target: str, method: str, deadline: Any) -> None:
         self.session = session
@@ -93,12 +93,12 @@ class _Asked:
         self._method = method
 
     def begin(self, metadata: Any, request: bytes | None) -> MessageExchange | None:
-        """It begins."""
+        """Begin the exchange; None when that failed."""
         return begin(self.session, self._target, self._method, metadata, request)
 
 
 class _Call:
-    """The books of a call, as the library reads them."""
+    """Status and metadata of a call, as the library reads them."""
 
     core: Any = None
 
@@ -118,35 +118,35 @@ class _Call:
             self._exchange = self._asked.begin(metadata, request)
 
     def done(self) -> bool:
-        """Whether there is a status."""
+        """Whether the call has a status."""
         return self._status is not None
 
     def cancelled(self) -> bool:
-        """Whether it is that of a cancelled call."""
+        """Whether the status is that of a cancelled call."""
         return self.done() and self._status.code() == CANCELLED
 
     def is_ok(self) -> bool:
-        """Whether it is good."""
+        """Whether the call has succeeded."""
         return self.done() and self._status.code() == 0
 
     def is_locally_cancelled(self) -> bool:
-        """Whether the program has cancelled it."""
+        """Whether the program has cancelled the call."""
         return self._cancelled_here
 
     def time_remaining(self) -> float | None:
-        """Until the deadline."""
+        """Seconds until the deadline; None where there is none."""
         deadline = self._asked.deadline
         return None if deadline is None else max(0, deadline - time.time())
 
     def add_done_callback(self, callback: Callable[[], None]) -> None:
-        """Have ``callback`` called when there is a status."""
+        """Call ``callback`` when there is a status; at once where there is one already."""
         if self.done():
             callback()
         else:
             self._callbacks.append(callback)
 
     async def status(self) -> Any:
-        """The status, when it is there."""
+        """Wait for the status and return it."""
         if self._status is None:
             future: asyncio.Future[None] = self._loop.create_future()
             self._waiting_for_status.append(future)
@@ -154,7 +154,7 @@ class _Call:
         return self._status
 
     async def initial_metadata(self) -> Any:
-        """The initial metadata, when it is there."""
+        """Wait for the initial metadata and return it."""
         if self._came is None:
             future: asyncio.Future[None] = self._loop.create_future()
             self._waiting_for_head.append(future)
@@ -166,14 +166,14 @@ class _Call:
         return self._came
 
     def cancel(self, details: str) -> None:
-        """The program gives it up."""
+        """The program cancels the call."""
         self._cancelled_here = True
         self._set_status(Status(CANCELLED, details, None, ""))
         if self._exchange is not None:
             given_up(self._exchange, details)
 
     def set_internal_error(self, text: str) -> None:
-        """It cannot go on."""
+        """The call cannot continue."""
         self._set_status(Status(13, "Internal error from Core", (), text))
 
     def _set_head(self, metadata: Any) -> None:
@@ -194,23 +194,26 @@ class _Call:
 
     @abstractmethod
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
-        """The whole of a call; None where it failed."""
+        """Make the whole call; None where it failed."""
 
     @abstractmethod
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
-        """Begin, until the initial metadata is there."""
+        """Begin the call and wait for the initial metadata."""
 
     @abstractmethod
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
-        """The whole of a call, whose messages are sent meanwhile; None where it failed."""
+        """Make the whole call, while its messages are sent; None where it failed."""
 
     @abstractmethod
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:
-        """Begin, until the initial metadata is there. ``begun``: called when messages may be sent."""
+        """Begin the call and wait for the initial metadata.
+
+        ``begun``: called when messages may be sent.
+        """
 
     @abstractmethod
     async def receive_serialized_message(self) -> Any:
-        """The next answer."""
+        """Return the next message of the answer."""
 
     @abstractmethod
     async def send_serialized_message(self, message: bytes) -> None:
@@ -218,7 +221,7 @@ class _Call:
 
     @abstractmethod
     async def send_receive_close(self) -> None:
-        """No more messages follow."""
+        """The program sends no more messages."""
 
 
 def _wake(futures: list[asyncio.Future[None]]) -> None:
@@ -300,7 +303,7 @@ class _HeardCall(_Call):
     async def _started(self, made: Awaitable[Any]) -> None:
         with Shadow():
             await made
-        # Where the call has failed, its status is on the way.
+        # A call that has failed gets its status anyway.
         if not self._call.done() and not self.done():
             await self._head()
 
@@ -350,13 +353,13 @@ def _status(status: Any) -> Status:
 
 
 class _PlayedCall(_Call):
-    """A call that a recording answers, or nobody. One that is the world's becomes a heard one.
+    """A call that a recording answers or that is refused. A live call becomes a `_HeardCall`.
 
-    Whoever waited when it was recorded waits for the turn of what comes: the call, its start, a read.
+    Whoever waited at the recording (the call, its start, a read) waits for the turn of the next item.
     """
 
     def __init__(self, asked: _Asked, make: Callable[[], Any]) -> None:
-        """``make``: a call of the core, for the world."""
+        """``make`` makes a call of the core, for a live call."""
         super().__init__(asked)
         self._make = make
         self._played: Played | None = None
@@ -413,10 +416,10 @@ class _PlayedCall(_Call):
             self._set_status(refused(error))
 
     async def send_receive_close(self) -> None:
-        """Nothing goes out."""
+        """No-op: nothing goes out."""
 
     def _is_live(self, metadata: Any, request: bytes | None) -> bool:
-        """Begin; whether the world answers, and `self` listens to it."""
+        """Begin the exchange; returns whether the call is live, so that ``self`` listens to it."""
         self._begin(metadata, request)
         exchange = self._exchange
         if exchange is None:
@@ -434,7 +437,7 @@ class _PlayedCall(_Call):
         return False
 
     def _follows(self) -> str:
-        """What comes next: ``head``, ``part`` or ``end``; nothing where there is a status."""
+        """Kind of the next item: ``head``, ``part`` or ``end``; empty where there is a status."""
         played = self._played
         if played is None or self.done():
             return ""
@@ -457,7 +460,7 @@ class _PlayedCall(_Call):
         await self.initial_metadata()
 
     def _expect_end(self) -> None:
-        """Have the status come, where that is next: nobody asks for it."""
+        """Deliver the status where it comes next, since nothing asks for it."""
         if self._follows() == "end" and not self._ending:
             self._ending = True
             with Shadow():
@@ -467,7 +470,7 @@ class _PlayedCall(_Call):
         await self._next()
 
     async def _next(self) -> Any:
-        """What comes next, when it is its turn; None where nothing does."""
+        """Return the next item when its turn comes; None where there is none."""
         exchange, played = self._exchange, self._played
         if exchange is None or played is None:
             return None

@@ -1,7 +1,7 @@
-"""A gRPC call as an exchange: what stands on tape, and what a recorded one tells the library again.
+"""A gRPC call as an exchange: what is on the tape, and what a recorded call gives the library again.
 
-The body is the request, where there is one; the head is the initial metadata, the parts are the answers,
-the end is the status with the trailing metadata. Requests of a stream are messages that are sent.
+The body is the request, where there is a single one. The head is the initial metadata, the parts are the
+answers, and the end is the status with the trailing metadata. Requests of a stream are sent messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from playhead_semconv.facts import Delivery, ErrorRecord
 
 OK, INTERNAL = 0, 13
 COLLECTED = "Cancelled upon garbage collection!"
-"""What the library says of a call that nobody holds any more."""
+"""Details with which the library cancels a call that has been garbage-collected."""
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +33,17 @@ class Status(NamedTuple):
     code: int
     details: str
     trailers: Any
-    """Metadata, as the library has it; None where there is none."""
+    """Trailing metadata, as the library has it; None where there is none."""
     debug: str
 
 
 def begin(
     session: Session, target: str, method: str, metadata: Any, request: bytes | None
 ) -> MessageExchange | None:
-    """Open the span and ask the driver; None when that failed. ``request`` None: it is a stream."""
+    """Open the span and ask the driver; None when that failed.
+
+    ``request`` None: the request is a stream.
+    """
     try:
         session.settle()
         redactor = session.redactor
@@ -73,7 +76,7 @@ def begin(
 
 
 def answered(exchange: MessageExchange, session: Session, metadata: Any, at: Delivery | None) -> None:
-    """The initial metadata came."""
+    """Record the initial metadata."""
     try:
         kept, redacted = session.redactor.headers(_pairs(metadata))
         values: dict[str, Any] = {a.PLAYHEAD_GRPC_METADATA: kept}
@@ -85,7 +88,7 @@ def answered(exchange: MessageExchange, session: Session, metadata: Any, at: Del
 
 
 def ended(exchange: MessageExchange, session: Session, status: Status, at: Delivery | None) -> None:
-    """The status came."""
+    """Record the status."""
     try:
         redactor = session.redactor
         code, details = int(status.code), redactor.text(status.details or "")
@@ -104,12 +107,12 @@ def ended(exchange: MessageExchange, session: Session, status: Status, at: Deliv
 
 
 def head_of(played: Played) -> Any:
-    """The recorded initial metadata."""
+    """Return the recorded initial metadata."""
     return _metadata(played.exchange.head.get(a.PLAYHEAD_GRPC_METADATA))
 
 
 def status_of(played: Played) -> Status | None:
-    """The recorded status; None where there is none."""
+    """Return the recorded status; None where there is none."""
     end = played.exchange.end
     if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
         return None
@@ -124,7 +127,7 @@ def status_of(played: Played) -> Status | None:
 
 
 def given_up(exchange: MessageExchange, details: str) -> None:
-    """The program has cancelled the call, or nobody holds it any more."""
+    """The program has cancelled the call, or the call has been garbage-collected."""
     if details == COLLECTED:
         exchange.abandoned()
     else:
@@ -132,7 +135,7 @@ def given_up(exchange: MessageExchange, details: str) -> None:
 
 
 def too_late(exchange: MessageExchange) -> bool:
-    """Whether a message that goes out now came too late when it was recorded: the call failed before."""
+    """Whether a message sent now was too late when it was recorded: the call had failed before."""
     played = exchange.played
     if played is None or exchange.sent_count < len(played.exchange.sent):
         return False
@@ -141,12 +144,12 @@ def too_late(exchange: MessageExchange) -> bool:
 
 
 def refused(error: PlayheadError) -> Status:
-    """What a call ends with that the tape does not answer."""
+    """Return the status for a call that the tape does not answer."""
     return Status(INTERNAL, str(error), (), str(error))
 
 
 def play_again(exchange: MessageExchange, played: Played, index: int, at: Delivery | None) -> Any:
-    """Put on the tape of the replay the ``index``-th thing that came, and make it again.
+    """Put the ``index``-th recorded item on the tape of the replay, and return it.
 
     A tuple is metadata, bytes are a message, a `Status` is the end.
     """
@@ -204,7 +207,7 @@ def _unpacked(text: str) -> bytes:
     try:
         return base64.b64decode(text)
     except ValueError:
-        return text.encode()  # it was redacted
+        return text.encode()  # the text was redacted
 
 
 def _address(target: str) -> tuple[str, int]:

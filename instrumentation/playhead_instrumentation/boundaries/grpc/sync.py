@@ -1,8 +1,8 @@
-"""gRPC through blocking channels: the edge of a call, below all of the library that is Python.
+"""gRPC through blocking channels: the edge of a call, below all Python code of the library.
 
-Patched is the class of channels that the library wraps: calls through it are made of batches of
-operations, whose completion is an event. A recording listens to the events; a replay makes them from the
-tape, and the library's futures, iterators, callbacks and errors are its own.
+The class of channels that the library wraps is patched. A call through a channel consists of batches of
+operations, and each batch completes with an event. A recording listens to the events. A replay makes
+them from the tape; the library's own futures, iterators, callbacks and errors run above them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from playhead_instrumentation.boundaries.grpc.exchange import (
     refused,
     too_late,
 )
-from playhead_instrumentation.boundaries.http.http_client import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
@@ -42,13 +42,13 @@ SEND_MESSAGE, RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS = 1, 4, 5, 6
 
 RECEIVES = (RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS)
 READY = 2
-"""The connectivity of a channel at replay."""
+"""Connectivity state of a channel at a replay."""
 
 log = logging.getLogger(__name__)
 
 
 def patch(module: ModuleType) -> None:
-    """Have channels and messages be made of our subclasses."""
+    """Make the library use our subclasses of channels and messages."""
     core: Any = required(module, "cygrpc")
     channel: Any = required(core, "Channel")
     if hasattr(channel, "__playhead__"):
@@ -64,33 +64,33 @@ def patch(module: ModuleType) -> None:
 
 
 class _Message:
-    """A message to be sent, which tells what it is."""
+    """A message to be sent, whose content can be read."""
 
     def __init__(self, message: Any = b"", *_: Any, **__: Any) -> None:
         self.message = bytes(message or b"")
 
 
 class _Channel:
-    """A channel of the core, some of whose calls are listened to or played.
+    """A channel of the core. Some of its calls are listened to or played.
 
-    What the core does happens in the shadow lane: threads that wait for the world hold its locks too.
+    The core runs in the shadow lane, because threads that wait for the world hold its locks, too.
     """
 
     def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
         self._playhead_target = bytes(target).decode("utf-8", "replace")
         self._playhead_events: queue.Queue[Any] | None = None
-        """Where a tape answers: what the thread of the channel gets, played or not."""
+        """Where a tape answers: events for the thread of the channel, played or real."""
         self._playhead_due: queue.Queue[None] | None = None
-        """An entry for each event that is to come from the world."""
+        """An entry for each event that the world will deliver."""
         session = current()
         if session is not None and session.driver.closed:
-            # Who looks again every so often whether it has waited long enough is never seen to wait.
+            # A wait that polls with timeouts never looks blocked, so wait without a timeout.
             common: Any = sys.modules["grpc._common"]
             PATCHES.put(common, "MAXIMUM_WAIT_TIMEOUT", None)
             self._playhead_events = queue.Queue()
 
     def segregated_call(self, *args: Any, **kwargs: Any) -> Any:
-        """A call whose events the thread takes that makes it."""
+        """Make a call whose events are taken by the calling thread."""
         original: Any = super()
         return PATCHES.call(self._segregated, original.segregated_call, *args, **kwargs)
 
@@ -121,7 +121,7 @@ class _Channel:
         return _PlayedCall(exchange, batches)
 
     def integrated_call(self, *args: Any, **kwargs: Any) -> Any:
-        """A call whose events a thread of the channel takes."""
+        """Make a call whose events are taken by a thread of the channel."""
         original: Any = super()
         return PATCHES.call(self._integrated, original.integrated_call, *args, **kwargs)
 
@@ -162,7 +162,7 @@ class _Channel:
         return call
 
     def next_call_event(self) -> Any:
-        """The next event of any integrated call."""
+        """Return the next event of any integrated call."""
         if self._playhead_events is not None:
             return self._playhead_events.get()
         original: Any = super()
@@ -170,7 +170,7 @@ class _Channel:
             return original.next_call_event()
 
     def check_connectivity_state(self, try_to_connect: bool) -> Any:
-        """Whether there is a connection; at replay there is."""
+        """Return the connectivity state; at a replay always `READY`."""
         original: Any = super()
         session = current()
         if session is not None and session.driver.closed:
@@ -178,7 +178,7 @@ class _Channel:
         return original.check_connectivity_state(try_to_connect)
 
     def _bring(self, count: int) -> None:
-        """Have so many events of the world put among those that the thread of the channel gets."""
+        """Put ``count`` real events into the queue that the thread of the channel reads."""
         events: Any = self._playhead_events
         original: Any = super()
         due = self._playhead_due or queue.Queue[None]()
@@ -196,7 +196,7 @@ class _Channel:
             due.put(None)
 
     def _begun(self, method: bytes, metadata: Any, batches: Any) -> Any:
-        session = recording()
+        session = recording_requests_of_program()
         if session is None:
             return None
         sends = [op.message for batch, _ in batches for op in batch if isinstance(op, _Message)]
@@ -206,14 +206,14 @@ class _Channel:
 
 
 class _Listener:
-    """Puts on the tape what the events of a call bring, before the library has them."""
+    """Puts what the events of a call bring on the tape, before the library gets them."""
 
     def __init__(self, exchange: MessageExchange, session: Session) -> None:
         self.exchange = exchange
         self._session = session
 
     def told(self, tag: Any) -> Any:
-        """``tag``, whom an event is told, after its turn."""
+        """Return a callback that records an event after its turn and then passes it to ``tag``."""
 
         def tell(event: Any) -> Any:
             self.heard(event)
@@ -222,7 +222,7 @@ class _Listener:
         return tell
 
     def heard(self, event: Any) -> None:
-        """An event came from the world outside."""
+        """Record an event from the world outside."""
         exchange = self.exchange
         at = exchange.call.arrive().wait()
         try:
@@ -250,7 +250,7 @@ class _Listener:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
 class _HeardCall:
@@ -261,7 +261,7 @@ class _HeardCall:
         self._listener = listener
         self._segregated = segregated
         self.on_batch: Callable[[], None] = _nothing
-        """Told of each batch that begins, but the first ones."""
+        """Called for each batch that begins, except the first ones."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -274,13 +274,13 @@ class _HeardCall:
             return self._call.operate(batch, tag if self._segregated else self._listener.told(tag))
 
     def cancel(self, code: Any, details: Any) -> None:
-        """The program gives it up."""
+        """The program cancels the call."""
         given_up(self._listener.exchange, str(details))
         with Shadow():
             self._call.cancel(code, details)
 
     def next_event(self) -> Any:
-        """The next event of a call that has a thread of its own."""
+        """Return the next event of a call that a thread of its own waits for."""
         with Outside():
             event = self._call.next_event()
         self._listener.heard(event)
@@ -294,7 +294,7 @@ def _tell(exchange: MessageExchange, batch: Any) -> None:
 
 
 class _Done:
-    """An operation that is complete, as an event has it."""
+    """A completed operation, as part of an event."""
 
     def __init__(self, kind: int, value: Any = None) -> None:
         self._kind = kind
@@ -323,7 +323,7 @@ class _Done:
 
 
 class _Event:
-    """The completion of a batch."""
+    """The completion event of a batch."""
 
     completion_type = 0
     success = True
@@ -334,7 +334,7 @@ class _Event:
 
 
 class _PlayedCall:
-    """A call that a recording answers, or nobody."""
+    """A call that a recording answers or that is refused."""
 
     def __init__(self, exchange: MessageExchange, batches: Any) -> None:
         self._exchange = exchange
@@ -342,7 +342,7 @@ class _PlayedCall:
         self._changed = threading.Condition()
         self._batches: list[tuple[Any, list[int]]] = []
         self._late: list[Any] = []
-        """Tags of messages that go out when the call has failed."""
+        """Tags of messages that are sent after the recorded call had failed."""
         self._turn: Turn | None = None
         self._index = 0
         self._head: Any = None
@@ -365,7 +365,7 @@ class _PlayedCall:
         return True
 
     def cancel(self, code: Any, details: Any) -> None:
-        """The program gives it up."""
+        """The program cancels the call."""
         with self._changed:
             if self._status is not None:
                 return
@@ -378,7 +378,7 @@ class _PlayedCall:
             turn.give_up()
 
     def next_event(self) -> Any:
-        """The next completion of a batch, when it is its turn; None when the session is over."""
+        """Return the next completion of a batch when its turn comes; None when the session is over."""
         exchange = self._exchange
         while True:
             with self._changed:
@@ -403,7 +403,7 @@ class _PlayedCall:
             self._arrive(at)
 
     def bring_to(self, events: queue.Queue[Any]) -> None:
-        """Have a thread of its own put its events there."""
+        """Start a thread that puts the events of this call into ``events``."""
 
         def bring() -> None:
             while (event := self.next_event()) is not None:
@@ -436,7 +436,7 @@ class _PlayedCall:
             self._changed.notify_all()
 
     def _wanted(self) -> bool:
-        """Whether the library waits for what comes next."""
+        """Whether the library waits for the next item."""
         played = self._played
         if played is None:
             return False
@@ -465,7 +465,7 @@ class _PlayedCall:
             self._changed.notify_all()
 
     def _completed(self) -> _Event | None:
-        """The first batch all of whose operations are complete."""
+        """Return the first batch whose operations are all complete; None where there is none."""
         over = self._status is not None
         for place, (tag, kinds) in enumerate(self._batches):
             if SEND_MESSAGE in kinds and RECEIVE_STATUS not in kinds and tag in self._late and not over:

@@ -1,1 +1,1 @@
-"""Requests over HTTP: one exchange, and an edge per library that moves the bytes."""
+"""HTTP requests of the program: one kind of exchange, and an edge for each library."""

@@ -1,8 +1,8 @@
-"""HTTP through aiohttp's client: the edge of an attempt. What is upgraded to a WebSocket is left alone.
+"""Edge for aiohttp's client. Upgrades to WebSocket are left alone.
 
-Patched is where an attempt gets its connection (`BaseConnector.connect`), sends, and waits for the head
-of the answer, and the protocol that gets the connection's bytes. A replay gives the attempt a connection
-whose bytes come from the tape: aiohttp's parser and decoder run for real.
+Patched are the places where an attempt gets its connection (`BaseConnector.connect`), sends, and waits
+for the head of the answer, and the protocol that receives the bytes of the connection. A replay gives
+the attempt a connection whose bytes come from the tape; aiohttp's parser and decoder run for real.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from playhead_instrumentation.boundaries.http.exchange import (
     HttpExchange,
     Outgoing,
     begin,
-    recording,
 )
 from playhead_instrumentation.boundaries.http.framing import error_of
+from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime.lanes import In, Shadow, current
@@ -30,10 +30,10 @@ from playhead_instrumentation.session.session import Session
 from playhead_semconv.facts import ErrorRecord
 
 LISTENS = "_playhead_listens"
-"""Attribute of a protocol: who is told of its bytes, as long as an answer goes on."""
+"""Attribute of a protocol: the `Listener` for its bytes while an answer is open."""
 
 SENT = "_playhead_sent"
-"""Attribute of a request at replay: its body was read already."""
+"""Attribute of a request: its body, if it was already read (replay) or is replaced (fork)."""
 
 
 def patch(module: ModuleType) -> None:
@@ -82,7 +82,7 @@ def _on_read_timeout(listener: Listener, _: Any) -> None:
 
 
 def _close(listener: Listener, protocol: Any) -> None:
-    """The program gives the answer up, or it is whole."""
+    """The program gives up the answer, or the answer is complete."""
     protocol.__dict__.pop(LISTENS, None)
     listener.left(sys.exception())
 
@@ -93,11 +93,11 @@ HEARD = {
     "_on_read_timeout": functools.partial(_heard, _on_read_timeout),
     "close": functools.partial(_heard, _close),
 }
-"""Layers of the methods of a protocol."""
+"""Patches of the methods of a protocol."""
 
 
 async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-    session = recording()
+    session = recording_requests()
     if session is None or request.headers.get("Upgrade", "").lower() == "websocket":
         return await original(connector, request, *args, **kwargs)
     body = await _body(session, request)
@@ -209,7 +209,7 @@ async def _fail(exchange: HttpExchange, error: BaseException, phase: str = "") -
 
 
 def _words(exchange: HttpExchange, error: Exception) -> list[Any] | None:
-    """Arguments on tape of an exception whose own are not plain: what it holds, or says of an answer."""
+    """Arguments for the tape if those of the exception are not plain: its cause, or its answer."""
     inner = error.args[-1] if len(error.args) == 2 else None
     if isinstance(inner, Exception):
         within = exchange.recorded(inner)
@@ -220,7 +220,7 @@ def _words(exchange: HttpExchange, error: Exception) -> list[Any] | None:
 
 
 def _error(played: Played, asked: Any) -> BaseException:
-    """What an attempt ended with, as aiohttp makes it. ``asked``: its request or response."""
+    """The recorded error of an attempt, made as aiohttp makes it. ``asked``: its request or response."""
     known: Any = sys.modules["aiohttp.client_exceptions"]
     end = played.exchange.end
     record = None if end is None else end.error
@@ -247,7 +247,7 @@ def _listener(connection: Any) -> Listener | None:
 
 
 async def _body(session: Session, request: Any) -> bytes | None:
-    """The body, where it is there as a whole; None: it is made while it is sent."""
+    """The request body if it is complete; None if it is streamed."""
     payload: Any = request.body
     if not payload:
         return b""
@@ -263,7 +263,7 @@ async def _body(session: Session, request: Any) -> bytes | None:
 
 
 class _Collected:
-    """Writes nowhere, at replay: an answer depends on the whole body."""
+    """Replay: collects a streamed body, because the lookup needs the whole body."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -278,7 +278,7 @@ class _Collected:
 
 
 class _Told:
-    """A writer whose pieces go on the tape before they go out."""
+    """A writer that records each piece before it is sent."""
 
     def __init__(self, writer: Any, exchange: HttpExchange) -> None:
         self._writer = writer

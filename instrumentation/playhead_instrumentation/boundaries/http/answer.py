@@ -1,4 +1,4 @@
-"""A recorded answer in the place of a transport: the real decoder above it cannot tell."""
+"""A recorded answer that replaces the transport of httpx; the decoder above it runs for real."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from playhead_semconv.facts import ErrorRecord
 
 
 class Unanswered(Exception):
-    """The recording ends here, though the answer did not."""
+    """The recording ends here, but the answer was not complete."""
 
 
 class Answer:
-    """Answers one request from its recording. ``module``: httpx or httpx2, whose classes are spoken."""
+    """Answers one request from its recording. ``module``: httpx or httpx2, whose classes are used."""
 
     def __init__(self, played: Played, module: Any) -> None:
         self._played = played
         self._module = module
 
     def head(self, streamed: type[Any]) -> Any:
-        """The response, whose stream is a ``streamed`` of this answer. Raises what was raised."""
+        """The response, with a ``streamed`` of this answer as its stream. Raises the recorded error."""
         exchange = self._played.exchange
         if not exchange.head:
             raise self._end()
@@ -47,7 +47,7 @@ class Answer:
         return response
 
     def chunk(self, index: int) -> bytes | None:
-        """A chunk of the answer; None when it is whole. Raises what was raised."""
+        """A chunk of the answer; None at its end. Raises the recorded error."""
         exchange = self._played.exchange
         if index < len(exchange.parts):
             return self._played.part(index)

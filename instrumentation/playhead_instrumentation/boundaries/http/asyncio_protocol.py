@@ -1,4 +1,4 @@
-"""An answer as an asyncio protocol gets it: listened to, or fed from a recording."""
+"""The bytes of an answer in an asyncio protocol: recorded as they come, or fed from a recording."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Puts on the tape what a protocol gets, before the protocol does. Never raises."""
+    """Records the bytes of a protocol before the protocol gets them. Never raises."""
 
     def __init__(self, exchange: HttpExchange, method: str, *, streams: bool) -> None:
         self.exchange = exchange
         self.streams = streams
-        """Whether the request's body is made while it is sent."""
+        """Whether the request body is streamed."""
         self.lane = current()
         self.feeder: asyncio.Task[None] | None = None
-        """What brings the recorded answer, at replay."""
+        """Replay: the task that feeds the recorded answer."""
         self._method = method
         self._head = b""
         self._framing: Framing | None = None
 
     def took(self, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes have arrived."""
         try:
             if not self.exchange.over and self.feeder is None:
                 self._take(data)
@@ -67,7 +67,7 @@ class Listener:
             exchange.failed(error, exchange.call.arrive().wait())
 
     def left(self, why: BaseException | None) -> None:
-        """The program reads no further; ``why``: what it is handling."""
+        """The program reads no further; ``why``: the exception that it is handling."""
         if self.feeder is not None:
             self.feeder.cancel()
         if self.exchange.attempt.status_code is None:
@@ -106,15 +106,15 @@ class Listener:
 
 
 async def feed(exchange: HttpExchange, protocol: Any, played: Played) -> None:
-    """Bring a recorded answer to ``protocol``: together what came together."""
+    """Feed a recorded answer to ``protocol``; parts of one batch are fed together."""
     call, recorded = exchange.call, played.exchange
     waiting: list[bytes] = []
     whole = recorded.end is not None and recorded.end.how == "complete"
 
     async def turn(index: int) -> Any:
         before, due = played.due(index - 1) if index else None, played.due(index)
-        # The end came in the bytes of the last part where nothing came between them: a program that
-        # has all bytes may leave at once.
+        # If nothing was delivered between the last part and the end, both were in the same bytes: a
+        # program that has all bytes may continue without waiting for the end.
         gap = 1 if index > len(recorded.parts) and whole else 0
         if waiting and (before is None or due is None or due.batch - before.batch > gap):
             protocol.data_received(b"".join(waiting))
@@ -151,7 +151,7 @@ async def feed(exchange: HttpExchange, protocol: Any, played: Played) -> None:
 
 
 def _break(protocol: Any, error: BaseException | None) -> None:
-    """End the connection of ``protocol`` as it ended."""
+    """End the connection of ``protocol`` as in the recording."""
     if error is None or type(error).__module__ == "builtins":
         protocol.connection_lost(error)
         return
@@ -162,7 +162,7 @@ def _break(protocol: Any, error: BaseException | None) -> None:
 
 
 def transport_of(protocol: Any, loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
-    """A transport that takes what is written, and brings nothing."""
+    """A transport that drops what is written and delivers nothing."""
     return _Nowhere(protocol, loop)
 
 
@@ -174,7 +174,7 @@ class _Nowhere(asyncio.Transport):
         self._closing = False
 
     def write(self, data: Any) -> None:
-        """Nothing goes out."""
+        """No-op: nothing is sent."""
 
     def is_closing(self) -> bool:
         return self._closing
@@ -188,14 +188,14 @@ class _Nowhere(asyncio.Transport):
         self.close()
 
     def pause_reading(self) -> None:
-        """What comes next is the gate's business."""
+        """No-op: the gate decides when bytes come."""
 
     def resume_reading(self) -> None:
-        """What comes next is the gate's business."""
+        """No-op: the gate decides when bytes come."""
 
 
 def incoming(top: bytes) -> Incoming:
-    """The head of an answer, without the empty line at its end."""
+    """Parse the head of an answer, given without its final empty line."""
     line, *_ = top.partition(b"\n")
     version, _, rest = line.decode("latin-1").strip().partition(" ")
     code, _, reason = rest.partition(" ")
@@ -235,6 +235,6 @@ def _length(top: bytes) -> tuple[bool, int | None]:
 
 
 def _ends_by_itself(top: bytes) -> bool:
-    """Whether the end of the answer shows without the end of the connection."""
+    """Whether the end of the answer is recognisable without the end of the connection."""
     chunked, length = _length(top)
     return chunked or length is not None or _status(top) in (204, 304)

@@ -1,7 +1,6 @@
-"""One attempt at HTTP: its span, its facts, and who is told. One edge per library moves the bytes.
+"""One HTTP attempt: its span, its facts, its observer. An edge for each library moves the bytes.
 
-Nothing here raises: what goes wrong while an exchange is begun leaves it unrecorded, what goes wrong
-later is logged.
+Nothing here raises. An error at the beginning leaves the exchange unrecorded; a later one is logged.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.driver.exceptions import name_of, record_of
 from playhead_instrumentation.driver.verdict import Played
-from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt, current_call
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
@@ -36,20 +33,20 @@ log = logging.getLogger(__name__)
 
 
 class Outgoing(NamedTuple):
-    """A request, as an edge has it."""
+    """A request, as described by an edge."""
 
     method: str
     url: str
     headers: Iterable[tuple[bytes, bytes]]
     host: str
     port: int
-    """0 where it is not known."""
+    """0 if unknown."""
     body: bytes | None
-    """None when it is made while it is sent."""
+    """None if it is streamed."""
 
 
 class Incoming(NamedTuple):
-    """The head of an answer, as an edge has it."""
+    """The head of an answer, as described by an edge."""
 
     status_code: int
     headers: Iterable[tuple[bytes, bytes]]
@@ -60,21 +57,10 @@ class Incoming(NamedTuple):
     content_encoding: str
 
 
-def recording() -> Session | None:
-    """The session, where an exchange that begins now is to be recorded.
-
-    Not what a recorded exchange does beneath itself, and not what an exporter sends.
-    """
-    session = current()
-    if session is None or lanes.current() is lanes.SHADOW or not is_http_instrumentation_enabled():
-        return None
-    return session
-
-
 def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
-    """Open the span and ask the driver; None when that failed.
+    """Start the span and open the exchange; None if that failed.
 
-    ``described`` makes the description of ``request``, which is what the edge's library has.
+    ``described`` converts ``request``, in the form of the edge's library, to an `Outgoing`.
     """
     try:
         session.settle()
@@ -85,7 +71,7 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
 
 
 class HttpExchange:
-    """What is known of one attempt while it goes on."""
+    """One open HTTP attempt."""
 
     __slots__ = ("_observer", "_session", "_span", "attempt", "call")
 
@@ -138,11 +124,11 @@ class HttpExchange:
 
     @property
     def over(self) -> bool:
-        """Whether its end is on the tape."""
+        """Whether the end fact is on the tape."""
         return self.call.ended is not None
 
     def sent(self, data: bytes) -> None:
-        """A piece of a body that is made while it is sent is about to go out."""
+        """A piece of a streamed request body is about to be sent."""
         try:
             self.call.sent(data)
             self.attempt.request_body += data
@@ -150,7 +136,7 @@ class HttpExchange:
             log.debug("playhead could not record a piece of a request", exc_info=True)
 
     def answered(self, described: Callable[[Any], Incoming], answer: Any, at: Delivery | None) -> None:
-        """The head of the answer is there; ``described`` makes its description of ``answer``."""
+        """The head of the answer has arrived; ``described`` converts ``answer`` to an `Incoming`."""
         try:
             response = described(answer)
             redactor, attempt = self._session.redactor, self.attempt
@@ -184,9 +170,9 @@ class HttpExchange:
         note(span, attributes)
 
     def received(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
-        """A chunk of the answer, before the program gets it.
+        """Record a chunk of the answer before the program gets it.
 
-        ``lacks``: the content coding of the answer, where ``data`` stands without it.
+        ``lacks``: the content coding of the answer, if ``data`` is already decoded.
         """
         try:
             call, attempt = self.call, self.attempt
@@ -199,7 +185,7 @@ class HttpExchange:
             log.debug("playhead could not record a chunk", exc_info=True)
 
     def whole(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
-        """The body came with its head, ``at`` one moment, which is how a replay knows."""
+        """The body arrived with its head, in one delivery ``at``; a replay recognises it by that."""
         if lacks:
             headers = self.attempt.response_headers
             self.attempt.response_headers = [one for one in headers if one[0].lower() != CODING]
@@ -208,11 +194,11 @@ class HttpExchange:
         self.finished(at)
 
     def finished(self, at: Delivery | None) -> None:
-        """The answer is whole."""
+        """The answer is complete."""
         self._end("complete", at, None)
 
     def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
-        """The program gets ``error`` instead of an answer, or of the rest of it.
+        """The program gets ``error`` instead of the answer or of its rest.
 
         ``phase``: as in `ErrorRecord`.
         """
@@ -227,7 +213,7 @@ class HttpExchange:
         return record_of(error, self._session.redactor.text)
 
     def broken(self, record: ErrorRecord, at: Delivery | None) -> None:
-        """The same, of an error that is described already."""
+        """The same for an error that is already described."""
         self._end("error", at, record)
 
     def abandoned(self, at: Delivery | None = None) -> None:
@@ -235,7 +221,7 @@ class HttpExchange:
         self._end("abandoned", at, None)
 
     async def left(self) -> None:
-        """As `abandoned`, of a program that goes on in its turn."""
+        """As `abandoned`, but the program waits for its turn before it continues."""
         at = cancelled = None
         try:
             at, cancelled = await self.call.left()
@@ -245,10 +231,10 @@ class HttpExchange:
             raise cancelled
 
     async def cancelled(self, error: BaseException) -> None:
-        """As `failed`, of an ``error`` that is no answer: a cancelled program goes on in its turn."""
+        """As `failed`; a cancelled program waits for its turn before it continues."""
         at = None
         if isinstance(error, asyncio.CancelledError) and not self.over:
-            at, _ = await self.call.left()  # the other is about to be raised anyway
+            at, _ = await self.call.left()  # ``error`` is about to be raised anyway
         self.failed(error, at)
 
     def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
@@ -258,7 +244,7 @@ class HttpExchange:
                 return
             self._session.closed(self)
             if call.inherited:
-                return  # the span is the parent's, too
+                return  # the span belongs to the parent too
             attempt.end, attempt.ended_ns = call.ended, call.time_ns
             attempt.last_seq = call.last_seq
             self._session.submit(self)
@@ -268,7 +254,7 @@ class HttpExchange:
             log.debug("playhead could not record the end of an exchange", exc_info=True)
 
     def finish(self) -> None:
-        """End the span, off the caller's path: it takes locks, which a finalizer must not."""
+        """End the span, off the caller's path: that takes locks, which a finalizer must not."""
         span, end = self._span, self.attempt.end
         if end is not None and span.is_recording():
             if end.error is not None:

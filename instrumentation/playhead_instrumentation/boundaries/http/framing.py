@@ -1,7 +1,7 @@
-"""HTTP/1.1 as bytes: the body of an answer in the bytes of a connection, and an answer as bytes again.
+"""HTTP/1.1 framing: finds the body in the bytes of a connection, and frames a recorded answer again.
 
-Sans-I/O. An edge that sees a connection passes what it reads through a `Framing`, and gets the body as
-it came, piece by piece; `frames` makes of a recorded answer what a connection would have carried.
+Sans-I/O. An edge that sees the bytes of a connection passes them through a `Framing` and gets the pieces
+of the body; `frames` makes the bytes that a connection would have carried from a recorded answer.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 
 TRUNCATED = "http.client", "IncompleteRead"
-"""Module and class that stand on tape for a connection that ended within an answer."""
+"""Module and class recorded for a connection that ended within an answer."""
 
 Expected = Literal["size", "data", "rest", "trailer"]
 
 
 class Framing:
-    """Finds the body among the bytes of an answer, once its head is read."""
+    """Finds the body in the bytes of an answer behind its head."""
 
     def __init__(self, *, chunked: bool, length_bytes: int | None) -> None:
-        """``length_bytes`` of a body that is not chunked; None: it ends with the connection."""
+        """``length_bytes``: of a body that is not chunked; None: it ends with the connection."""
         self.over = not chunked and length_bytes == 0
-        """Whether the answer is whole."""
+        """Whether the answer is complete."""
         self._chunked = chunked
         self._left_bytes = 0 if chunked else length_bytes
         self._expected: Expected = "size" if chunked else "data"
         self._line = b""
 
     def body(self, data: bytes) -> bytes:
-        """What of ``data`` is body. ValueError where a chunk has no size."""
+        """The part of ``data`` that is body. ValueError if a chunk has no size."""
         found = self.pieces(data)
         return found[0] if len(found) == 1 else b"".join(found)
 
     def pieces(self, data: bytes) -> list[bytes]:
-        """The same, chunk by chunk."""
+        """The same as a list of chunks."""
         if not data:
             return []
         if not self._chunked:
@@ -80,7 +80,7 @@ class Framing:
             self._expected = "data" if self._left_bytes else "trailer"
 
     def cut(self) -> ErrorRecord | None:
-        """The connection has ended. None: so has the answer; else what is missing of it."""
+        """The connection has ended. None if the answer is complete, else what is missing."""
         if self.over or (not self._chunked and self._left_bytes is None):
             self.over = True
             return None
@@ -103,9 +103,9 @@ def head(played: Played) -> bytes:
 
 
 def frames(played: Played, otherwise: type[Exception]) -> Iterator[bytes]:
-    """What comes after the head, a recorded piece of the body at a time; empty ones never.
+    """The bytes behind the head, one recorded piece of the body at a time; never empty ones.
 
-    Ends where the connection ended. Raises what was raised; ``otherwise`` where that class is not here.
+    Ends where the connection ended. Raises the recorded error, as ``otherwise`` if its class is missing.
     """
     exchange = played.exchange
     chunked = is_chunked(_headers(played))
@@ -133,7 +133,7 @@ def frames(played: Played, otherwise: type[Exception]) -> Iterator[bytes]:
 
 
 def error_of(played: Played, otherwise: type[Exception]) -> BaseException:
-    """What a recorded answer ended with, to be raised again."""
+    """The recorded error of an answer, to be raised again."""
     end = played.exchange.end
     if end is None or end.error is None:
         return Unanswered()
@@ -142,7 +142,7 @@ def error_of(played: Played, otherwise: type[Exception]) -> BaseException:
 
 
 def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether the first transfer-encoding says so, as `http.client` asks."""
+    """Whether the first transfer-encoding is chunked, as `http.client` checks it."""
     for name, value in headers:
         if name.lower() == "transfer-encoding":
             return value.lower() == "chunked"

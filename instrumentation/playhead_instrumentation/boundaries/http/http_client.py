@@ -1,8 +1,8 @@
-"""HTTP through `http.client`, and so through `urllib.request`: the edge of a connection.
+"""Edge for `http.client`, and therefore for `urllib.request`.
 
-Patched is `HTTPConnection`: the exchange begins when the head of a request is complete, and is handed on
-to `getresponse`, which puts a `Tee` in front of the stream that the answer is read from. A library that
-rides on `http.client` and begins the exchange itself (urllib3) has its answers tapped here, too.
+Patched is `HTTPConnection`: the exchange begins when the head of a request is complete, and is passed to
+`getresponse`, which puts a `Tee` in front of the stream of the answer. For urllib3, which is based on
+`http.client` and begins the exchange in its own edge, the answers are recorded here too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.http import exchange as http_exchange
 from playhead_instrumentation.boundaries.http.exchange import (
     DEFAULT_PORTS,
     HttpExchange,
@@ -23,18 +22,18 @@ from playhead_instrumentation.boundaries.http.exchange import (
 )
 from playhead_instrumentation.boundaries.http.framing import Framing, error_of
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket, Tee
+from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.verdict import Played, Refused
-from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current, in_own_thread
+from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
-from playhead_instrumentation.session.session import Session
 
 log = logging.getLogger(__name__)
 
 GOING_ON = "_playhead_asked"
-"""Attribute of a connection: what is asked on it, from the request to the head of the answer."""
+"""Attribute of a connection: its `Asked`, from the request to the head of the answer."""
 
 BLOCK_BYTES = 8192
-"""So much of a file is sent at once, where a connection does not say."""
+"""Bytes of a file that are sent at once, if the connection has no block size."""
 
 
 def patch(module: ModuleType) -> None:
@@ -47,48 +46,40 @@ def patch(module: ModuleType) -> None:
         PATCHES.around(secure, "connect", _connect)
 
 
-def recording() -> Session | None:
-    """The session, where an exchange that begins now is to be recorded; not for threads of our own."""
-    session = http_exchange.recording()
-    if session is not None and in_own_thread():
-        return None
-    return session
-
-
 class Asked:
-    """What is asked on a connection."""
+    """The open request of a connection."""
 
     __slots__ = ("described", "exchange", "own", "pieces", "streams")
 
     def __init__(self, exchange: HttpExchange | None, *, own: bool) -> None:
-        """``own``: the exchange was begun here, so that its errors are recorded here."""
+        """``own``: the exchange was begun in this module, which then records its errors too."""
         self.exchange = exchange
-        """None: it begins when the whole body is known."""
+        """None: it begins when the whole body is known (replay)."""
         self.own = own
         self.streams = False
-        """The program sends the body itself, after the head."""
+        """Whether the program sends the body itself, after the head."""
         self.described: Outgoing | None = None
         self.pieces: list[bytes] = []
 
 
 def hand_on(connection: Any, asked: Asked) -> None:
-    """Have the answer on ``connection`` told; at replay, have it answer from the tape."""
+    """Record the answer on ``connection``; at a replay, answer it from the tape."""
     setattr(connection, GOING_ON, asked)
     if asked.exchange is None:
         return
     if isinstance(asked.exchange.call.verdict, Played):
         connection.sock = PlayedSocket(asked.exchange.call.verdict)
     elif isinstance(connection.sock, PlayedSocket):
-        connection.sock = None  # it was not connected, as a tape might have answered
+        connection.sock = None  # it was left unconnected because a tape might have answered
 
 
 def let_go(connection: Any) -> Asked | None:
-    """What was asked on ``connection`` is over: the next request is another exchange."""
+    """Detach the open request from ``connection``: the next request is a new exchange."""
     return connection.__dict__.pop(GOING_ON, None)
 
 
 def refuse(exchange: HttpExchange, phase: str = "") -> None:
-    """Raise what answers instead of a head: in the recorded ``phase``, in the last one in any case."""
+    """Raise the error that replaces the head, if it was recorded in ``phase`` or no phase is given."""
     verdict = exchange.call.verdict
     if isinstance(verdict, Refused):
         raise verdict.error
@@ -99,14 +90,14 @@ def refuse(exchange: HttpExchange, phase: str = "") -> None:
 
 
 def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
-    """The program gets ``error``. What it, or its user, does to itself is no delivery."""
+    """The program gets ``error``. Interrupts by the program or its user are no delivery."""
     if not exchange.over:
         at = exchange.call.arrive().wait() if isinstance(error, Exception) else None
         exchange.failed(error, at, phase)
 
 
 def whole(body: Any) -> bytes | None:
-    """A body that is there as a whole, as bytes; None: it is made while it is sent."""
+    """A complete body as bytes; None if it is streamed."""
     if isinstance(body, bytes):
         return body
     if body is None:
@@ -120,8 +111,8 @@ def whole(body: Any) -> bytes | None:
 
 
 def pieces(body: Any, encoding: str, blocksize: int) -> Iterator[Any]:
-    """The pieces of a body that is a file or an iterable, made in the lane of now; as the program has
-    them, but what is read from a text file is encoded."""
+    """The pieces of a body that is a file or an iterable, produced in the current lane. They are passed
+    on unchanged, except that pieces of a text file are encoded."""
     lane = current()
     read = getattr(body, "read", None)
     made = None if read is not None else iter(body)
@@ -140,14 +131,14 @@ def pieces(body: Any, encoding: str, blocksize: int) -> Iterator[Any]:
 
 
 def told(exchange: HttpExchange, made: Iterator[Any], encoding: str) -> Iterator[Any]:
-    """The same pieces, each on the tape before it goes out."""
+    """The same pieces, each recorded before it is sent."""
     for piece in made:
         exchange.sent(as_bytes(piece, encoding))
         yield piece
 
 
 def as_bytes(piece: Any, encoding: str) -> bytes:
-    """A piece of a body as it goes out; nothing where it is none."""
+    """A piece of a body as bytes; empty if it is no valid piece."""
     try:
         return piece.encode(encoding) if isinstance(piece, str) else bytes(memoryview(piece))
     except TypeError:
@@ -155,17 +146,17 @@ def as_bytes(piece: Any, encoding: str) -> bytes:
 
 
 def _connect(original: Any, connection: Any) -> None:
-    session = recording()
+    session = recording_requests_of_program()
     if session is None or not session.driver.closed:
         return original(connection)
-    # Whether it could be made stands on the tape with what was asked on it.
+    # Whether the connection succeeded is recorded with the request on it.
     connection.sock = PlayedSocket()
 
 
 def _endheaders(
     original: Any, connection: Any, message_body: Any = None, *, encode_chunked: bool = False
 ) -> None:
-    session = recording()
+    session = recording_requests_of_program()
     if session is None or GOING_ON in connection.__dict__:
         return original(connection, message_body, encode_chunked=encode_chunked)
     streams = message_body is None and _announced(connection)
@@ -203,7 +194,7 @@ def _endheaders(
 
 
 def _ask_later(original: Any, connection: Any) -> None:
-    """At replay an answer depends on the whole body, which the program sends after the head."""
+    """Replay: the lookup needs the whole body, which the program sends after the head."""
     asked = Asked(None, own=True)
     asked.described = _outgoing(connection, None)
     hand_on(connection, asked)
@@ -241,7 +232,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
         return original(connection)
     exchange = asked.exchange
     if exchange is None:
-        session, described = recording(), asked.described
+        session, described = recording_requests_of_program(), asked.described
         if session is None or described is None:
             return original(connection)
         body = b"".join(asked.pieces)
@@ -269,7 +260,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
 
 
 def _send_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
-    """Head and body, kept back as a tape might have answered."""
+    """Send head and body now; they were withheld because a tape might have answered."""
     try:
         refuse(exchange, "request")
         with Shadow():
@@ -303,7 +294,7 @@ def _close(original: Any, connection: Any) -> None:
 
 
 def _announced(connection: Any) -> bool:
-    """Whether the head says that a body follows."""
+    """Whether the head announces a body."""
     for name, value in _header_lines(connection):
         lower = name.lower()
         if lower == b"transfer-encoding" or (lower == b"content-length" and value.strip() != b"0"):
@@ -333,7 +324,7 @@ def outgoing(
     headers: Iterable[tuple[bytes, bytes]],
     body: bytes | None,
 ) -> Outgoing:
-    """A request for ``target``, which is a path, or, for a proxy, a whole URL."""
+    """Describe a request for ``target``: a path, or a whole URL for a proxy."""
     if "://" in target.partition("?")[0]:
         parts = urlsplit(target)
         known = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)

@@ -1,4 +1,4 @@
-"""What `http.client` reads an answer from: the stream of a connection, or a recorded answer."""
+"""Streams from which `http.client` reads an answer: of a real connection, or of a recording."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from playhead_semconv.facts import ErrorRecord
 
 
 class Tee:
-    """Passes on what is read, the body's bytes on the tape first. The answer ends with its last byte.
+    """Records the bytes of the body and passes them on. The answer ends with its last byte.
 
-    Stands where the response has its buffered reader, and does what `http.client` and urllib3 ask of it.
+    Replaces the buffered reader of a response, with the methods that `http.client` and urllib3 use.
     """
 
     def __init__(self, stream: Any, exchange: HttpExchange, framing: Framing) -> None:
@@ -54,11 +54,11 @@ class Tee:
         return count
 
     def peek(self, size: int = 0, /) -> bytes:
-        """As the reader does: what is seen ahead goes on the tape when it is read."""
+        """As the reader does. Peeked bytes are recorded when they are read."""
         return self._guarded(self._stream.peek, size)
 
     def close(self) -> None:
-        """As the reader does. A body that was not read to its end is abandoned."""
+        """As the reader does. A body that was not read completely is abandoned."""
         try:
             self._stream.close()
         finally:
@@ -69,7 +69,7 @@ class Tee:
         if exchange.over:
             return read(argument)
         try:
-            # What frames the body has no delivery; the next read, or the gate, finds this thread idle.
+            # Framing bytes are no delivery; the next read, or the gate, marks this thread as idle.
             with Outside():
                 return read(argument)
         except Exception as error:
@@ -104,7 +104,7 @@ class Tee:
 
 
 class Replayed(io.RawIOBase):
-    """The bytes of a recorded answer, never of two recorded pieces at once."""
+    """The bytes of a recorded answer. One read never joins two recorded pieces."""
 
     def __init__(self, played: Played) -> None:
         self._played = played
@@ -128,32 +128,32 @@ class Replayed(io.RawIOBase):
 
 
 class PlayedSocket:
-    """In the place of a connection's socket: takes what is sent, and answers from a recording."""
+    """Replaces the socket of a connection: drops what is sent and answers from a recording."""
 
     def __init__(self, played: Played | None = None) -> None:
-        """None: nothing is asked yet."""
+        """``played``: the recording; None: nothing was requested yet."""
         self._played = played
         self.unsent = b""
-        """What the program sends before it is known who answers."""
+        """What the program has sent before it is known who answers."""
 
     def makefile(self, *_: Any, **__: Any) -> Any:
-        """What the answer is read from."""
+        """The stream from which the answer is read."""
         raw = io.BytesIO() if self._played is None else Replayed(self._played)
         return io.BufferedReader(raw)  # pyright: ignore[reportArgumentType]
 
     def sendall(self, data: Any = b"", *_: Any) -> None:
-        """Nothing goes out."""
+        """Nothing is sent; kept while it is unknown who answers."""
         if self._played is None:
             self.unsent += bytes(data)
 
     def settimeout(self, *_: Any) -> None:
-        """Nothing is waited for."""
+        """No-op: there is no real socket."""
 
     def setsockopt(self, *_: Any) -> None:
-        """Nothing is there to be set."""
+        """No-op: there is no real socket."""
 
     def shutdown(self, *_: Any) -> None:
-        """Nothing is open."""
+        """No-op: there is no real socket."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No-op: there is no real socket."""

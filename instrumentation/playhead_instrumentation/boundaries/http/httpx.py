@@ -1,8 +1,8 @@
-"""HTTP through httpx and httpx2, sync and async: the edges that move the bytes.
+"""Edges for httpx and httpx2, sync and async.
 
-Patched is `Client._transport_for_url`, through which every attempt gets its transport: each hop of a
-redirect or an auth flow, each retry, over whatever transport the program gave the client. What comes
-back stands in front of that transport for one attempt, below the decoder.
+Patched is `Client._transport_for_url`, which gives every attempt its transport: each hop of a redirect
+or an auth flow, and each retry, whatever transport the program gave the client. The patch returns an
+object that wraps that transport for one attempt, below the decoder.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from playhead_instrumentation.boundaries.http.exchange import (
     Incoming,
     Outgoing,
     begin,
-    recording,
 )
 from playhead_instrumentation.boundaries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp.http_sessions import SESSIONS
+from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
@@ -32,7 +32,7 @@ from playhead_semconv.facts import Delivery
 
 
 def patch(module: ModuleType) -> None:
-    """Patch the clients of httpx or httpx2, which may be one module under two names."""
+    """Patch the clients of httpx or httpx2, which may be the same module under two names."""
     kit = Kit(module)
     for name, attempt in (("Client", SyncAttempt), ("AsyncClient", AsyncAttempt)):
         owner = required(module, name)
@@ -42,12 +42,12 @@ def patch(module: ModuleType) -> None:
 
 def _recorded(attempt: Any, kit: Kit, transport_for_url: Any, client: Any, url: Any) -> Any:
     transport = transport_for_url(client, url)
-    session = recording()
+    session = recording_requests()
     return transport if session is None else attempt(transport, session, kit)
 
 
 class Kit:
-    """Streams that are those of a library: its clients check for that."""
+    """Stream classes derived from those of the library, because its clients check the type."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module: Any = module
@@ -60,7 +60,7 @@ class Kit:
         self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
 
     def edited(self, request: Any, exchange: HttpExchange) -> Any:
-        """Have ``request`` send what a fork puts in the place of its body; its own stream."""
+        """Replace the body of ``request`` by that of a fork, if any. Returns the original stream."""
         stream, body = request.stream, exchange.call.replaced
         if body is not None:
             request.stream = self.module.ByteStream(body)
@@ -75,9 +75,9 @@ def _outgoing(request: Any, body: bytes | None) -> Outgoing:
 
 
 def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
-    """The body of a response that its transport has read, as doubles of transports and caches do.
+    """Body and content coding of a response that its transport has already read, as mocks and caches do.
 
-    And the content coding that it stands without. None: the body is yet to come.
+    The coding is empty unless the body is already decoded. None: the body is yet to come.
     """
     content: bytes | None = getattr(response, "_content", None)
     if content is None:
@@ -89,7 +89,7 @@ def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
 
 
 def _answered(exchange: HttpExchange, response: Any, at: Delivery | None, kit: Kit, tee: Any) -> None:
-    """The head is there. The body comes through a ``tee``, or came with it."""
+    """The head has arrived. The body comes through a ``tee``, unless it came with the head."""
     body = _body_of(response, kit.module)
     if body is None:
         exchange.answered(_incoming, response, at)
@@ -114,7 +114,7 @@ def _incoming(response: Any, unpacked: bool = False) -> Incoming:
 
 
 class SyncAttempt:
-    """Stands in front of a transport for one attempt."""
+    """Wraps a transport for one attempt."""
 
     def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
         self._transport = transport
@@ -164,7 +164,7 @@ class SyncAttempt:
 
 
 class AsyncAttempt:
-    """Stands in front of an async transport for one attempt."""
+    """Wraps an async transport for one attempt."""
 
     def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
         self._transport = transport
@@ -220,7 +220,7 @@ class AsyncAttempt:
 
 
 class _Teed:
-    """What the two tees share. The exchange ends with the stream, or when nobody holds it any more."""
+    """Base of both tees. The exchange ends with the stream, or when the tee is garbage-collected."""
 
     def __init__(self, stream: Any, exchange: HttpExchange) -> None:
         self._stream = stream
@@ -238,7 +238,7 @@ class _Teed:
 
 
 class _Tee(_Teed):
-    """Passes the chunks of a response on, each on the tape before the program gets it."""
+    """Passes on the chunks of a response; each is recorded before the program gets it."""
 
     def __iter__(self) -> Iterator[bytes]:
         exchange = self._exchange
@@ -277,7 +277,7 @@ class _Tee(_Teed):
 
 
 class _AsyncTee(_Teed):
-    """Passes the chunks of a response on, each on the tape before the program gets it."""
+    """Passes on the chunks of a response; each is recorded before the program gets it."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         exchange = self._exchange
@@ -309,7 +309,7 @@ class _AsyncTee(_Teed):
                 await source.aclose()
 
     async def _ends_early(self) -> None:
-        """Close the stream, which is at its end, before the program hears of that: it takes a while."""
+        """Close the exhausted stream before the program sees its end, because closing may take time."""
         with Shadow():
             await self._stream.aclose()
         self._closed = True
@@ -327,7 +327,7 @@ class _AsyncTee(_Teed):
 
 
 class _Sent:
-    """Passes the pieces of a request body on as they are made, each on the tape before it goes out."""
+    """Passes on the pieces of a streamed request body; each is recorded before it is sent."""
 
     def __init__(self, stream: Any, exchange: HttpExchange) -> None:
         self._stream = stream
@@ -347,7 +347,7 @@ class _Sent:
 
 
 class _AsyncSent:
-    """The same of a body that is made asynchronously."""
+    """The same for a body that is produced asynchronously."""
 
     def __init__(self, stream: Any, exchange: HttpExchange) -> None:
         self._stream = stream
@@ -367,7 +367,7 @@ class _AsyncSent:
 
 
 class _Replayed:
-    """The chunks of a recorded answer. Who iterates anew goes on where the last one stopped."""
+    """The chunks of a recorded answer. A new iteration continues where the last one stopped."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer

@@ -1,8 +1,8 @@
-"""HTTP through urllib3, and so through requests and botocore: the edge of an attempt.
+"""Edge for urllib3, and therefore for requests and botocore.
 
-Patched is `HTTPConnectionPool._make_request`, through which every attempt goes: each retry, each hop of
-a redirect. It has the request before a connection is made, so that a connection which cannot be made is
-an outcome of it. The answer is tapped where urllib3 gets it, in `http.client`.
+Patched is `HTTPConnectionPool._make_request`, through which every attempt goes: each retry and each hop
+of a redirect. It has the request before the connection is made, so a failed connection is an outcome of
+that request. The answer is recorded in the edge for `http.client`, on which urllib3 is based.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from playhead_instrumentation.boundaries.http.http_client import (
     let_go,
     outgoing,
     pieces,
-    recording,
     told,
     whole,
 )
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket
+from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
@@ -36,12 +36,12 @@ from playhead_instrumentation.runtime.patching import PATCHES, Outcome, required
 from playhead_semconv.facts import ErrorRecord
 
 WRAPPERS = ("ProxyError", "SSLError")
-"""Exceptions of urllib3 that hold the one they are about.
+"""Exceptions of urllib3 that wrap another exception.
 
-On tape, that is among their arguments: text of the wrapper, then module, class, text and arguments."""
+On tape their arguments are: text of the wrapper, then module, class, text and arguments of the other."""
 
 UNCONNECTED = "_playhead_unconnected"
-"""Attribute of a connection: why the tunnel through a proxy that it needs could not be made."""
+"""Attribute of a connection: the error that prevented its tunnel through a proxy."""
 
 
 def patch(module: ModuleType) -> None:
@@ -54,7 +54,7 @@ def patch(module: ModuleType) -> None:
 
 
 def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
-    session = recording()
+    session = recording_requests_of_program()
     if session is None or not isinstance(connection, HTTPConnection):
         return original(pool, connection)
     if session.driver.closed:
@@ -63,7 +63,7 @@ def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
         with Shadow():
             original(pool, connection)
     except Exception as error:
-        # An outcome of the request that comes next; urllib3 handles the errors of both in one place.
+        # Becomes the outcome of the next request; urllib3 handles both errors in the same place.
         setattr(connection, UNCONNECTED, error)
         if isinstance(error, OSError):
             try:
@@ -75,12 +75,12 @@ def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
 def _make_request(
     original: Any, pool: Any, connection: Any, method: str, url: str, *args: Any, **kwargs: Any
 ) -> Any:
-    session = recording()
+    session = recording_requests_of_program()
     # Connections of another make (HTTP/2, or one that a program's own mocking brings) are left alone.
     if session is None or not isinstance(connection, HTTPConnection):
         return original(pool, connection, method, url, *args, **kwargs)
     given = kwargs.get("body")
-    # urllib3 sends text as UTF-8, its first versions left that to `http.client`.
+    # urllib3 sends text as UTF-8; its first versions left that to `http.client`.
     body = given.encode() if isinstance(given, str) else whole(given)
     if body is None:
         made = pieces(given, "utf-8", getattr(connection, "blocksize", BLOCK_BYTES))
@@ -107,7 +107,7 @@ def _make_request(
     finally:
         let_go(connection)
         if isinstance(connection.sock, PlayedSocket):
-            # The pool looks whether a connection can be used again: this one cannot.
+            # Tells the pool that this connection cannot be reused.
             connection.sock = None
     if exchange.attempt.status_code is None:
         exchange.abandoned()
@@ -130,13 +130,13 @@ def _ask(
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
         raise Outcome(unconnected)
-    # A body that the program makes meanwhile is made in its turn.
+    # A streamed body is produced by the program, in its own turn.
     with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
         return original(pool, connection, *args, **kwargs)
 
 
 def _fail(exchange: HttpExchange, connection: Any, error: BaseException) -> None:
-    """The attempt ends with ``error``; but for one with which the answer, once it has a head, ends."""
+    """End the attempt with ``error``, unless the answer has a head and its stream records the error."""
     if exchange.over or exchange.attempt.status_code is not None:
         return
     if not isinstance(error, Exception):
@@ -155,7 +155,7 @@ def _fail(exchange: HttpExchange, connection: Any, error: BaseException) -> None
 
 
 def _by_proxy(connection: Any, error: Exception) -> Exception:
-    """What urllib3 will make of ``error``, where it could not even reach the proxy."""
+    """``error`` as urllib3 will wrap it if the proxy could not be reached."""
     proxy = getattr(connection, "proxy", None)
     if proxy is None or getattr(connection, "has_connected_to_proxy", True):
         return error
@@ -168,7 +168,7 @@ def _by_proxy(connection: Any, error: Exception) -> Exception:
 
 
 def _error(played: Played, pool: Any, connection: Any, url: str) -> BaseException:
-    """What an attempt ended with, as urllib3 makes it."""
+    """The recorded error of an attempt, made as urllib3 makes it."""
     end = played.exchange.end
     known: Any = sys.modules["urllib3.exceptions"]
     record = None if end is None else end.error
@@ -184,7 +184,7 @@ def _error(played: Played, pool: Any, connection: Any, url: str) -> BaseExceptio
 
 
 def _placed(error: BaseException, pool: Any, connection: Any, url: str) -> BaseException:
-    """``error`` with what urllib3's own know besides their text."""
+    """``error`` with the attributes that exceptions of urllib3 have besides their text."""
     if isinstance(error, sys.modules["urllib3.exceptions"].HTTPError):
         for name, value in (("pool", pool), ("conn", connection), ("url", url)):
             vars(error).setdefault(name, value)

@@ -1,1 +1,1 @@
-"""Requests that come to the program, and what it marks as a run of its own."""
+"""Requests that the program receives, and functions that it marks as runs of their own."""

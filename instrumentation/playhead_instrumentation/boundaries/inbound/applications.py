@@ -1,4 +1,4 @@
-"""What a server calls, spelt so that another process can load it."""
+"""Names for what a server calls, so that another process can load it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ from typing import Any, Final, NamedTuple
 MAIN: Final = "__main__"
 
 IMPORTED: Final = "__mp_main__"
-"""Name of a program that is loaded for what it defines, not to be run, as `multiprocessing` has it."""
+"""Name of the main module where it is imported instead of run, as `multiprocessing` has it."""
 
 FACTORIES: Final = ("create_app", "make_app")
-"""Functions of a module that make its application, where none of its attributes is it."""
+"""Functions of a module that make its application, where no attribute holds the application."""
 
 
 AROUND: Final = {"werkzeug.debug": "app", "django.contrib.staticfiles.handlers": "application"}
-"""What development servers put around an application → its attribute that is the application."""
+"""Wrapper types of development servers → their attribute that holds the application."""
 
 
 class Application(NamedTuple):
     """An application, as a replay finds it."""
 
     spelt: str
-    """``module:attribute``, with ``()`` behind it where that makes it; empty where none leads to it."""
+    """``module:attribute``, with ``()`` behind it for a factory; empty where no name leads to it."""
     folder: str
     """Where its module was found: a folder of the search path, below the working folder or absolute."""
 
     @property
     def name(self) -> str:
-        """The module's, without its packages; empty for the program itself."""
+        """Name of the module without its packages; empty for the main program."""
         module = self.spelt.partition(":")[0]
         return "" if module == MAIN else module.rpartition(".")[2]
 
 
 def once(app: Any, told: str = "") -> Callable[[], Application]:
-    """A function that finds ``app`` when it is first asked. ``told``: how the server was told of it."""
+    """Return a function that looks ``app`` up on its first call.
+
+    ``told``: the name that the server was given.
+    """
     found: list[Application] = []
 
     def application() -> Application:
@@ -49,7 +52,7 @@ def once(app: Any, told: str = "") -> Callable[[], Application]:
 
 
 def application_of(app: Any, told: str = "") -> Application:
-    """How ``app`` is found again. ``told``: how it is spelt, where that is known."""
+    """Return how to find ``app`` again. ``told``: its name, where that is known."""
     spelt = told or ("" if app is None else _spelt(app))
     if spelt.startswith(f"{IMPORTED}:"):
         spelt = MAIN + spelt.removeprefix(IMPORTED)
@@ -71,7 +74,7 @@ def _spelt(app: Any) -> str:
 
 
 def _attribute(app: Any) -> str:
-    """The module attribute that holds ``app``, where it was made rather than where it was imported."""
+    """Return the module attribute that holds ``app``, if possible in the module that made it."""
     found: list[tuple[int, str]] = []
     for name, module in list(sys.modules.items()):
         for attribute, value in list(getattr(module, "__dict__", {}).items()):

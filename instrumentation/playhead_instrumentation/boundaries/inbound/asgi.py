@@ -1,4 +1,4 @@
-"""Requests to ASGI applications. What covers an application stands between it and the server."""
+"""Requests to ASGI applications. The cover of an application stands between it and the server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 
 TEXT = "text"
-"""Behind the type of a message of a WebSocket that holds text, not bytes."""
+"""Suffix of the type of a WebSocket message that holds text, not bytes."""
 
 
 class CoveredAsgi:
-    """An ASGI application whose requests are recorded; all else of it is the application's own."""
+    """An ASGI application whose requests are recorded; all else is passed on to the application."""
 
     def __init__(self, app: Any, told: str = "") -> None:
         self.__wrapped__ = app
@@ -39,7 +39,8 @@ class CoveredAsgi:
         if session is None:
             return await app(scope, receive, send)
         if kind == "lifespan":
-            # What it does at the start every later request rests on: it is part of the boot.
+            # Every later request depends on what the application does at startup: it is part of the
+            # boot.
             with lanes.Entered(lanes.MAIN):
                 return await app(scope, _outside(receive), _outside(send))
         going = None
@@ -63,7 +64,7 @@ class CoveredAsgi:
 
 
 def _outside(does: Any) -> Any:
-    """A function of the server's: what it does is not the program's doing."""
+    """Wrap a function of the server: what it does is not part of the program."""
 
     async def outside(*message: Any) -> Any:
         with lanes.Shadow():

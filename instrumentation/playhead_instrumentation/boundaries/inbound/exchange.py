@@ -1,7 +1,7 @@
 """One request that comes to the program: its run root, its lane, its facts. One edge per interface.
 
-Nothing here raises: what goes wrong while a request is begun leaves it unrecorded, what goes wrong later
-is logged.
+Nothing here raises. If an error occurs while a request begins, the request is not recorded; later errors
+are logged.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
 log = logging.getLogger(__name__)
 
 END = "end"
-"""What the last piece of a body is, as ``playhead.inbound.message``."""
+"""Value of ``playhead.inbound.message`` for the last piece of a body."""
 
 MARKED = "run"
-"""The interface of a function that the program marks as a run."""
+"""Interface of a function that the program marks as a run."""
 
 FAULT = 500
 """Lowest status that says that the server failed."""
 
 BROKEN = "broken"
-"""What stands behind a piece that could not be sent."""
+"""Value of ``playhead.inbound.message`` for the fact that follows a piece that could not be sent."""
 
 
 class Asked(NamedTuple):
@@ -47,21 +47,21 @@ class Asked(NamedTuple):
     interface: str
     method: str
     path: str
-    """Percent-encoded, with the root under which the application is mounted where there is one."""
+    """Percent-encoded, with the root under which the application is mounted, where there is one."""
     query: str
     headers: Iterable[tuple[bytes, bytes]]
     details: Mapping[str, Any]
-    """Attributes of the request, by their names."""
+    """Attributes of the request by name."""
 
 
 def recording() -> Session | None:
-    """The session, where a request that comes now is to be recorded: not within another one."""
+    """Return the session if a request that arrives now is recorded; None inside another request."""
     session = current()
     return None if session is None or lanes.current().of_request else session
 
 
 def begin(session: Session, application: Application, asked: Asked) -> InboundExchange | None:
-    """The request is about to be served; None when that cannot be recorded."""
+    """Begin the exchange of a request that is about to be served; None when that failed."""
     try:
         return InboundExchange(session, application, asked)
     except Exception:
@@ -126,12 +126,12 @@ class InboundExchange:
 
     @property
     def lane(self) -> lanes.Lane:
-        """The root of the lanes in which it is served."""
+        """Root of the lanes in which the request is served."""
         return self.call.lane
 
     @contextlib.contextmanager
     def within(self) -> Generator[None]:
-        """The program works on it: its lane and its span are the current ones."""
+        """Context manager: the program works on the request; its lane and its span are current."""
         outer, serving = otel_context.attach(self._context), SERVING.set(self._span)
         try:
             with lanes.Entered(self.call.lane):
@@ -141,7 +141,7 @@ class InboundExchange:
             otel_context.detach(outer)
 
     def came(self, at: Delivery | None) -> None:
-        """It enters the program."""
+        """The request enters the program."""
         try:
             ids = self._span.get_span_context()
             self.call.begin(
@@ -151,7 +151,7 @@ class InboundExchange:
             log.debug("playhead could not record a request", exc_info=True)
 
     def received(self, data: bytes, at: Delivery | None, message: str = "") -> None:
-        """A piece of its body enters the program, or another ``message``."""
+        """A piece of the body, or another ``message``, enters the program."""
         try:
             self.call.part(data, at, {a.PLAYHEAD_INBOUND_MESSAGE: message} if message else None)
         except Exception:
@@ -184,7 +184,7 @@ class InboundExchange:
             log.debug("playhead could not record a piece of an answer", exc_info=True)
 
     def unsent(self, error: BaseException) -> None:
-        """What it was about to send did not go out."""
+        """What the program was about to send did not go out."""
         try:
             recorded = error_attributes(self._recorded(error))
             self.call.sent(b"", {a.PLAYHEAD_INBOUND_MESSAGE: BROKEN, **recorded})
@@ -192,7 +192,7 @@ class InboundExchange:
             log.debug("playhead could not record an error", exc_info=True)
 
     def finished(self) -> None:
-        """The program has done with it."""
+        """The program is done with the request."""
         self._end("complete", None)
 
     def failed(self, error: BaseException) -> None:
@@ -203,7 +203,7 @@ class InboundExchange:
             self._end("error", self._recorded(error))
 
     def abandoned(self) -> None:
-        """Nobody wants the rest."""
+        """The client does not want the rest of the answer."""
         self._end("abandoned", None)
 
     def finish(self) -> None:
@@ -237,7 +237,7 @@ class InboundExchange:
                 )
                 self._session.driver.failed_requests.append(f"{self._key}: {what}")
             self._session.closed(self)
-            if not self.call.inherited:  # else the span is the parent's, too
+            if not self.call.inherited:  # else the span is also the parent's
                 self._session.submit(self)
         except Exception:
             log.debug("playhead could not record the end of a request", exc_info=True)

@@ -21,10 +21,10 @@ NONE: Final = "none"
 """Value of the setting that excludes nothing."""
 
 DEFAULT: Final = r"^[a-z]+://[^/]*/(health|healthz|ready|readyz|livez|metrics|favicon\.ico)/?$"
-"""The pattern where no setting names one."""
+"""The pattern used where no setting gives one."""
 
 FRAMEWORKS: Final = ("fastapi", "starlette", "flask", "django", "falcon", "pyramid")
-"""Packages whose applications have a variable of their own, that of OpenTelemetry's instrumentors."""
+"""Packages whose applications have a variable of their own, from OpenTelemetry's instrumentors."""
 
 
 class Excluded:
@@ -36,10 +36,10 @@ class Excluded:
         self._of: Session | None = None
 
     def has(self, session: Session, asked: Asked) -> bool:
-        """Whether this request is not to be recorded. Never raises."""
+        """Whether this request is excluded. Never raises."""
         try:
             if self._of is not session:
-                self._of = session  # asked once, also where that fails
+                self._of = session  # look it up once, also where that fails
                 self._pattern = pattern_of(self._app, session.settings.excluded_urls)
             return self._pattern is not None and self._pattern.search(_url(asked)) is not None
         except Exception:
@@ -49,7 +49,7 @@ class Excluded:
 
 @contextlib.contextmanager
 def unrecorded() -> Generator[None]:
-    """Record nothing of what runs inside, nor of what that starts."""
+    """Context manager: record nothing that runs inside, nor what it starts."""
     token = UNRECORDED.set(True)
     try:
         with lanes.Shadow():
@@ -60,9 +60,9 @@ def unrecorded() -> Generator[None]:
 
 
 def pattern_of(app: Any, setting: str) -> re.Pattern[str] | None:
-    """The pattern for ``app``: its framework's variable, else the setting, else `DEFAULT`; None: none.
+    """Return the pattern for ``app``: its framework's variable, the setting, or `DEFAULT`; None: none.
 
-    A framework's variable that is no list of regular expressions is told in the log, and passed over.
+    A framework's variable that is not a list of regular expressions is reported in the log and skipped.
     """
     for name in dict.fromkeys(one.__module__.partition(".")[0] for one in type(app).__mro__):
         if name not in FRAMEWORKS:

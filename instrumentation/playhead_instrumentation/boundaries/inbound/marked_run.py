@@ -1,7 +1,7 @@
 """What a program marks as a run of its own: each message of a queue's consumer, each job of a worker.
 
-A call of a marked function is a request that comes to the process, whatever brought it: its lane is a
-root, its input and its result are on the tape as `values` writes them. A replay loads the module and
+A call of a marked function is a request that comes to the process, whatever triggered it. Its lane is a
+root; its input and its result are on the tape as `values` writes them. A replay loads the module and
 calls the function with the recorded input.
 """
 
@@ -56,17 +56,17 @@ def run(what: Any = "", /, *, input: Any = None) -> Any:
 
 
 class Run:
-    """A run that is to be: marks a function, or is a block."""
+    """A marked run: either a decorator for a function or a context manager for a block."""
 
     def __init__(self, name: str, input: Any = None) -> None:
         self._name = name
         self._input = input
         self._going: _Going | None = None
         self.output: Any = None
-        """What the block gives."""
+        """Result of the block, set by the program."""
 
     def __call__(self, function: F) -> F:
-        """``function``, each call of which is a run."""
+        """Return ``function`` wrapped so that each call is a run."""
         if not callable(function) or _is_stream(function):
             raise TypeError("playhead.run marks a function or a coroutine function")
         marked = _Marked(function, self._name)
@@ -100,14 +100,14 @@ def _is_stream(function: Any) -> bool:
 
 
 class _Marked:
-    """A function each call of which is a run."""
+    """A function of which each call is a run."""
 
     def __init__(self, function: Any, name: str) -> None:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Asked:
-        """A call of it."""
+        """Return the request that a call stands for."""
         owner = args[0] if args and self._is_method(args[0]) else None
         given = {"args": list(args if owner is None else args[1:]), "kwargs": kwargs}
         return _Asked(self.name, given, functools.partial(self._application, owner))
@@ -127,7 +127,7 @@ class _Marked:
 
 
 class _Asked:
-    """What is asked of the program."""
+    """A call of a marked function, or a marked block, as a request."""
 
     def __init__(self, name: str, given: dict[str, Any], application: Callable[[], Application]) -> None:
         self.name = name
@@ -140,7 +140,7 @@ def _nowhere() -> Application:
 
 
 class _Going:
-    """A run that goes on."""
+    """A marked run in progress."""
 
     def __init__(self, exchange: InboundExchange, given: dict[str, Any]) -> None:
         self._exchange = exchange
@@ -149,24 +149,24 @@ class _Going:
         self._within.__enter__()
 
     def comes_at_once(self) -> None:
-        """Its input enters the program."""
+        """The input enters the program."""
         self._exchange.came(self._exchange.call.comes().wait())
         self._received(self._exchange.call.arrive().wait())
 
     async def comes(self) -> None:
-        """The same, on a loop."""
+        """As `comes_at_once`, on an event loop."""
         self._exchange.came(await self._exchange.call.comes())
         self._received(await self._exchange.call.arrive())
 
     def _received(self, at: Any) -> None:
         try:
             given = values.kept(self._given)
-        except Exception:  # said at a replay, which needs it
+        except Exception:  # a replay needs the input, and reports that it is missing
             given = values.written(self._given, stubs=[])
         self._exchange.received(given, at, END)
 
     def returned(self, value: Any) -> None:
-        """The program has done with it."""
+        """The program is done with the request."""
         try:
             self._exchange.sends(values.written(value, stubs=[]), END)
         except Exception:

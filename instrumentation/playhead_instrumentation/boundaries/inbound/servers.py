@@ -1,8 +1,8 @@
-"""Servers: where an application is handed over to one, it is covered.
+"""Patches of servers: an application is covered where it is handed to a server.
 
-A server is the world outside: what it does for itself (its loop, its timers, its log) is not the
-program's doing and happens in the shadow lane. What it does to load an application is the boot of the
-program, in the lane of the main thread, whatever the server's own lane is.
+A server is part of the world outside. What it does for itself (its event loop, its timers, its log) is
+not part of the program and happens in the shadow lane. Loading the application is the boot of the
+program; it happens in the lane of the main thread, whatever the server's own lane is.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from playhead_instrumentation.session.session import current
 
 
 def cover_asgi(app: Any, told: str = "") -> Any:
-    """``app``, covered; once."""
+    """Return ``app`` covered; an application that is covered already is returned as it is."""
     return app if isinstance(app, CoveredAsgi) else CoveredAsgi(app, told)
 
 
 def cover_wsgi(app: Any, told: str = "") -> Any:
-    """``app``, covered; once."""
+    """Return ``app`` covered; an application that is covered already is returned as it is."""
     return app if isinstance(app, CoveredWsgi) else CoveredWsgi(app, told)
 
 
 def _serve(serve: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function that serves until it is told to stop."""
+    """Layer of a function that serves until it is told to stop."""
     _about_to_serve()
     with lanes.Shadow():
         return serve(*args, **kwargs)
@@ -48,22 +48,22 @@ def _about_to_serve() -> None:
 
 
 def patch_uvicorn_reload(module: ModuleType) -> None:
-    """What starts the server anew when files change."""
+    """Patch what restarts uvicorn when files change."""
     PATCHES.around(required(module, "BaseReload"), "run", _serve)
 
 
 def patch_uvicorn_workers(module: ModuleType) -> None:
-    """What starts several servers."""
+    """Patch what starts several uvicorn servers."""
     PATCHES.around(required(module, "Multiprocess"), "run", _serve)
 
 
 def patch_uvicorn_server(module: ModuleType) -> None:
-    """The server."""
+    """Patch the uvicorn server."""
     PATCHES.around(required(module, "Server"), "serve", _serve_async)
 
 
 def patch_uvicorn_config(module: ModuleType) -> None:
-    """Where the server loads the application."""
+    """Patch where uvicorn loads the application."""
     PATCHES.around(required(module, "Config"), "load", _load_uvicorn)
 
 
@@ -71,7 +71,7 @@ def _load_uvicorn(load: Any, config: Any) -> None:
     with lanes.Entered(lanes.MAIN):
         load(config)
     told = config.app if isinstance(config.app, str) else ""
-    # Inside of what uvicorn puts around it: a replay has no uvicorn.
+    # Cover inside the wrappers of uvicorn, since a replay has no uvicorn.
     holder, name = config, "loaded_app"
     while type(inner := getattr(holder, name)).__module__.startswith(("uvicorn.", "a2wsgi.")):
         holder, name = inner, "app"
@@ -80,7 +80,7 @@ def _load_uvicorn(load: Any, config: Any) -> None:
 
 
 def patch_hypercorn_wrappers(module: ModuleType) -> None:
-    """What holds the application."""
+    """Patch what holds the application in hypercorn."""
     PATCHES.around(required(module, "ASGIWrapper"), "__init__", _cover_asgi)
     PATCHES.around(required(module, "WSGIWrapper"), "__init__", _cover_wsgi)
 
@@ -96,22 +96,22 @@ def _cover_wsgi(init: Any, holder: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def patch_hypercorn_run(module: ModuleType) -> None:
-    """The server."""
+    """Patch the hypercorn server."""
     PATCHES.around(module, "worker_serve", _serve_async)
 
 
 def patch_gunicorn_arbiter(module: ModuleType) -> None:
-    """What starts the workers."""
+    """Patch what starts the workers of gunicorn."""
     PATCHES.around(required(module, "Arbiter"), "run", _serve)
 
 
 def patch_gunicorn_worker(module: ModuleType) -> None:
-    """Where a worker loads the application."""
+    """Patch where a gunicorn worker loads the application."""
     PATCHES.around(required(module, "Worker"), "load_wsgi", _load_wsgi)
 
 
 def patch_gunicorn_asgi(module: ModuleType) -> None:
-    """Where a worker for ASGI does."""
+    """Patch where a gunicorn worker for ASGI loads the application."""
     PATCHES.around(required(module, "ASGIWorker"), "load_wsgi", _load_asgi)
 
 
@@ -134,14 +134,14 @@ def _load_gunicorn(load: Any, worker: Any, attribute: str, cover: Any) -> None:
 
 
 def patch_werkzeug(module: ModuleType) -> None:
-    """The server of Flask's command line."""
+    """Patch the server of Flask's command line."""
     owner = required(module, "BaseWSGIServer")
     PATCHES.around(owner, "__init__", _cover_wsgi)
     PATCHES.around(owner, "serve_forever", _serve)
 
 
 def patch_wsgiref(module: ModuleType) -> None:
-    """The server of the standard library."""
+    """Patch the server of the standard library."""
     owner = required(module, "WSGIServer")
     PATCHES.around(owner, "set_app", _set_app)
     PATCHES.around(owner, "serve_forever", _serve)

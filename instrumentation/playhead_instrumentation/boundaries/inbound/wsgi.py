@@ -1,4 +1,4 @@
-"""Requests to WSGI applications. What covers an application stands between it and the server."""
+"""Requests to WSGI applications. The cover of an application stands between it and the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNPREFIXED = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length
 
 
 class CoveredWsgi:
-    """A WSGI application whose requests are recorded; all else of it is the application's own."""
+    """A WSGI application whose requests are recorded; all else is passed on to the application."""
 
     def __init__(self, app: Any, told: str = "") -> None:
         self.__wrapped__ = app
@@ -57,7 +57,7 @@ class CoveredWsgi:
 
 
 class Unrecorded:
-    """What an application returns to a request that is not recorded."""
+    """The answer of an application to a request that is not recorded."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -70,14 +70,14 @@ class Unrecorded:
         return self
 
     def __next__(self) -> bytes:
-        """The next piece."""
+        """Return the next piece."""
         with unrecorded():
             if self._pieces is None:
                 self._pieces = iter(self._answer)
             return next(self._pieces)
 
     def close(self) -> None:
-        """The server wants no more."""
+        """The server reads no more."""
         with unrecorded():
             close = getattr(self._answer, "close", None)
             if close is not None:
@@ -95,21 +95,21 @@ class Body:
         return getattr(self._body, name)
 
     def read(self, *size: Any) -> bytes:
-        """As of the server's own."""
+        """As the server's own stream does."""
         return self._entered(self._body.read, *size)
 
     def readinto(self, buffer: Any) -> int:
-        """Into ``buffer``; how many bytes."""
+        """Read into ``buffer``; returns the number of bytes."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def readline(self, *size: Any) -> bytes:
-        """As of the server's own."""
+        """As the server's own stream does."""
         return self._entered(self._body.readline, *size)
 
     def readlines(self, hint: int = -1) -> list[bytes]:
-        """The rest, line by line."""
+        """Return the rest, line by line."""
         return list(self)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -124,7 +124,7 @@ class Body:
 
 
 class Answer:
-    """What an application returns: pieces of its answer, made in the lane of the request."""
+    """The answer of an application: pieces made in the lane of the request."""
 
     def __init__(self, going: InboundExchange, answer: Any) -> None:
         self._going = going
@@ -136,7 +136,7 @@ class Answer:
         return self
 
     def __next__(self) -> bytes:
-        """The next piece, which is on the tape."""
+        """Return the next piece, after it is on the tape."""
         going = self._going
         with going.within():
             try:
@@ -154,7 +154,7 @@ class Answer:
             return piece
 
     def close(self) -> None:
-        """The server wants no more."""
+        """The server reads no more."""
         going = self._going
         with going.within():
             try:
@@ -171,7 +171,7 @@ class Answer:
 
 
 class SizedAnswer(Answer):
-    """One that says how many pieces it has."""
+    """An answer that has a length: the number of its pieces."""
 
     def __len__(self) -> int:
         return len(self._answer)

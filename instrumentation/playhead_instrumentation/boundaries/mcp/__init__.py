@@ -1,1 +1,1 @@
-"""Clients of MCP: servers on stdio, calls of tools, sessions over HTTP."""
+"""MCP clients: servers on stdio, tool calls, sessions over HTTP."""

@@ -1,10 +1,10 @@
-"""MCP clients: servers on stdio by message, tool calls by span, on any transport.
+"""MCP clients: stdio servers message by message, and a span per tool call on any transport.
 
-Over HTTP the bytes are recorded by the HTTP boundary; here only the trace context that the SDK writes
-into each request becomes a read, so that a replay sends the same. Of a server on stdio, which no
-boundary sees, each message of the client is an exchange of the kind ``mcp`` with its answer; what the
-server says of its own accord (notifications, progress, its own requests) are parts of one exchange for
-the connection. At replay no server is started.
+Over HTTP the HTTP boundary records the bytes. Here only the trace context that the SDK writes into each
+request becomes a read, so that a replay sends the same. No other boundary sees a stdio server. Each
+message of the client is an exchange of the kind ``mcp`` with its answer. What the server sends unasked
+(notifications, progress, its own requests) becomes parts of one exchange for the connection. A replay
+starts no server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _recording() -> Session | None:
 
 
 def patch_stdio(module: ModuleType) -> None:
-    """Connections to servers on stdio."""
+    """Patch connections to servers on stdio."""
     original: Any = required(module, "stdio_client")
     if hasattr(original, "__playhead__"):
         return
@@ -96,12 +96,12 @@ def _nothing(_: Any) -> None:
 
 
 def label_of(command: str, arguments: list[str]) -> str:
-    """A server's command line without folders, which are others elsewhere."""
+    """Return a server's command line without folders, which differ between machines."""
     return " ".join(os.path.basename(word) if os.sep in word else word for word in (command, *arguments))
 
 
 def patch_context(module: ModuleType) -> None:
-    """The trace context that the SDK writes into requests."""
+    """Patch the function that writes the trace context into requests."""
     PATCHES.around(module, "inject_trace_context", _inject)
 
 
@@ -121,7 +121,7 @@ def _inject(original: Any, meta: dict[str, Any]) -> None:
 
 
 def patch_session(module: ModuleType) -> None:
-    """Calls of tools."""
+    """Patch tool calls."""
     PATCHES.around(required(module, "ClientSession"), "call_tool", _call_tool)
 
 

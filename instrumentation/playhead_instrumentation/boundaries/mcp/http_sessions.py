@@ -1,8 +1,8 @@
-"""Sessions of MCP over HTTP that a tape has opened: a server that is asked for real does not know them.
+"""MCP sessions over HTTP that a tape has opened: a real server does not know them.
 
-Before the first request of such a session goes out, the server is told again who asks, and gives the
-session another name, which takes the place of the recorded one from then on. Calls are not repeated:
-what they did is the server's, and it is no child of the program.
+Before the first live request of such a session, the handshake is sent to the server again. The server
+gives the session a new id, which replaces the recorded one from then on. Calls are not repeated: their
+effects belong to the server, which is not a child of the program.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ OF_BODY = ("content-length", "content-encoding", "transfer-encoding", NAME)
 
 
 class _Handshake(NamedTuple):
-    """How a session was begun."""
+    """The request that began a session."""
 
     request: Any
     body: bytes
 
 
 class Sessions:
-    """Those that were played in this process. For one event loop at a time."""
+    """Sessions that were played in this process. For one event loop at a time."""
 
     def __init__(self) -> None:
         self._begun: dict[str, _Handshake] = {}
         self._names: dict[str, asyncio.Future[str]] = {}
-        """Names that servers have given, by the recorded ones."""
+        """Session ids that servers gave now, by the recorded ones."""
 
     def played(self, request: Any, body: bytes | None, response: Any) -> None:
         """A recorded ``response`` answers; it may begin a session."""
@@ -38,9 +38,10 @@ class Sessions:
             self._begun[name] = _Handshake(request, body or b"")
 
     async def renew(self, transport: Any, request: Any, make: Any) -> str:
-        """``request`` is about to go out: have it name a session that its server knows.
+        """Before ``request`` goes out, make it name a session that its server knows.
 
-        ``make`` makes a request of the library. The name that was there; empty where nothing is done.
+        ``make`` makes a request of the library. Returns the recorded session id; empty where nothing was
+        done.
         """
         recorded = request.headers.get(NAME, "")
         if recorded not in self._begun:

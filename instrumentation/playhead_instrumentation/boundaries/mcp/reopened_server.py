@@ -1,8 +1,8 @@
-"""An MCP server on stdio that a tape has answered for, and that the program now asks something new.
+"""A stdio MCP server whose recorded answers were played, and which now gets a new request.
 
-It is started when that is about to be sent, and is told what the tape says that it was told, in that
-order, so that it is where the recorded one was. What it answers to that is thrown away: the program has
-the recorded answers.
+The server starts when the new request is about to be sent. It first gets, in order, the messages that
+the client has sent so far, so that it reaches the state of the recorded server. Its answers to those are
+dropped: the program has the recorded ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from playhead_semconv.rerun.held_connections import HANDSHAKE
 from playhead_semconv.rerun.plans import Reopen
 
 PATIENCE_S = 30.0
-"""A server is waited for so long, for each answer that it has given before."""
+"""Seconds to wait for each answer that the recorded server had given."""
 
 NO_METHOD = {"code": -32601, "message": "nobody answers this any more"}
 
@@ -28,12 +28,12 @@ class Recorded(Protocol):
         ...
 
     async def closed(self) -> None:
-        """A real server says nothing more."""
+        """A real server sends no more."""
         ...
 
 
 class Reopened:
-    """Takes what the client says that no tape answers."""
+    """Takes the client's messages that no tape answers."""
 
     def __init__(
         self,
@@ -45,8 +45,11 @@ class Reopened:
         inbox: Any,
         tasks: Any,
     ) -> None:
-        """``opens`` starts the server. ``how`` None: the tape says that it has ended. ``told``: what the
-        client has said so far. ``inbox``: what the program reads. ``tasks``: of the connection."""
+        """``opens`` starts the server. ``how`` None: the tape says that the server has ended.
+
+        ``told``: what the client has sent so far. ``inbox``: what the program reads. ``tasks``: the task
+        group of the connection.
+        """
         self._connection = connection
         self._kit = kit
         self._opens = opens
@@ -59,7 +62,7 @@ class Reopened:
         self._problem: BaseException | None = None
 
     async def send(self, item: Any) -> None:
-        """To the server, which is started before."""
+        """Send a message to the server; start the server first if needed."""
         if self._how is None:
             raise self._kit.anyio.BrokenResourceError
         async with self._lock:
@@ -73,7 +76,7 @@ class Reopened:
         await writer.send(item)
 
     async def aclose(self) -> None:
-        """The server is closed with the connection."""
+        """No-op: the server is closed with the connection."""
 
     def close(self) -> None:
         """See `aclose`."""
@@ -96,7 +99,7 @@ class Reopened:
             ready.set()
 
     async def _feed(self, reader: Any, writer: Any) -> None:
-        """Tell it what it was told."""
+        """Send the server the earlier messages of the client."""
         said = [(item, self._kit.plain(item)) for item in self._told]
         replies = deque(plain for _, plain in said if "method" not in plain)
         for item, plain in said:
@@ -114,7 +117,7 @@ class Reopened:
             if "method" not in plain:
                 if str(plain.get("id")) == id:
                     return
-            elif "id" in plain:  # it asks the client, who has answered that before
+            elif "id" in plain:  # the server asks the client, which has answered that before
                 reply = replies.popleft() if replies else {"jsonrpc": "2.0", "error": NO_METHOD}
                 await writer.send(self._kit.message({**reply, "id": plain["id"]}))
         raise self._kit.anyio.BrokenResourceError

@@ -24,11 +24,11 @@ from playhead_semconv.rerun.held_connections import STDIO, reads, repeatable_too
 KIND: Final = "mcp"
 
 TRACING: Final = ("progressToken", "traceparent", "tracestate", "baggage")
-"""What the SDK itself puts into ``_meta``; other each time."""
+"""Keys that the SDK itself puts into ``_meta``; their values differ each time."""
 
 
 class Kit:
-    """What is taken of the SDK."""
+    """The parts of the SDK that are used here."""
 
     def __init__(self, module: ModuleType) -> None:
         self.anyio: Any = required(module, "anyio")
@@ -38,21 +38,21 @@ class Kit:
         self._model: Any = None if self._adapter is not None else types.JSONRPCMessage
 
     def message(self, plain: dict[str, Any]) -> Any:
-        """A message as the SDK reads it from its server."""
+        """Return a message as the SDK reads it from its server."""
         if self._adapter is not None:
             return self._message(self._adapter.validate_python(plain, by_name=False))
         return self._message(self._model.model_validate(plain))
 
     @staticmethod
     def plain(item: Any) -> dict[str, Any]:
-        """A message as JSON values; an exception by its text."""
+        """Return a message as JSON values; an exception as its text."""
         if isinstance(item, Exception):
             return {"exception": str(item)}
         return item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
 
 
 class Connection:
-    """A connection as an exchange; its parts are what the server says of its own accord."""
+    """A connection as an exchange; its parts are what the server sends unasked."""
 
     def __init__(self, session: Session, kit: Kit, label: str) -> None:
         """``label``: names the server."""
@@ -61,13 +61,13 @@ class Connection:
         self._kit: Final = kit
         self._label: Final = label
         self._pending: dict[str, Call] = {}
-        """Requests that are not answered, by id."""
+        """Requests that are not answered yet, by id."""
         self._now: dict[str, Any] = {}
-        """At replay: ids of requests, by those on the tape."""
+        """Replay: ids of the requests now, by their recorded ids."""
         self._repeatable: set[str] = set()
-        """Tools that say that they only read, or that calling them again changes nothing."""
+        """Tools that declare that they only read, or that calling them again changes nothing."""
         self._told: list[Any] = []
-        """What the client has said while a tape answered."""
+        """What the client has sent while a tape answered."""
         self._inbox: Any = None
         self._tasks: Any = None
         self.call: Final = self._open(f"{STDIO}{label}", None, {}, "write")
@@ -89,7 +89,7 @@ class Connection:
         return call
 
     def streams(self, reader: Any, writer: Any) -> tuple[Any, Any]:
-        """What stands in front of the streams of a real server."""
+        """Return wrappers for the streams of a real server."""
         return Reader(reader, self), Writer(writer, self)
 
     def failed(self, error: Exception, at: Delivery | None) -> None:
@@ -98,7 +98,7 @@ class Connection:
             self._session.closed(self)
 
     def abandoned(self) -> None:
-        """The program leaves."""
+        """The program leaves the connection."""
         for call in self._pending.values():
             call.end("abandoned")
         if self.call.end("abandoned"):
@@ -107,7 +107,7 @@ class Connection:
     def sent(self, item: Any) -> Any:
         """The client sends a message: the ask is on the tape on return. Raises where it is refused.
 
-        What a server is to get of it; None: nothing.
+        Returns the message for the real server; None where nothing is to be sent.
         """
         plain = Kit.plain(item)
         method = str(plain.get("method", ""))
@@ -166,13 +166,13 @@ class Connection:
         call.end("complete", at)
 
     async def closed(self) -> None:
-        """A real server says nothing more."""
+        """A real server sends no more."""
         if self.call.end("complete", await self.call.arrive()):
             self._session.closed(self)
 
     @asynccontextmanager
     async def played(self, opens: Callable[[], Any]) -> AsyncGenerator[Any, None]:
-        """The streams of a server that is not there; ``opens`` starts it, where the tape leaves it."""
+        """Yield streams that the tape answers; ``opens`` starts the server where the tape ends."""
         verdict = self.call.verdict
         if not isinstance(verdict, Played):
             error: Any = getattr(verdict, "error", None)
@@ -238,7 +238,7 @@ class Connection:
 
 
 class _Stream:
-    """Stands in front of a stream."""
+    """Wraps a stream."""
 
     def __init__(self, stream: Any, connection: Connection) -> None:
         self._stream = stream
@@ -260,7 +260,7 @@ class _Stream:
 
 
 class Writer(_Stream):
-    """Takes what the client says, on the tape before it goes out."""
+    """Takes what the client sends and records it before it goes out."""
 
     async def send(self, item: Any) -> None:
         """As the stream does."""
@@ -271,7 +271,7 @@ class Writer(_Stream):
 
 
 class Reader(_Stream):
-    """Gives what the server says, on the tape before the program gets it."""
+    """Returns what the server sends and records it before the program gets it."""
 
     def __aiter__(self) -> Reader:
         return self

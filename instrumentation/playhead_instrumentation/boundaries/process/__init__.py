@@ -1,1 +1,1 @@
-"""Child processes as every recording sees them: command, exit status, what their pipes said."""
+"""Child processes at every level: their command, exit status, and the bytes of their pipes."""

@@ -1,26 +1,30 @@
-"""What a child process is told: which trace it goes on, and whose child it is."""
+"""Environment variables that tell a child which trace it continues and which process is its parent."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from playhead_instrumentation.boundaries.process.words import EXCHANGE
 
 Environment = Mapping[Any, Any] | None
-"""Variables of a child; None: those of this process."""
+"""Environment variables of a child; None: it inherits those of this process."""
+
+
+WITH_ENVIRONMENT: Final = {"execv": "execve", "execvp": "execvpe"}
+"""Functions that replace the process image, and the variant of each that takes an environment."""
 
 
 class Teller(Protocol):
     """Knows what a child needs to be told. Its methods never raise."""
 
     def variables(self) -> dict[str, str]:
-        """What a child is told, as variables."""
+        """Environment variables to hand to a child."""
         ...
 
     def environment(self, env: Environment) -> Environment:
-        """The environment for a child that was to have ``env``, with these in it."""
+        """Return the environment for a child that would get ``env``, with these variables added."""
         ...
 
 
@@ -28,18 +32,21 @@ _teller: Teller | None = None
 
 
 def tell(teller: Teller | None) -> None:
-    """Have children be told by ``teller`` from now on."""
+    """Use ``teller`` for children that start from now on."""
     global _teller
     _teller = teller
 
 
 def variables() -> dict[str, str]:
-    """What a child that is started now is told."""
+    """Environment variables to hand to a child that starts now."""
     return {} if _teller is None else _teller.variables()
 
 
 def environment(given: Environment, exchange: str = "") -> Environment:
-    """The environment for a child that was to have ``given``; ``exchange``: id of its exchange."""
+    """Return the environment for a child that would get ``given``.
+
+    ``exchange``: id of the child's exchange.
+    """
     told = given if _teller is None else _teller.environment(given)
     if not exchange or told is given:
         return told

@@ -1,7 +1,7 @@
-"""A child process at level ``exchanges``: its command, its exit status, what was read from its pipes.
+"""A child process at level ``exchanges``: its command, exit status, and what was read from its pipes.
 
-Three facts or so; nothing of the child is waited for or looked at. `process_exchange.Child` is what the
-levels above have, and every replay.
+This costs about three facts. It neither waits for the child nor inspects it. The levels above and every
+replay record more: see `in_full`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ KIND: Final = "process"
 EXPIRED: Final = "status.expired"
 
 STREAM_LIMIT_BYTES: Final = 8 << 20
-"""Of what is read from one stream beyond this, the tape holds the sizes only."""
+"""Bytes kept of one stream; of what is read beyond this, the tape holds only the sizes."""
 
 log = logging.getLogger(__name__)
 
 
 def observe(session: Session, started: Started) -> Observed | None:
-    """The exchange of a child that is about to start; None where it could not be begun."""
+    """Open the exchange of a child that is about to start; None where that failed."""
     try:
         session.settle()
         return Observed(session, started)
@@ -43,7 +43,7 @@ def observe(session: Session, started: Started) -> Observed | None:
 
 
 def asked(session: Session, started: Started) -> Call:
-    """The ask for a child, on the span that is current."""
+    """Open the ask for a child, on the current span."""
     body, details = described(started, session.redactor)
     span = trace.get_current_span().get_span_context()
     return session.driver.open(
@@ -61,7 +61,7 @@ class Observed:
     """What is recorded of one child. No method raises. Safe from any thread."""
 
     played: Final = None
-    """No tape answers it."""
+    """No tape answers an observed child."""
 
     __slots__ = ("_scrubs", "_session", "_taken", "call", "pid")
 
@@ -69,27 +69,27 @@ class Observed:
         self._session = session
         self._scrubs: dict[str, Any] = {}
         self._taken: dict[str, int] = {}
-        """Bytes of each stream that are on the tape."""
+        """Bytes of each stream that are on the tape; -1: the end of the stream is on the tape."""
         self.pid = 0
         self.call = asked(session, started)
         session.opened(self)
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
+        """Whether recording has stopped: the session is over, or this process is a fork of ours."""
         return current() is not self._session or self.call.inherited
 
     @property
     def name(self) -> str:
-        """The exchange, as a recorded child is told whose it is."""
+        """Id of the exchange, for a recorded child that needs to name its parent's exchange."""
         return str(self.call.id)
 
     def started(self, pid: int) -> None:
-        """It runs."""
+        """The child has started."""
         self.pid = pid
 
     def failed(self, error: BaseException) -> None:
-        """It could not be started."""
+        """The child could not be started."""
         record = record_of(error, self._session.redactor.text)
         if isinstance(error, OSError) and error.errno is not None:
             filename = error.filename
@@ -98,7 +98,7 @@ class Observed:
         self._end("error", error=record)
 
     def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
-        """See `PipeEnd`: what the program read is on the tape before it gets it."""
+        """See `PipeEnd`. What the program reads is on the tape before the program gets it."""
         with lanes.Outside():
             data = live(size)
         if data is not None and size:
@@ -106,7 +106,7 @@ class Observed:
         return data
 
     def expired(self, timeout: float) -> None:
-        """The program has waited for it in vain."""
+        """The program waited for the child until its timeout expired."""
         try:
             more = {a.PLAYHEAD_PROCESS_STREAM: EXPIRED}
             self.call.part(json.dumps(timeout).encode(), self._at(), more)
@@ -114,11 +114,11 @@ class Observed:
             log.debug("playhead could not record that a process was waited for", exc_info=True)
 
     def learned(self, stream: str, data: bytes) -> None:
-        """The program has read ``data``; nothing: the stream is at its end."""
+        """The program has read ``data``; empty: the stream is at its end."""
         try:
             taken = self._taken.get(stream, 0)
             if taken < 0:
-                return  # its end was told
+                return  # the end is on the tape already
             self._taken[stream] = taken + len(data) if data else -1
             more: dict[str, Any] = {a.PLAYHEAD_PROCESS_STREAM: stream}
             self.call.scrub = self._scrub(stream)
@@ -127,7 +127,7 @@ class Observed:
             log.debug("playhead could not record what a process said", exc_info=True)
 
     def has_read(self, stream: str, data: bytes, *, ended: bool) -> None:
-        """The program has read ``data`` of a stream so far; ``ended``: and its end."""
+        """``data``: all that the program has read of a stream so far; ``ended``: it is at its end."""
         taken = self._taken.get(stream, 0)
         if taken >= 0 and len(data) > taken:
             self.learned(stream, data[taken:])
@@ -135,27 +135,27 @@ class Observed:
             self.learned(stream, b"")
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """See `PipeEnd`: what the program tells a child is its own doing, and not recorded here."""
+        """See `PipeEnd`. What the program writes to a child is its own effect; not recorded here."""
         return live()
 
     def closes(self, stream: str) -> None:
         """See `PipeEnd`."""
 
     def running(self) -> None:
-        """The program was told that it still runs, which is not recorded here."""
+        """The program learned that the child still runs. This is not recorded here."""
 
     def exited(self, status: int, *, in_turn: bool = True) -> None:
-        """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
+        """The child has ended. ``status``: as `subprocess` gives it, negative for a signal."""
         if not self.passes and self.call.ended is None:
             self._end("complete", {a.PROCESS_EXIT_CODE: status})
 
     def left(self, pid: int) -> None:
-        """It runs; the program learns how it ends in a way that is not observed."""
+        """The child runs, and the program learns of its end in a way that is not observed."""
         self.started(pid)
         self.abandoned()
 
     def abandoned(self) -> None:
-        """The program ends before it has learned how the child does. Safe in a finalizer."""
+        """The program ends before it learns how the child ended. Safe in a finalizer."""
         self._end("abandoned")
 
     def _scrub(self, stream: str) -> Any:
@@ -176,7 +176,7 @@ class Observed:
         try:
             at = None if how == "abandoned" else self._at()
             told = {**(values or {}), a.PROCESS_PID: self.pid} if self.pid else values
-            # What its pipes still hold is read after its end.
+            # The program may still read, after this end, what the pipes hold.
             self.call.end(how, at, error, values=told, goes_on=how == "complete")
             self._session.closed(self)
         except Exception:

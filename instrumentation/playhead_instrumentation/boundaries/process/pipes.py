@@ -1,7 +1,7 @@
 """The program's ends of the pipes to a child process.
 
-`PipeEnd` stands where `subprocess` has its `io.FileIO`, below the buffers; who reads or writes by the
-number of the descriptor (``communicate``, asyncio) is met in ``os.read`` and ``os.write``.
+`PipeEnd` takes the place of the `io.FileIO` of `subprocess`, below the buffers. Code that reads or
+writes by descriptor number (``communicate``, asyncio) is caught in ``os.read`` and ``os.write``.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from playhead_instrumentation.runtime.patching import PATCHES, Outcome
 from playhead_instrumentation.session.session import current
 
 ENDS: Final[dict[int, PipeEnd]] = {}
-"""By number of the descriptor."""
+"""Open pipe ends by descriptor number."""
 
 CHUNK_BYTES = 65536
-"""So much is read at once where all is wanted."""
+"""Bytes per read where the whole stream is wanted."""
 
 
 class Told(Protocol):
-    """The exchange of a child, as a pipe to it tells what goes through."""
+    """The exchange of a child, as a pipe end reports to it."""
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is recorded of it any more."""
+        """Whether recording of the child has stopped."""
         ...
 
     def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
-        """At most ``size`` bytes of a stream; nothing at its end, None where nothing is there yet."""
+        """Read at most ``size`` bytes of a stream; empty at its end, None where nothing is there yet."""
         ...
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """The program writes to its stdin; how much was taken, None where there is no room."""
+        """The program writes to the child's stdin; returns the bytes taken, None: no room."""
         ...
 
     def closes(self, stream: str) -> None:
-        """The program closes a pipe to it."""
+        """The program closes a pipe to the child."""
         ...
 
 
 class PipeEnd(io.FileIO):
-    """Our end of a pipe: what goes through it is told to the child's exchange."""
+    """The program's end of a pipe. It reports what passes through it to the child's exchange."""
 
     child: Told | None = None
     stream = ""
 
     def of(self, child: Told, stream: str) -> None:
-        """From now on it belongs to ``child``."""
+        """Attach this pipe end to ``child``."""
         self.child, self.stream = child, stream
         self._inode = os.fstat(self.fileno()).st_ino
         ENDS[self.fileno()] = self
@@ -64,7 +64,7 @@ class PipeEnd(io.FileIO):
         return None if child is None or child.passes else child
 
     def belongs(self) -> bool:
-        """Whether its descriptor is still this pipe."""
+        """Whether the descriptor still refers to this pipe."""
         try:
             return os.fstat(self.fileno()).st_ino == self._inode
         except (OSError, ValueError):
@@ -120,15 +120,15 @@ class PipeEnd(io.FileIO):
         super().close()
 
     def live(self, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-        """How it is read by its number."""
+        """Return the function that reads the pipe for real, by descriptor number."""
         return read
 
     def ends(self, data: bytes) -> bytes:
-        """Its end, as who reads by its number learns it: nothing comes."""
+        """Return what a read by descriptor number gives at the end of the stream: no bytes."""
         return data
 
     def drain(self) -> None:
-        """At replay: it is not to be readable any more."""
+        """Replay: drain the pipe so that `select` no longer reports it as readable."""
         blocking = os.get_blocking(self.fileno())
         os.set_blocking(self.fileno(), False)
         try:
@@ -140,14 +140,14 @@ class PipeEnd(io.FileIO):
 
 
 def belongs_to(file: Any, child: Told, stream: str) -> None:
-    """From now on what goes through ``file``, an end of a pipe with or without layers, is told."""
+    """Report what passes through ``file``, a pipe end with or without layers above it, from now on."""
     raw = getattr(getattr(file, "buffer", file), "raw", file)
     if isinstance(raw, PipeEnd):
         raw.of(child, stream)
 
 
 def end_of(child: Told, stream: str) -> PipeEnd | None:
-    """The end of a child's pipe that is open."""
+    """Return the open pipe end of a child's stream; None where there is none."""
     for end in list(ENDS.values()):
         if end.child is child and end.stream == stream:
             return end
@@ -158,7 +158,7 @@ _read, _write = os.read, os.write
 
 
 def watch_numbers() -> None:
-    """Have ``os.read`` and ``os.write`` tell of these pipes."""
+    """Make ``os.read`` and ``os.write`` report what passes through these pipes."""
     PATCHES.around_all(os, {"read": _read_number, "write": _write_number})
 
 
@@ -182,7 +182,7 @@ def _write_number(write: Any, fd: Any, data: Any, /) -> int:
 
 
 def opening(original: types.ModuleType) -> types.ModuleType:
-    """The module ``io`` for `subprocess`: opens such pipes as `PipeEnd`."""
+    """Return a copy of the module ``io`` for `subprocess` that opens pipes as `PipeEnd`."""
     module = types.ModuleType(original.__name__, original.__doc__)
     module.__dict__.update(original.__dict__)
     module.__dict__["open"] = functools.wraps(original.open)(functools.partial(_open, original.open))
@@ -209,7 +209,7 @@ def _open(
 
 
 def kind_of(number: int) -> str:
-    """What a descriptor is that a child was given: file, pipe, or null for any device."""
+    """Kind of a descriptor that a child was given: file, pipe, or null for any device."""
     mode = os.fstat(number).st_mode
     if stat.S_ISREG(mode):
         return "file"
@@ -217,7 +217,7 @@ def kind_of(number: int) -> str:
 
 
 def may_answer(number: int) -> bool:
-    """Whether a child that has this descriptor can send through it what no recording sees."""
+    """Whether a child that has this descriptor can send data through it that no recording sees."""
     import fcntl
 
     try:

@@ -1,7 +1,7 @@
 """Where child processes start: `subprocess`, asyncio, and the functions of `os`.
 
-At level ``exchanges`` a child is observed (`observed`). Where the program's talk with its
-children is on the tape too, and at every replay, `host.process` does more, with the same patches.
+At level ``exchanges`` a child is only observed (`observed`). Where the tape also holds what the program
+and its children exchange, and at every replay, the same patches lead to `in_full`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from playhead_instrumentation.boundaries import random_state
 from playhead_instrumentation.boundaries.process import child_environment, pipes, streams, unpatched
 from playhead_instrumentation.boundaries.process import words as process_words
 from playhead_instrumentation.boundaries.process.blocked import Allowed
+from playhead_instrumentation.boundaries.process.in_full import in_full
 from playhead_instrumentation.boundaries.process.observed import Observed, observe
 from playhead_instrumentation.boundaries.process.words import FORK, Started, words_of
-from playhead_instrumentation.runtime.lanes import GC, SHADOW, Outside, Shadow
-from playhead_instrumentation.runtime.lanes import current as current_lane
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
 OBSERVED: Final = "_playhead_observed"
-"""Attribute of a `Popen`: its exchange."""
-
-TALK: Final = "processes.talk"
-"""The boundary that has more of children than their start and end."""
+"""Attribute of a `Popen` that holds its exchange."""
 
 PROCESSOR: Final = ["uname", "-p"]
-"""What `platform` starts to learn the processor, mostly for headers of an SDK: no child of the run."""
+"""What `platform` runs to learn the processor, mostly for an SDK's headers: no child of the run."""
 
 STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 _parameters: list[str] = []
-"""Of ``Popen._execute_child``."""
+"""Parameter names of ``Popen._execute_child``."""
 
 
 def watch(patches: Patches, session: Session) -> None:
@@ -61,21 +59,10 @@ def patch_subprocess(module: ModuleType) -> None:
 
 
 def patch_asyncio(module: ModuleType) -> None:
-    """Patch asyncio's transports of processes: what they bring of a child."""
+    """Patch asyncio's process transports, which deliver a child's output and its exit."""
     owner: Any = required(module, "BaseSubprocessTransport")
     PATCHES.around(owner, "_pipe_data_received", _pipe_data_received)
     PATCHES.around(owner, "_process_exited", _process_exited)
-
-
-def recording() -> Session | None:
-    """The session, where a process that starts now is to be recorded."""
-    session = current()
-    return None if session is None or current_lane() in (SHADOW, GC) else session
-
-
-def more_than_observed(session: Session) -> bool:
-    """Whether the program's talk with its children is on the tape, or a tape answers it."""
-    return session.has(TALK) or session.driver.closed
 
 
 def _execute_child(execute_child: Any, popen: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,13 +71,12 @@ def _execute_child(execute_child: Any, popen: Any, *args: Any, **kwargs: Any) ->
     if session is not None and given["args"] == PROCESSOR and not session.has("machine"):
         with Shadow(), Allowed():
             return execute_child(popen, **given)
-    if session is not None and more_than_observed(session):
-        from playhead_instrumentation.host.process import popen as process_popen
-
-        return process_popen.start(session, execute_child, popen, given)
     if session is None:
         given["env"] = child_environment.environment(given["env"])
         return execute_child(popen, **given)
+    full = in_full(session)
+    if full is not None:
+        return full.popen(session, execute_child, popen, given)
     return _observe_popen(session, execute_child, popen, given)
 
 
@@ -98,7 +84,7 @@ def _observe_popen(session: Session, execute_child: Any, popen: Any, given: dict
     try:
         started = streams.started_of(popen, given)
     except (TypeError, ValueError, OSError):
-        return execute_child(popen, **given)  # a mistake that it reports itself
+        return execute_child(popen, **given)  # it reports this mistake itself
     observed = observe(session, started)
     given["env"] = child_environment.environment(given["env"], _name(observed))
     if observed is None:
@@ -120,7 +106,7 @@ def _name(observed: Observed | None) -> str:
 
 
 def _observed(popen: Any) -> Observed | None:
-    """The exchange of a `Popen` that is observed."""
+    """Return the exchange of a `Popen` that is observed; None where it is not."""
     found: Observed | None = getattr(popen, "__dict__", {}).get(OBSERVED)
     return None if found is None or found.passes else found
 
@@ -145,7 +131,7 @@ def _communicate(communicate: Any, popen: Any, *args: Any, **kwargs: Any) -> Any
 
 
 def _tell_read(observed: Observed, popen: Any, *, ended: bool) -> None:
-    """Put on the tape what ``communicate`` has read by the number of the descriptor."""
+    """Record what ``communicate`` has read by descriptor number."""
     pieces: Mapping[Any, list[bytes]] = popen.__dict__.get("_fileobj2output") or {}
     for stream in STREAMS.values():
         file = getattr(popen, stream, None)
@@ -156,7 +142,8 @@ def _tell_read(observed: Observed, popen: Any, *, ended: bool) -> None:
 def _handle_exitstatus(handle_exitstatus: Any, popen: Any, *args: Any, **kwargs: Any) -> Any:
     result = handle_exitstatus(popen, *args, **kwargs)
     observed = _observed(popen)
-    # Of a program that could not be started it is asked before the error is raised.
+    # `subprocess` also asks for the status of a program that could not start, before it raises the
+    # error.
     if observed is not None and observed.pid and popen.returncode is not None:
         observed.exited(popen.returncode)
     return result
@@ -177,16 +164,15 @@ def _process_exited(process_exited: Any, transport: Any, returncode: int) -> Any
 
 
 def _dispatched(name: str, light: Callable[..., Any]) -> Callable[..., Any]:
-    """The layer of a function of `os`: ``light`` for what is observed, else that of `os_calls`."""
+    """Return the layer for a function of `os`: ``light`` to observe children, else that of `in_full`."""
 
     def layer(original: Any, *args: Any, **kwargs: Any) -> Any:
         session = recording()
         if session is None:
             return original(*args, **kwargs)
-        if more_than_observed(session):
-            from playhead_instrumentation.host.process import os_calls
-
-            return os_calls.STARTS[name](original, *args, **kwargs)
+        full = in_full(session)
+        if full is not None:
+            return full.functions[name](original, *args, **kwargs)
         return light(session, original, *args, **kwargs)
 
     return layer
@@ -198,11 +184,11 @@ def _begun(session: Session, call: str, args: Any, *, program: Any = "", **more:
         executable = "" if words[:1] == (program,) else program
         return observe(session, Started(call, words, executable=executable, **more))
     except TypeError:
-        return None  # a mistake that the function reports itself
+        return None  # the function reports this mistake itself
 
 
 def _system(session: Session, system: Any, command: Any) -> Any:
-    # The shell gets the command as it is written, so its children are not told whose they are.
+    # The shell gets the command unchanged, so its children do not learn which process is their parent.
     observed = _begun(session, "os.system", command, shell=True)
     with Outside():
         status = system(command)
@@ -214,7 +200,7 @@ def _system(session: Session, system: Any, command: Any) -> Any:
 def _spawn(session: Session, spawn: Any, mode: int, file: Any, args: Any, env: Any, func: Any) -> Any:
     waits = mode == os.P_WAIT
     observed = _begun(session, "os.spawn", args, program=file, environ=env, more=(("wait", waits),))
-    function = WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
+    function = child_environment.WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
     if env is not None or function is not None:
         told = child_environment.environment(env, _name(observed))
         env = os.environ if told is None else told
@@ -252,7 +238,7 @@ def _posix_spawn(
 
 
 def _exec(session: Session, execute: Any, path: Any, argv: Any, *env: Any) -> Any:
-    """The run goes on in another program."""
+    """Replace the process image: the run continues in another program."""
     observed = _begun(session, "os.exec", argv, program=path, environ=env[0] if env else None)
     try:
         return unpatched.execve(
@@ -269,7 +255,7 @@ def _fork(session: Session, fork: Any) -> int:
     if observed is None:
         return fork()
     try:
-        # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
+        # Fork hooks of others (OpenTelemetry describes the process anew) are not part of the program.
         with session.process.forks(observed.name), Shadow():
             pid = fork()
     except BaseException as error:
@@ -281,9 +267,6 @@ def _fork(session: Session, fork: Any) -> int:
         random_state.restore(session)
     return pid
 
-
-WITH_ENVIRONMENT: Final = {"execv": "execve", "execvp": "execvpe"}
-"""What replaces a process, and its form that is told the environment."""
 
 LAYERS: Final[dict[str, Callable[..., Any]]] = {
     name: _dispatched(name, light)
@@ -297,4 +280,4 @@ LAYERS: Final[dict[str, Callable[..., Any]]] = {
         ("fork", _fork),
     )
 }
-"""What starts a process, in `os`."""
+"""The functions of `os` that start a process, with their layers."""

@@ -1,4 +1,4 @@
-"""What `subprocess` starts: its arguments, and where the standard streams of the child go."""
+"""What `subprocess` starts: its arguments, and where the child's standard streams go."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from playhead_semconv.facts import digest_of
 
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 WANTED = ("args", "executable", "pass_fds", "cwd", "env", "shell", "start_new_session", *PIPES)
-"""Parameters of `Popen._execute_child`."""
+"""Parameters of ``Popen._execute_child`` that are needed."""
 
 
 def parameters(popen: Any) -> list[str]:
-    """The names of the parameters of ``Popen._execute_child``. `Unpatchable` where one is missing."""
+    """Return the parameter names of ``Popen._execute_child``.
+
+    Raises `Unpatchable` where a needed one is missing.
+    """
     names = list(inspect.signature(required(popen, "_execute_child")).parameters)[1:]
     if missing := [name for name in WANTED if name not in names]:
         raise Unpatchable(f"Popen starts its child without {missing[0]}")
@@ -25,9 +28,9 @@ def parameters(popen: Any) -> list[str]:
 
 
 def started_of(popen: Any, given: dict[str, Any], *, stdin_bytes: int = 0) -> Started:
-    """What the arguments of ``Popen._execute_child`` start.
+    """Return what ``Popen._execute_child`` starts with these arguments.
 
-    ``stdin_bytes``: so much of a file that it is given as its stdin is looked at.
+    ``stdin_bytes``: how many bytes to inspect of a file that is given as stdin.
     """
     words, executable = words_of(given["args"]), given["executable"]
     streams = (

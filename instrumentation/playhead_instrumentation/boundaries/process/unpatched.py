@@ -1,4 +1,4 @@
-"""Functions of `os` as they are before anything is patched. Imported before they are."""
+"""Functions of `os` as they are before patching. Import this module before anything is patched."""
 
 from __future__ import annotations
 

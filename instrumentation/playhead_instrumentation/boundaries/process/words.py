@@ -1,4 +1,4 @@
-"""How a process is started, in words: what stands on the tape and is looked up at a replay."""
+"""How a process is started, as text: what the tape holds and what a replay looks up."""
 
 from __future__ import annotations
 
@@ -15,67 +15,67 @@ from playhead_semconv import attributes as a
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 
 UNSEEN = "pipe"
-"""How a stream is called that goes to a pipe or socket of the program's own."""
+"""Name for a stream that goes to a pipe or socket of the program's own."""
 
 OWN = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "PLAYHEAD_")
-"""Variables, by how they begin, that are handed to a child by us."""
+"""Prefixes of the environment variables that playhead hands to a child."""
 
 PARENT = "PLAYHEAD_PARENT_INSTANCE"
 """Variable that names the recorded process which started this one: 32 hex digits."""
 
 EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
-"""Variable that names the exchange in which it was started."""
+"""Variable that names the exchange in which this process was started."""
 
 AGENT = "PLAYHEAD_PARENT_AGENT"
-"""Variable that names the agent of whose run it is a part."""
+"""Variable that names the agent whose run this process belongs to."""
 
 JOINS = "PLAYHEAD_PARENT_JOINS"
-"""Variable of a program that a recorded one has started: what comes to it belongs to the same run.
+"""Variable of a program that a recorded one started: requests that arrive there belong to the same run.
 
-The id of the process that has started it, or `WHOLE`.
+Value: the id of the process that started it, or `WHOLE`.
 """
 
 WHOLE = "whole"
-"""Whatever it becomes or starts belongs to the run, too: the process that started it does itself."""
+"""Value of `JOINS`: whatever the process becomes or starts belongs to the run, as its parent does."""
 
 VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT, JOINS)
-"""Variables by which a child goes on with the trace and knows whose it is."""
+"""Variables by which a child continues the trace and knows its parent."""
 
 WORKER = "PLAYHEAD_REPLAY_WORKER"
 """Variable that tells a process of `multiprocessing`, at a replay, where its tape is."""
 
 FORK = "os.fork"
-"""How a child is started that begins in the middle of our program."""
+"""Name for the start of a child that begins in the middle of our program."""
 
 PYTHON, HERE = "{python}", "{cwd}"
-"""In the place of the interpreter and of the folder of the run: a replay may have others."""
+"""Placeholders for the interpreter and the folder of the run: both may differ at a replay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What the program starts."""
+    """Description of a process that the program starts."""
 
     call: str
     """``subprocess.Popen``, ``os.system``, …"""
     words: tuple[str, ...]
-    """The command line; of a shell's, the command alone."""
+    """The command line; for a shell, the command alone."""
     shell: bool = False
     executable: str = ""
-    """Where it is another than the first word."""
+    """The executable, where it differs from the first word."""
     cwd: str = ""
-    """Where it is another than ours."""
+    """The working directory, where it differs from ours."""
     environ: Mapping[Any, Any] | None = None
-    """None: ours."""
+    """The environment; None: ours."""
     streams: tuple[str, str, str] = ("inherited", "inherited", "inherited")
     """stdin, stdout, stderr: inherited, piped, null, file, stdout, pipe."""
     more: tuple[tuple[str, Any], ...] = ()
-    """What else makes it another."""
+    """Further values that distinguish this start from others."""
     answers: tuple[int, ...] = ()
-    """Descriptors that it is given, through which it may answer."""
+    """Inherited descriptors through which the child may send data."""
 
     @property
     def key(self) -> str:
-        """The program, as the exchange is named."""
+        """Name of the program, used as the key of the exchange."""
         if self.call == FORK:
             return FORK
         first = self.words[0] if self.words else self.executable
@@ -88,14 +88,14 @@ HERE_PYTHON = "python"
 
 
 def words_of(args: Any) -> tuple[str, ...]:
-    """A command line as text."""
+    """Return a command line as words of text."""
     if isinstance(args, str | bytes | os.PathLike):
         return (os.fsdecode(cast("str", args)),)
     return tuple(os.fsdecode(word) for word in args)
 
 
 def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
-    """The body of the ask, and the attributes of its fact; credentials removed."""
+    """Return the body of the ask and the attributes of its fact, with credentials removed."""
     if started.shell:
         words = [redactor.text(redactor.url(word)) for word in started.words]
     else:
@@ -133,7 +133,7 @@ def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, An
 
 
 def difference(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[str, str]:
-    """The variables that a child has otherwise than we have, sorted; a credential by a placeholder."""
+    """Return the variables that differ from ours, sorted; placeholders replace credentials."""
     if environ is None:
         return {}
     changed: dict[str, str] = {}
@@ -149,7 +149,7 @@ def difference(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[st
 
 
 def portable(text: str) -> str:
-    """``text`` with placeholders for the interpreter and the folder of the run."""
+    """Return ``text`` with placeholders for the interpreter and the folder of the run."""
     for place, sign in ((sys.executable, PYTHON), (_folder(), HERE)):
         if place and place in text:
             text = _path(place).sub(sign, text)
@@ -160,12 +160,12 @@ _at_start: dict[str, str] = {}
 
 
 def remember(folder: str) -> None:
-    """``folder``: of the run."""
+    """Remember ``folder`` as the folder of the run."""
     _at_start["cwd"] = folder
 
 
 def _folder() -> str:
-    """The folder of the run; empty where none is known, or it is the root."""
+    """Return the folder of the run; empty where it is not known, or is the root."""
     folder = _at_start.get("cwd", "")
     return folder if len(folder) > 1 else ""
 

@@ -1,8 +1,8 @@
-"""Processes that `multiprocessing` starts anew: ``spawn`` and ``forkserver``.
+"""Processes that `multiprocessing` starts from scratch: ``spawn`` and ``forkserver``.
 
-Such a child is recorded itself. To its parent it is a process like any other. A replay starts it again
-for real, with its own tape; a fork server is not needed then: who was forked there is started like the
-others. The tracker of resources and the fork server are no processes of the run.
+Such a child records itself. To its parent it is a process like any other. A replay starts it again for
+real, with its own tape. A replay needs no fork server: children that were forked there are spawned
+like the others. The resource tracker and the fork server are not processes of the run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.blocked import Allowed
+from playhead_instrumentation.boundaries.process.in_full import in_full
 from playhead_instrumentation.boundaries.process.observed import Observed, observe
-from playhead_instrumentation.boundaries.process.start import more_than_observed, recording
 from playhead_instrumentation.boundaries.process.words import (
     EXCHANGE,
     JOINS,
@@ -28,6 +28,7 @@ from playhead_instrumentation.boundaries.process.words import (
     WORKER,
     Started,
 )
+from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
@@ -37,14 +38,14 @@ TRACKER, SERVER, CHILD = "resource_tracker", "forkserver", "spawn"
 """What a command line of `multiprocessing` starts: the module whose ``main`` it calls."""
 
 CALL: Final = "multiprocessing."
-"""How the start of such a process is called, with the method behind it."""
+"""Prefix of the call name for such a start; the start method follows it."""
 
 HANDED: Final = "playhead"
-"""Key of the preparation data: variables of a child that a fork server makes."""
+"""Key in the preparation data under which a child of a fork server gets its variables."""
 
 
 class _Starting(threading.local):
-    """The process that this thread starts."""
+    """The process that this thread is starting."""
 
     method = ""
     name = ""
@@ -55,14 +56,14 @@ _starting = _Starting()
 
 
 def exchange_of_start() -> str:
-    """The exchange in which this thread has a fork server make a process; else empty."""
+    """Return the exchange in which this thread has a fork server make a process; empty: none."""
     child = _starting.child
     return str(child.call.id) if child is not None and _starting.method == SERVER else ""
 
 
 @contextlib.contextmanager
 def _starts(process: Any, method: str) -> Generator[_Starting]:
-    """``process`` is started inside; the outermost says how."""
+    """Context manager: this thread starts ``process`` inside; the outermost start decides the method."""
     if _starting.method:
         yield _starting
         return
@@ -74,7 +75,7 @@ def _starts(process: Any, method: str) -> Generator[_Starting]:
 
 
 def patch_util(module: ModuleType) -> None:
-    """What starts an interpreter with a few descriptors."""
+    """Patch the function that starts an interpreter with a few inherited descriptors."""
     PATCHES.around(module, "spawnv_passfds", _spawnv_passfds)
 
 
@@ -91,13 +92,13 @@ def _spawnv_passfds(spawn: Any, path: Any, args: Any, passfds: Any) -> Any:
 
 
 def _ours() -> dict[str, str | None]:
-    """The variables that tell a child, a worker of ours, whose it is, as strings."""
+    """Return the variables that tell a worker of this process who its parent is, as strings."""
     told = dict[str, str | None](child_environment.variables())
     return told if told.get(JOINS) == WHOLE else told | {JOINS: ""}
 
 
 def patch_preparation(module: ModuleType) -> None:
-    """What a fork server's children are told: their environment is the server's."""
+    """Pass variables to the children of a fork server, whose environment is that of the server."""
     PATCHES.around(module, "get_preparation_data", _get_preparation_data)
 
 
@@ -109,7 +110,7 @@ def _get_preparation_data(get_preparation_data: Any, name: Any) -> Any:
 
 
 def role_of(words: list[str]) -> str:
-    """Which process of `multiprocessing` a command line starts; empty: none."""
+    """Return which process of `multiprocessing` a command line starts; empty: none."""
     for module in (TRACKER, SERVER, CHILD):
         if any(word.startswith(f"from multiprocessing.{module} import") for word in words):
             return module
@@ -117,13 +118,10 @@ def role_of(words: list[str]) -> str:
 
 
 def _begin(session: Session, method: str, name: str) -> Any:
-    """The exchange of a process that is about to start; None where it could not be begun."""
+    """Open the exchange of a process that is about to start; None where that failed."""
     started = Started(CALL + method, (name,))
-    if more_than_observed(session):
-        from playhead_instrumentation.host.process.exchange import begin
-
-        return begin(session, started)
-    return observe(session, started)
+    full = in_full(session)
+    return observe(session, started) if full is None else full.begin(session, started)
 
 
 def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[Any]) -> int:
@@ -136,7 +134,7 @@ def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[
         tape = session.fork_of(child.played.instance, str(child.played.exchange.id))
         if tape is None:
             _swallow(args)
-            return child.start_again()  # what it said to others is on their tapes
+            return child.start_again()  # what it exchanged with other processes is on their tapes
         told = session.for_worker(tape)
         variables |= told.variables
         passfds += told.descriptors
@@ -149,14 +147,14 @@ def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[
     if child.played is None:
         child.started(pid)
         if isinstance(child, Observed):
-            child.abandoned()  # how it ends is learned where nobody looks
+            child.abandoned()  # its end is learned where nothing observes it
         return pid
     child.beside = pid
     return child.start_again()
 
 
 def _swallow(args: Any) -> None:
-    """Nobody is there to read what the process was to do."""
+    """Read and drop what the parent sends to the process, since there is no process to read it."""
     found = re.search(r"pipe_handle=(\d+)", " ".join(os.fsdecode(word) for word in args))
     if found is None:
         return
@@ -172,7 +170,7 @@ def _swallow(args: Any) -> None:
 
 
 def _without_ours(*, traced: bool) -> dict[str, str | None]:
-    """The variables of ours, to be left out; ``traced``: but a child of it records."""
+    """Return playhead's variables, to be removed; ``traced``: keep what makes a child record."""
     names = [name for name in os.environ if name.startswith(OWN[:3]) or name in (EXCHANGE, WORKER)]
     names += [name for name in os.environ if name.startswith("PLAYHEAD_PARENT_")]
     left: dict[str, str | None] = dict.fromkeys(names)
@@ -186,12 +184,12 @@ STARTERS: Final = (
     os.path.join("opentelemetry", "instrumentation", "auto_instrumentation"),
     os.path.join("playhead_instrumentation", "bootstrap", "site"),
 )
-"""Folders, by their end, whose `sitecustomize` makes a process record."""
+"""Ends of the paths of folders whose `sitecustomize` starts a recording."""
 
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str | None]) -> Generator[None]:
-    """For the time that it takes to start a process, these are in our own environment; None: are not."""
+    """Context manager: set these variables in our environment while a process starts; None: unset."""
     before = {name: os.environ.get(name) for name in variables}
     _put(variables)
     try:
@@ -209,7 +207,7 @@ def _put(variables: Mapping[str, str | None]) -> None:
 
 
 def patch_spawn(module: ModuleType) -> None:
-    """Who is started: `spawnv_passfds` is not told."""
+    """Patch the start of a spawned process: `spawnv_passfds` does not get the process object."""
     PATCHES.around(required(module, "Popen"), "_launch", _launch_spawned)
 
 
@@ -219,7 +217,7 @@ def _launch_spawned(launch: Any, popen: Any, process: Any) -> None:
 
 
 def patch_forkserver(module: ModuleType) -> None:
-    """A child that a fork server makes, and its end, of which a pipe tells."""
+    """Patch how a fork server makes a child, and how its pipe reports the child's end."""
     owner, server = required(module, "Popen"), required(module, "forkserver")
     for name in ("_launch", "poll"):
         required(owner, name)
@@ -265,15 +263,18 @@ def _spawn_instead(popen: Any, process: Any) -> None:
 
 def _poll(original: Any, popen: Any, flag: int = os.WNOHANG) -> int | None:
     child: Any = popen.__dict__.get("_playhead_child")
-    if child is None or child.passes or recording() is None or popen.returncode is not None:
+    if child is None or child.passes:
+        return original(popen, flag)
+    session = recording()
+    if session is None or popen.returncode is not None:
         return original(popen, flag)
     patient = not flag & os.WNOHANG
     if child.played is not None:
-        from playhead_instrumentation.host.process.os_calls import until_over
-
+        full = in_full(session)
         status = child.wait() if patient else child.poll()
         if isinstance(status, int):
-            until_over(child, status)
+            if full is not None:
+                full.until_over(child, status)
             popen.returncode = status
         return popen.returncode
     with Outside() if patient else Shadow():

@@ -13,9 +13,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again, name_of, record_of
-from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.notices import Notices
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.budget import fit
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
@@ -27,48 +26,40 @@ log = logging.getLogger(__name__)
 
 
 class ToolUnanswered(ExchangeUnmatched):
-    """The tape holds that a tool answered, and not what."""
+    """The tape holds that a tool answered, but not its answer."""
 
 
 class Tool(Protocol):
-    """What is called."""
+    """The tool that is called."""
 
     @property
     def name(self) -> str:
-        """As the program calls it."""
+        """Name of the tool, as the program calls it."""
         ...
 
     @property
     def description(self) -> str:
-        """What it is for; empty where nothing says it."""
+        """What the tool is for; empty where there is no description."""
         ...
 
     @property
     def effect(self) -> Literal["read", "write"]:
-        """Whether it changes something out there."""
+        """Whether the tool changes something outside the program."""
         ...
 
     @property
     def said(self) -> set[str]:
-        """What was said of it already."""
+        """Messages about the tool that the user has been shown."""
         ...
 
 
-def recording() -> Session | None:
-    """The session, where a call that begins now is to be recorded: not within another one."""
-    session = current()
-    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
-        return None
-    return session
-
-
 class ToolExchange:
-    """What is known of one call while it goes on."""
+    """What is known of one call while it is in progress."""
 
     __slots__ = ("_asked", "_part", "_result", "_session", "_span", "_tool", "call")
 
     def __init__(self, session: Session, tool: Tool, form: str, asked: bytes) -> None:
-        """``form``: as ``playhead.tool.form``. ``asked``: the arguments, written."""
+        """``form``: as ``playhead.tool.form``. ``asked``: the arguments, as `values` writes them."""
         session.settle()
         attributes: dict[str, Any] = {
             a.GEN_AI_OPERATION_NAME: GenAiOperationName.EXECUTE_TOOL,
@@ -101,7 +92,7 @@ class ToolExchange:
 
     @contextlib.contextmanager
     def within(self) -> Generator[None]:
-        """The span of the call is the current one."""
+        """Context manager: the span of the call is current."""
         outer = otel_context.attach(trace.set_span_in_context(self._span))
         try:
             yield
@@ -109,31 +100,31 @@ class ToolExchange:
             otel_context.detach(outer)
 
     def changed(self, asked: bytes) -> bool:
-        """Whether the arguments read otherwise now."""
+        """Whether the arguments have changed since the call began."""
         return asked != self._asked
 
     def say(self, text: str) -> None:
-        """Tell the user, once."""
+        """Tell the user ``text``, once."""
         if text not in self._tool.said:
             self._tool.said.add(text)
             Notices().problem(text)
 
     def returned(self, value: Any, at: Delivery | None) -> None:
-        """It has returned ``value``."""
+        """The tool has returned ``value``."""
         self._answered("return", value, at)
         self._end("complete", at, None)
 
     def yielded(self, value: Any, at: Delivery | None) -> None:
-        """It has yielded ``value``."""
+        """The tool has yielded ``value``."""
         self._answered("yield", value, at)
 
     def raised(self, error: BaseException, at: Delivery | None) -> None:
-        """It has raised ``error`` itself."""
+        """The tool itself has raised ``error``."""
         self._answered("raise", error, at)
         self._end("error", at, self._recorded(error))
 
     def failed(self, error: BaseException) -> None:
-        """The program gets ``error``, wherever it comes from; nothing if the call is over."""
+        """The program gets ``error``, wherever it comes from; no effect if the call is over."""
         if isinstance(error, GeneratorExit):
             self._end("abandoned", None, None)
         elif self.call.ended is None:
@@ -144,12 +135,12 @@ class ToolExchange:
         self._end("abandoned", None, None)
 
     def played(self, at: Delivery | None) -> Any:
-        """What the tape says it returned; raises what the tape says it raised."""
+        """Return the recorded result; raises the recorded exception."""
         _, value = self.next_played(at)
         return value
 
     def next_played(self, at: Delivery | None) -> tuple[str, Any]:
-        """``yield`` or ``return``, and what the tape says of that; raises what the tape says."""
+        """Return ``yield`` or ``return`` and the recorded value; raises the recorded exception."""
         verdict: Any = self.call.verdict
         parts = verdict.exchange.parts
         if self._part >= len(parts):
@@ -240,7 +231,7 @@ class ToolExchange:
             if not self.call.end(how, at, error):
                 return
             self._session.closed(self)
-            if not self.call.inherited:  # else the span is the parent's, too
+            if not self.call.inherited:  # else the span is also the parent's
                 self._session.submit(self)
         except Exception:
             log.debug("playhead could not record the end of a call of a tool", exc_info=True)

@@ -1,8 +1,8 @@
-"""Tools: functions that the program marks, for what no other boundary sees.
+"""Tools: functions that the program marks, for work that no other boundary sees.
 
-A marked function is recorded and answered as a whole. What it does inside is its own affair: it counts
-in no lane, stands on no tape, and does not happen at replay. What it is asked and what it answers is
-kept as `values` says; a call of it is an exchange of the kind ``tool``, its key is the tool's name.
+A marked function is recorded and answered as a whole. What it does inside has no lane, is not on the
+tape, and does not happen at a replay. Its arguments and its answer are kept as `values` says. A call is
+an exchange of the kind ``tool``; the key is the tool's name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final, Literal, TypeVar, cast, overload
 
 from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.boundaries.tool.exchange import ToolExchange, recording
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.session.session import Session
@@ -25,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Effect = Literal["read", "write"]
 
 RECEIVERS = ("self", "cls")
-"""First parameters of what is defined in a class; they are no arguments of the tool."""
+"""Names of first parameters of methods, which are not arguments of the tool."""
 
 
 @overload
@@ -37,14 +38,15 @@ def tool(*, effect: Effect = "write", name: str = "") -> Callable[[F], F]: ...
 
 
 def tool(function: Any = None, /, *, effect: Effect = "write", name: str = "") -> Any:
-    """Mark a function whose calls are recorded, and answered from the tape at replay.
+    """Mark a function whose calls are recorded, and answered from the tape at a replay.
 
-    For what is not recorded otherwise: a database driver, a C extension. Any function or method, async
-    or a generator as well. Outside a recording nothing changes. ``effect``: whether a call changes
-    something out there. ``name``: of the tool; by default the function's.
+    Use it for work that is not recorded otherwise: a database driver, a C extension. It takes any
+    function or method, also async functions and generators. Outside a recording nothing changes.
+    ``effect``: whether a call changes something outside the program. ``name``: name of the tool; by
+    default the function's.
 
-    A call is known again by its arguments (of a method without ``self``). A replay gives the program an
-    equal result, or raises an equal exception; it does not repeat what the function did to its
+    A call is matched by its arguments (for a method without ``self``). A replay gives the program an
+    equal result, or raises an equal exception. It does not repeat what the function did to its
     arguments, to globals, or to the world.
     """
     if effect not in ("read", "write"):
@@ -68,7 +70,7 @@ def _mark(function: Any, effect: Effect, name: str) -> Any:
 
 
 class Marked:
-    """A function that is a tool."""
+    """A function that is marked as a tool."""
 
     def __init__(self, function: Any, effect: Effect, name: str) -> None:
         self.function: Final = function
@@ -76,7 +78,7 @@ class Marked:
         self.name: Final = name or str(getattr(function, "__name__", type(function).__name__))
         self.description: Final = (inspect.getdoc(function) or "").partition("\n\n")[0]
         self.said: Final[set[str]] = set()
-        """What was said of it already."""
+        """Messages about the tool that the user has been shown."""
         try:
             self._signature: inspect.Signature | None = inspect.signature(function)
         except (TypeError, ValueError):
@@ -86,7 +88,7 @@ class Marked:
         self._receiver = first if within and not within.endswith("<locals>") else ""
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """By the names of its parameters. TypeError where the call does not fit the function."""
+        """Return the arguments by parameter name. TypeError where the call does not fit the function."""
         if self._signature is None:
             return {"args": list(args), **kwargs}
         bound = self._signature.bind(*args, **kwargs)
@@ -97,7 +99,7 @@ class Marked:
         return found
 
     def begin(self, form: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolExchange | None:
-        """A call of it is about to happen; None where nothing is to be recorded."""
+        """Begin the exchange of a call; None where nothing is to be recorded."""
         session = recording()
         return None if session is None else self._begun(session, form, args, kwargs)
 
@@ -107,7 +109,7 @@ class Marked:
         try:
             arguments = self.arguments(args, kwargs)
         except TypeError:
-            return None  # the function itself says so
+            return None  # the function itself reports this
         try:
             stubs: list[str] = []
             asked = values.written(arguments, stubs=stubs)
@@ -122,7 +124,7 @@ class Marked:
         return exchange
 
     def check(self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Say so where the call has changed its arguments: a replay does not."""
+        """Warn where the call has changed its arguments, since a replay does not."""
         try:
             asked = values.written(self.arguments(args, kwargs), stubs=[])
             if exchange.changed(asked):

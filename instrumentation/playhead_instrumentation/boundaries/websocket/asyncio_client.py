@@ -1,8 +1,8 @@
 """WebSockets through `websockets.asyncio`: the edge of a connection.
 
-Patched is where `connect` opens a connection, and the connection's protocol, which gets the bytes. A
-replay gives it a transport that leads nowhere, and the bytes of the tape: the state machine of the
-library, and all above it, runs for real.
+Two places are patched: where `connect` opens a connection, and the connection's protocol, which gets the
+bytes. A replay gives the protocol a transport that leads nowhere, and the bytes of the tape. The state
+machine of the library, and everything above it, runs for real.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.http.exchange import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, drive
+from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.boundaries.websocket.exchange import (
     CLOSED,
     addresses_of,
@@ -56,14 +56,14 @@ def patch(module: ModuleType) -> None:
 
 
 OPENS = ("open_tcp_connection", "create_connection")
-"""How the method of `connect` that opens a connection is called, by version."""
+"""Names of the method of `connect` that opens a connection; they differ between versions."""
 
 FACTORIES = ("factory", "protocol_factory", "connection_factory")
-"""How its attribute that makes connections is called."""
+"""Names of the attribute of `connect` that makes connections; they differ between versions."""
 
 
 async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> Any:
-    session = recording()
+    session = recording_requests()
     name = next((name for name in FACTORIES if hasattr(connecter, name)), None)
     if session is None or name is None:
         return await original(connecter, *args, **kwargs)
@@ -106,7 +106,7 @@ async def _connected(
         raise failed
     end = played.exchange.end
     if not played.exchange.head and (end is None or end.delivery is None):
-        await exchange.call.arrive()  # it never came
+        await exchange.call.arrive()  # the recorded answer never came
     prepare(connection.protocol, played)
     listener = Fed(exchange, session, connection, played)
     listener.tap(connection.protocol)
@@ -122,7 +122,7 @@ def _made(connection: Any, _: Any) -> Any:
 
 
 def _address(connecter: Any) -> Any:
-    """Where it connects to, taken apart; before version 17 it does that by itself each time."""
+    """Return the parsed address; before version 17 `connect` parses its URI anew each time."""
     found = getattr(connecter, "ws_uri", None)
     return sys.modules["websockets.uri"].parse_uri(connecter.uri) if found is None else found
 
@@ -141,7 +141,7 @@ def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
 
 
 class Heard(Listener):
-    """Listens to a connection; what comes waits for its turn."""
+    """Listens to a connection. What arrives waits for its turn before the program gets it."""
 
     def __init__(self, exchange: MessageExchange, session: Session, connection: Any) -> None:
         super().__init__(exchange, session)
@@ -149,7 +149,7 @@ class Heard(Listener):
         self._waiting: deque[Callable[[], None]] = deque()
 
     def data(self, original: Any, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes arrived."""
         self._bring(lambda: self._data(original, data))
 
     def _data(self, original: Any, data: bytes) -> None:
@@ -158,7 +158,10 @@ class Heard(Listener):
         original(self._connection, data)
 
     def eof(self, original: Any) -> bool:
-        """The other side says no more. Whether the transport is to stay until the connection has it."""
+        """The peer sends no more.
+
+        Returns whether to keep the transport until the connection has the EOF.
+        """
         done = False
 
         def bring() -> None:
@@ -176,7 +179,7 @@ class Heard(Listener):
         return held
 
     def lost(self, original: Any, error: Exception | None) -> None:
-        """The connection is there no more."""
+        """The connection is lost."""
 
         def bring() -> None:
             self.ended(self._connection.protocol, error, self.at)
@@ -221,7 +224,7 @@ class Fed(Listener):
         return addresses_of(self._played)
 
     async def play(self) -> None:
-        """Bring what came: together what came together."""
+        """Deliver what was recorded; items of one recorded batch are delivered together."""
         exchange, played = self.exchange, self._played
         together: list[Item] = []
         batch = None
@@ -275,13 +278,16 @@ class Fed(Listener):
         return error_of(self._played)
 
     def lose(self, error: BaseException | None) -> None:
-        """End the connection, once."""
+        """End the connection; further calls do nothing."""
         if not self._lost:
             self._lost = True
             self._connection.connection_lost(error)
 
     def aborted(self) -> None:
-        """The program gives the connection up. Its end comes when it came; of a refused one at once."""
+        """The program aborts the connection.
+
+        The recorded end keeps its time; a refused connection ends at once.
+        """
         if self.exchange.over or self.exchange.refusal is not None:
             self._connection.loop.call_soon(self.lose, None)
 
@@ -325,11 +331,11 @@ HEARD = {
     "connection_lost": functools.partial(_heard, _connection_lost),
     "start_keepalive": functools.partial(_heard, _start_keepalive),
 }
-"""Layers of the methods of a connection: what is done where somebody listens."""
+"""Layers of the methods of a connection: what happens where a `Listener` is attached."""
 
 
 class _Nowhere(asyncio.Transport):
-    """Takes what is written, and brings nothing."""
+    """A transport that drops what is written and delivers nothing."""
 
     def __init__(self, listener: Fed) -> None:
         local, remote = listener.addresses()
@@ -360,7 +366,7 @@ class _Nowhere(asyncio.Transport):
         self.close()
 
     def pause_reading(self) -> None:
-        """What comes next is the gate's business."""
+        """No-op: the gate decides when the next item comes."""
 
     def resume_reading(self) -> None:
-        """What comes next is the gate's business."""
+        """No-op: the gate decides when the next item comes."""

@@ -1,7 +1,7 @@
-"""A WebSocket as an exchange: what stands on tape, and the bytes that a recorded one is made of again.
+"""A WebSocket as an exchange: what is on the tape, and how a replay rebuilds the bytes from it.
 
-The ask is the handshake, the head its answer. Every message that the program sends, and every frame that
-comes, is a fact, above compression: `playhead.websocket.opcode` says what it is.
+The ask is the handshake; the head is its answer. Every message that the program sends and every frame
+that arrives is a fact, recorded without compression. `playhead.websocket.opcode` gives its type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPCODES: Final = {0: "continuation", 1: "text", 2: "binary", 8: "close", 9: "pin
 NUMBERS: Final = {name: number for number, name in OPCODES.items()}
 
 CLOSED: Final = "websockets.exceptions", "ConnectionClosedError"
-"""Module and class that stand on tape for a connection that ended without a closing handshake."""
+"""Module and class of the error on the tape for a connection that ended without a closing handshake."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,10 @@ def answered(
     headers: Headers = (),
     addresses: tuple[Any, Any] = (None, None),
 ) -> None:
-    """The answer to the handshake. ``status`` 0: what came is no HTTP. ``addresses``: local, remote."""
+    """Record the answer to the handshake.
+
+    ``status`` 0: it was not HTTP. ``addresses``: local, remote.
+    """
     values: dict[str, Any] = {a.PLAYHEAD_CONNECTION_ADDRESSES: json.dumps(addresses, default=str)}
     if status:
         pairs = list(headers)
@@ -96,7 +99,7 @@ def answered(
 
 
 def described(opcode: str, *, final: bool = True) -> dict[str, Any]:
-    """The attributes of a message."""
+    """Return the attributes of a message."""
     found: dict[str, Any] = {a.PLAYHEAD_WEBSOCKET_OPCODE: opcode}
     if not final:
         found[a.PLAYHEAD_WEBSOCKET_FINAL] = False
@@ -104,7 +107,7 @@ def described(opcode: str, *, final: bool = True) -> dict[str, Any]:
 
 
 def closing(code: int | None, reason: str = "") -> bytes:
-    """The body of a close frame.
+    """Return the body of a close frame.
 
     >>> closing(1000, "done")
     b'\\x03\\xe8done'
@@ -120,7 +123,7 @@ def close_of(data: bytes) -> tuple[int, str]:
 
 
 def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
-    """A frame as a server sends it, uncompressed.
+    """Return a frame as a server sends it, uncompressed.
 
     >>> frame("text", b"hi")
     b'\\x81\\x02hi'
@@ -137,7 +140,7 @@ def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
 
 
 def error_of(played: Played, phase: str = "") -> BaseException | None:
-    """The recorded error, to be raised again; None where there is none, or not in that phase."""
+    """Return the recorded error, to be raised again; None where there is none, or none in that phase."""
     end = played.exchange.end
     record = None if end is None else end.error
     if record is None or (phase and record.phase != phase):
@@ -147,7 +150,7 @@ def error_of(played: Played, phase: str = "") -> BaseException | None:
 
 
 def key_of(played: Played) -> str:
-    """The random key of the recorded handshake."""
+    """Return the random key of the recorded handshake."""
     flat: list[Any] = played.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS, [])
     names = [str(name).lower() for name in flat[::2]]
     return str(flat[names.index("sec-websocket-key") * 2 + 1]) if "sec-websocket-key" in names else ""
@@ -161,7 +164,7 @@ def addresses_of(played: Played) -> tuple[Any, Any]:
 
 
 def head_of(played: Played) -> bytes:
-    """The recorded answer to the handshake with its body; empty where it was no HTTP."""
+    """Return the recorded answer to the handshake with its body; empty where it was not HTTP."""
     values = played.exchange.head
     if a.HTTP_RESPONSE_STATUS_CODE not in values:
         return b""
@@ -180,7 +183,7 @@ def head_of(played: Played) -> bytes:
 
 
 def error_body(error: ErrorRecord) -> bytes:
-    """An error of the protocol as the body of a part."""
+    """Return a protocol error as the body of a part."""
     return json.dumps([error.module, error.qualname, error.message, error.args], default=str).encode()
 
 

@@ -1,4 +1,4 @@
-"""The state machine of `websockets`, listened to, or fed from a recording: what its clients share."""
+"""The state machine of `websockets`, observed or fed from a recording. Both kinds of client use this."""
 
 from __future__ import annotations
 
@@ -30,56 +30,56 @@ from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched
 from playhead_semconv.facts import Delivery, ErrorRecord
 
 SWITCHING = 101
-"""Status of a handshake that succeeds."""
+"""Status of a successful handshake."""
 
 RANDOM_BYTES = 4
-"""Length of what the library puts into a ping."""
+"""Length of the payload that the library puts into a ping."""
 
 LISTENS = "_playhead_listens"
-"""Attribute of a connection: its `Listener`."""
+"""Attribute of a connection that holds its `Listener`."""
 
 log = logging.getLogger(__name__)
 
 
 class Item(NamedTuple):
-    """Something that came, to be brought again."""
+    """Something that arrived, to be delivered again."""
 
     opcode: str
-    """That of a part; ``head`` or ``lost``."""
+    """Opcode of a part; ``head`` or ``lost`` for what is not a part."""
     data: bytes
     wire: bytes
-    """As a connection carries it; empty where it does not."""
+    """The bytes as the connection carries them; empty where the item has no bytes."""
     final: bool = True
 
 
 class Listener:
-    """Puts on the tape what comes to a connection, before the program gets it. Never raises."""
+    """Puts what arrives on a connection on the tape before the program gets it. Never raises."""
 
     def __init__(self, exchange: MessageExchange, session: Session) -> None:
         self.exchange = exchange
         self.session = session
         self.at: Delivery | None = None
-        """Delivery of what comes now."""
+        """Delivery of what is arriving now."""
         self.place = 0
-        """How many things came in that delivery."""
+        """How many items have arrived in that delivery."""
         self.feeding = False
-        """Whether the state machine is given bytes now."""
+        """Whether the state machine is being given bytes now."""
         self.answered = False
         self.raw = b""
-        """What came before the handshake is answered."""
+        """Bytes that arrived before the handshake was answered."""
         self._known = 0
         """How many of the events that the state machine holds are on the tape."""
         self.pings: dict[bytes, bytes] = {}
-        """At replay: contents of pings, recorded → now."""
+        """Replay: payloads of pings, recorded → now."""
         self._of_library: set[bytes] = set()
-        """Contents of pings that the library sends for itself."""
+        """Payloads of pings that the library sends for itself."""
 
     def came(self, at: Delivery | None) -> None:
-        """Something is about to be given to the state machine."""
+        """The state machine is about to be given something."""
         self.at, self.place = at, 0
 
     def next_at(self) -> Delivery | None:
-        """The delivery of the next thing that came."""
+        """Return the delivery of the next item."""
         at = self.exchange.along(self.at, self.place)
         self.place += 1
         return at
@@ -89,7 +89,7 @@ class Listener:
         return None, None
 
     def _hear(self, events: list[Any]) -> None:
-        """The state machine made ``events`` of bytes: put on the tape those that are new."""
+        """Record those ``events`` that are new; the state machine made them from the bytes."""
         for event in events[self._known :]:
             self._heard(event)
         self._known = len(events)
@@ -124,13 +124,13 @@ class Listener:
             self.exchange.finished(self.next_at())
 
     def _noise(self, data: bytes) -> None:
-        """What came instead of an answer is no HTTP."""
+        """What arrived instead of an answer is not HTTP."""
         self.answered = True
         answered(self.exchange, self.session, self.next_at(), addresses=self.addresses())
         self.exchange.received(data, self.next_at(), described("raw"))
 
     def ended(self, protocol: Any, error: BaseException | None, at: Delivery | None) -> None:
-        """The connection is there no more."""
+        """The connection is gone."""
         exchange = self.exchange
         if exchange.over:
             return
@@ -142,7 +142,7 @@ class Listener:
             exchange.broken(ErrorRecord(*CLOSED, "no close frame received"), at)
 
     def _as_recorded(self, data: bytes, opcode: str) -> bytes:
-        """The random content of a ping, as it was when it was recorded."""
+        """Return the random payload of a ping as it was when it was recorded."""
         played, number = self.exchange.played, self.exchange.sent_count
         if opcode != "ping" or len(data) != RANDOM_BYTES or played is None:
             return data
@@ -155,7 +155,7 @@ class Listener:
         return data
 
     def tap(self, protocol: Any) -> None:
-        """Have told what goes out through ``protocol``."""
+        """Record what goes out through ``protocol``."""
         for name in ("text", "binary", "continuation"):
             _wrap(protocol, f"send_{name}", self._sends(name))
         for name in ("ping", "pong"):
@@ -230,7 +230,7 @@ def _wrap(protocol: Any, name: str, told: Any) -> None:
 
 
 def _passing(error: Any) -> Exception:
-    """``error`` in a class that the library lets through to the program as it is."""
+    """Return ``error`` in a class that the library passes on to the program unchanged."""
     known: Any = sys.modules["websockets.exceptions"]
     lets_through: Any = getattr(known, "ConcurrencyError", RuntimeError)
     own: Any = error.__class__
@@ -239,7 +239,7 @@ def _passing(error: Any) -> Exception:
 
 
 def items(played: Played) -> Iterator[Item]:
-    """What came on a recorded connection, in order: the head, the parts, the end."""
+    """Yield what arrived on a recorded connection, in order: the head, the parts, the end."""
     exchange = played.exchange
     if exchange.head:
         yield Item("head", b"", head_of(played))
@@ -254,7 +254,7 @@ def items(played: Played) -> Iterator[Item]:
 
 
 def report(listener: Listener, played: Played, item: Item, at: Delivery | None) -> None:
-    """Put on the tape of the replay what is about to be brought."""
+    """Put on the tape of the replay what is about to be delivered."""
     exchange = listener.exchange
     if item.opcode == "head":
         listener.answered = True
@@ -273,14 +273,14 @@ def report(listener: Listener, played: Played, item: Item, at: Delivery | None) 
 
 
 def wire_of(listener: Listener, item: Item) -> bytes:
-    """The bytes of what came; a pong answers the ping that was sent now."""
+    """Return the bytes of an item; a pong gets the payload of the ping that was sent now."""
     if item.opcode == "pong" and item.data in listener.pings:
         return frame("pong", listener.pings[item.data])
     return item.wire
 
 
 def fail_again(protocol: Any, item: Item) -> None:
-    """Bring what is no bytes to the state machine: it was given up, or bytes are bad."""
+    """Repeat an item that has no bytes: the connection was failed, or the bytes were malformed."""
     if item.opcode == "fail":
         protocol.fail(*close_of(item.data))
     elif item.opcode == "broken":
@@ -288,14 +288,14 @@ def fail_again(protocol: Any, item: Item) -> None:
 
 
 def prepare(protocol: Any, played: Played) -> None:
-    """Have a handshake send what was sent, so that its answer fits."""
+    """Make the handshake send the recorded key, so that the recorded answer fits."""
     key = key_of(played)
     if key:
         protocol.key = key
 
 
 def cut(exchange: MessageExchange, error: ExchangeExhausted) -> ExchangeExhausted:
-    """The error of a connection that waits for what the tape does not hold."""
+    """Return the error for a connection that waits for something that the tape does not hold."""
     missing = exchange.call.missing()
     if missing > 0:
         error = ExchangeExhausted(
@@ -307,7 +307,7 @@ def cut(exchange: MessageExchange, error: ExchangeExhausted) -> ExchangeExhauste
 
 
 def record_of_opening(exchange: MessageExchange, error: Exception) -> ErrorRecord:
-    """The error of a connection that was not made. What a proxy says is kept with it."""
+    """Return the error of a connection that failed to open, with a proxy's response if there was one."""
     record = exchange.recorded(error)
     response: Any = getattr(error, "response", None)
     args = record.args if response is None else [response.status_code, response.reason_phrase]
@@ -315,7 +315,7 @@ def record_of_opening(exchange: MessageExchange, error: Exception) -> ErrorRecor
 
 
 def proxy_error(played: Played) -> Exception | None:
-    """What a proxy had said against a connection, to be raised again."""
+    """Return the recorded refusal of a proxy, to be raised again; None where there is none."""
     end = played.exchange.end
     error = None if end is None else end.error
     if error is None or error.qualname != "InvalidProxyStatus" or len(error.args) != 2:

@@ -1,7 +1,8 @@
 """WebSockets through `websockets.sync`: the edge of a connection that a thread of the library reads.
 
-Patched is where a connection is opened, and what that thread reads from: a socket that is listened to,
-or, at replay, one that brings the bytes of the tape. Its keepalive is in the shadow lane.
+Two places are patched: where a connection is opened, and what that thread reads from. That is a socket
+that is listened to or, at a replay, one that delivers the bytes of the tape. The keepalive of the
+library runs in the shadow lane.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections import deque
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.http.exchange import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.boundaries.websocket.exchange import (
     CLOSED,
     addresses_of,
@@ -42,7 +43,7 @@ from playhead_semconv.errors import ExchangeExhausted
 
 
 def patch(module: ModuleType) -> None:
-    """Patch what opens connections, the connections, and what they wait with."""
+    """Patch what opens connections, the connections, and the selectors that they wait with."""
     connecter: Any = required(module, "reconnect")
     connection: Any = required(module, "ClientConnection")
     library: Any = sys.modules["websockets.sync.connection"]
@@ -56,7 +57,7 @@ def patch(module: ModuleType) -> None:
 
 
 def _opening(original: Any, connecter: Any, deadline: Any) -> Any:
-    session = recording()
+    session = recording_requests()
     if session is None:
         return original(connecter, deadline)
     asked: Any = required(sys.modules["websockets.sync.client"], "ClientProtocol")(
@@ -98,7 +99,7 @@ def _connected(
 
 
 def _opened(listener: Heard | Fed, connecter: Any, key: str, original: Any) -> Any:
-    """The library's own way, but for what speaks to the world; its threads have turns as any has."""
+    """Open the connection as the library does, except for I/O; its threads take turns like any other."""
     exchange, creates = listener.exchange, connecter.create_connection
 
     def create(sock: Any, protocol: Any, **options: Any) -> Any:
@@ -136,22 +137,22 @@ def _opened(listener: Heard | Fed, connecter: Any, key: str, original: Any) -> A
 
 
 class _Connection(Listener):
-    """What is known of a connection, whoever answers it."""
+    """State of a connection, whether the world or a tape answers it."""
 
     def __init__(self, exchange: MessageExchange, session: Session) -> None:
         super().__init__(exchange, session)
         self.protocol: Any = None
         self.late = False
-        """Whether the answer to the handshake did not come in time."""
+        """Whether the answer to the handshake did not arrive in time."""
         self.closed = False
         """Whether it was closed from this side."""
         self.turn: Turn | None = None
-        """That of what comes next."""
+        """Turn of the next item."""
         self._opening = True
         self._gone: tuple[BaseException | None, Any] | None = None
 
     def watched(self, connection: Any) -> Any:
-        """Notice that the time for the handshake is over, which is on the tape by itself."""
+        """Record when the handshake times out, which is on the tape by itself."""
         original = connection.handshake
 
         @functools.wraps(original)
@@ -167,7 +168,7 @@ class _Connection(Listener):
         return connection
 
     def lost(self, error: BaseException | None) -> None:
-        """Nothing comes any more."""
+        """Nothing arrives any more."""
         if self._opening:
             self._gone = self._gone or (error, self.at)
         else:
@@ -175,7 +176,7 @@ class _Connection(Listener):
 
     @property
     def gone(self) -> bool:
-        """Whether the other side has ended the connection before the handshake was over."""
+        """Whether the peer ended the connection before the handshake was over."""
         return self._gone is not None and self._gone[1] is not None
 
     def opened(self) -> None:
@@ -185,7 +186,7 @@ class _Connection(Listener):
             self.ended(self.protocol, *self._gone)
 
     def close(self) -> None:
-        """The program has closed it: what its thread waits for does not come."""
+        """The program has closed the connection: release its thread, for which nothing comes now."""
         self.closed = True
         if self.turn is not None:
             self.turn.give_up()
@@ -200,14 +201,14 @@ class Heard(_Connection):
         super().__init__(exchange, session)
         self.sock: Any = None
         self.waits: Outside | None = None
-        """What its thread waits in for the world."""
+        """What the reading thread waits in, outside the scheduler."""
 
     def addresses(self) -> tuple[Any, Any]:
         """Local and remote address of the connection."""
         return _name(self.sock.getsockname), _name(self.sock.getpeername)
 
     def outside(self, original: Any) -> Any:
-        """What opens the connection waits for the world."""
+        """Wrap a function that opens the connection: it waits for the world outside."""
 
         @functools.wraps(original)
         def opened(*args: Any) -> Any:
@@ -227,7 +228,7 @@ class Heard(_Connection):
 
 
 class HeardSocket:
-    """A connection's socket; what comes waits for its turn."""
+    """A connection's socket. What arrives waits for its turn before the program gets it."""
 
     def __init__(self, sock: Any, listener: Heard) -> None:
         self._sock = listener.sock = sock
@@ -269,7 +270,7 @@ class HeardSocket:
         return data
 
     def close(self) -> None:
-        """As the socket does. It is the program's doing."""
+        """As the socket does. Closing is the program's own effect."""
         self.listener.close()
         self._sock.close()
 
@@ -287,7 +288,7 @@ class Fed(_Connection):
         return addresses_of(self._played)
 
     def bring(self) -> bytes:
-        """What comes next; nothing when the connection is there no more. Raises what was raised."""
+        """Return the next bytes; empty when the connection is gone. Raises what was raised."""
         exchange, played = self.exchange, self._played
         data, batch = b"", None
         while self._items and not self.closed:
@@ -325,7 +326,7 @@ class Fed(_Connection):
 
 
 class PlayedSocket:
-    """In the place of a connection's socket: takes what is sent, and brings what was recorded."""
+    """Replaces a connection's socket: drops what is sent and delivers what was recorded."""
 
     family = None
 
@@ -335,11 +336,11 @@ class PlayedSocket:
         self._error: BaseException | None = None
 
     def opened(self, *_: Any) -> PlayedSocket:
-        """In the place of what opens a connection, or wraps it."""
+        """Stands in for the functions that open or wrap a connection."""
         return self
 
     def await_bytes(self) -> None:
-        """Wait for what comes next."""
+        """Wait for the next bytes."""
         try:
             self._ready = self.listener.bring()
         except BaseException as error:
@@ -356,36 +357,36 @@ class PlayedSocket:
         return data
 
     def getsockname(self) -> Any:
-        """As it was."""
+        """The recorded local address."""
         return self.listener.addresses()[0]
 
     def getpeername(self) -> Any:
-        """As it was."""
+        """The recorded remote address."""
         return self.listener.addresses()[1]
 
     def fileno(self) -> int:
-        """Of no file."""
+        """There is no file descriptor: -1."""
         return -1
 
     def sendall(self, *_: Any) -> None:
-        """Nothing goes out."""
+        """No-op: nothing goes out."""
 
     def settimeout(self, *_: Any) -> None:
-        """Nothing is waited for."""
+        """No-op."""
 
     def setsockopt(self, *_: Any) -> None:
-        """Nothing is there to be set."""
+        """No-op."""
 
     def shutdown(self, *_: Any) -> None:
-        """Nothing is open."""
+        """No-op: nothing is open."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Tell the listener; no socket is open."""
         self.listener.close()
 
 
 class _Selector(selectors.DefaultSelector):
-    """What the library's thread waits with: for the world outside, or for the turn of what comes."""
+    """The selector of the library's thread: waits for the outside world, or for the next item's turn."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -421,7 +422,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Selectors:
-    """The module `selectors`, as the library sees it."""
+    """Stands in for the module `selectors` in the library."""
 
     DefaultSelector = _Selector
 

@@ -1,1 +1,1 @@
-"""Reads of clocks and entropy."""
+"""Stand-ins for the functions that read clocks and entropy."""

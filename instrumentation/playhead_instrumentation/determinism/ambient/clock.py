@@ -1,8 +1,8 @@
-"""Clocks: what the program reads of ``time`` and ``datetime``.
+"""Clocks: the program's reads of ``time`` and ``datetime``.
 
-The classes of ``datetime`` stay what they are: three methods in their dictionaries are replaced. What
-the program reads stands on the tape as the program sees it; event loops, locks and the HTTP stack read
-the real clock. A library that moves time (freezegun, time-machine) is asked like the real clock.
+The classes of ``datetime`` are kept; three methods in their dictionaries are replaced. The tape has what
+the program reads, as the program sees it. Event loops, locks and the HTTP stack read the real clock. A
+library that moves time (freezegun, time-machine) is read like the real clock.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.determinism.ambient.stand_ins import Ambient, AmbientOf, reads_of_agent
+from playhead_instrumentation.determinism.ambient.stand_ins import Ambient, AmbientOf
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime.attribution.readers import look_at_runners
 from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, Unpatchable, required
+from playhead_instrumentation.session.readers import reads_of_agent
 
 WALL = ("time", "time_ns")
 SINCE = (
@@ -35,17 +36,17 @@ SINCE = (
 """Clocks that count from an arbitrary zero."""
 
 FIELDS = ("localtime", "gmtime")
-"""Give the parts of a time: of the present one where none is given."""
+"""Functions that give the fields of a time, by default of the present time."""
 
 DEPRECATED = (
     "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. "
     "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
 )
-"""What ``utcnow`` itself says since Python 3.12."""
+"""The warning that ``utcnow`` itself gives since Python 3.12."""
 
 
 class _Real:
-    """What other libraries put something else in the place of, in every module that they find."""
+    """The real functions. Other libraries replace them in every module in which they find them."""
 
     def __init__(self) -> None:
         self.datetime: Final = dt.datetime
@@ -64,7 +65,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def watch(patches: Patches, session: object = None) -> None:
-    """Patch ``time`` and ``datetime``, and make room for those who patch them too."""
+    """Patch ``time`` and ``datetime``, and allow other libraries to patch them too."""
     look_at_runners(of_program="_pytest" not in sys.modules)
     patches.attempt("time", functools.partial(_PATCHES.functions, patches))
     patches.attempt("datetime", _PATCHES.methods)
@@ -73,16 +74,16 @@ def watch(patches: Patches, session: object = None) -> None:
 
 
 class _Patches:
-    """The patches of this module, which can be lifted for a while."""
+    """The patches of this module, which can be lifted temporarily."""
 
     def __init__(self) -> None:
         self._functions: dict[str, tuple[Any, Any]] = {}
-        """Name in ``time`` → original and ours."""
+        """Original and replacement, by name in ``time``."""
         self._methods: list[tuple[type, str, Any, Any]] = []
-        """Class, name, original and ours."""
+        """Class, name, original, replacement."""
 
     def functions(self, patches: Patches) -> None:
-        """Replace functions of ``time``. Once."""
+        """Replace the functions of ``time``. Makes the replacements only once."""
         if not self._functions:
             self._make()
         for name, (original, ours) in self._functions.items():
@@ -123,7 +124,10 @@ class _Patches:
         }
 
     def methods(self) -> None:
-        """Replace methods of ``datetime.datetime`` and ``datetime.date``. Once."""
+        """Replace methods of ``datetime.datetime`` and ``datetime.date``; a second call does nothing.
+
+        Raises `Unpatchable` in a free-threaded interpreter.
+        """
         if self._methods:
             return
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -147,13 +151,13 @@ class _Patches:
         PATCHES.also(self.take_off)
 
     def take_off(self) -> None:
-        """Put back what stood there."""
+        """Restore the originals."""
         self._put(False)
         self._functions, self._methods = {}, []
 
     @contextlib.contextmanager
     def lifted(self) -> Generator[None]:
-        """As if nothing were patched, for the length of the block."""
+        """Restore the originals for the length of the block."""
         self._put(False)
         try:
             yield
@@ -163,7 +167,7 @@ class _Patches:
     def _put(self, ours: bool) -> None:
         for name, (original, replacement) in self._functions.items():
             old, new = (original, replacement) if ours else (replacement, original)
-            if getattr(time, name) is old:  # else somebody else has put there what shall be there
+            if getattr(time, name) is old:  # else another library has patched it; leave that in place
                 setattr(time, name, new)
         for owner, name, original, replacement in self._methods:
             _put_method(owner, name, replacement if ours else original)
@@ -173,18 +177,21 @@ _PATCHES: Final = _Patches()
 
 
 def _put_method(owner: type, name: str, method: Any) -> None:
-    """Put ``method`` into the dictionary of a class that lets nobody set its attributes."""
+    """Put ``method`` into the dictionary of a class whose attributes cannot be set.
+
+    Raises `Unpatchable` where there is no such dictionary.
+    """
     (names,) = gc.get_referents(owner.__dict__)
     if not isinstance(names, dict) or name not in names:
         raise Unpatchable(f"no dictionary of {owner.__name__} with {name}")
     modified = ctypes.pythonapi.PyType_Modified
     modified.argtypes, modified.restype = (ctypes.c_void_p,), None
     names[name] = method
-    modified(id(owner))  # lookups are cached by the class's version
+    modified(id(owner))  # Python caches lookups by the version of the class
 
 
 def _fields(kind: str, reads: Reads, live: Callable[..., Any], *when: Any) -> Any:
-    """``time.localtime`` and ``time.gmtime``."""
+    """Answer ``time.localtime`` and ``time.gmtime``."""
     if when and when[0] is not None:
         return live(*when)
 
@@ -196,7 +203,7 @@ def _fields(kind: str, reads: Reads, live: Callable[..., Any], *when: Any) -> An
 
 
 def _of_system(kind: str, reads: Reads, live: Callable[..., Any], clock: Any) -> Any:
-    """``time.clock_gettime``: of the clock with that number."""
+    """Answer ``time.clock_gettime`` for the clock with that number."""
     return reads.read(f"{kind}({clock})", functools.partial(live, clock))
 
 
@@ -211,7 +218,7 @@ def _instant() -> int:
 
 
 def _built(cls: Any, parts: dt.datetime, tz: dt.tzinfo | None = None) -> Any:
-    """What C makes of the same parts: for another class than `datetime` its constructor is called."""
+    """Build a `cls` from ``parts`` as the C code does: for a subclass it calls the constructor."""
     clock = parts.hour, parts.minute, parts.second, parts.microsecond
     made = cls(parts.year, parts.month, parts.day, *clock, tz)
     return made.replace(fold=1) if parts.fold else made
@@ -243,7 +250,7 @@ def _now(reads: Reads, cls: Any, live: Any, tz: dt.tzinfo | None) -> Any:
 def utcnow(cls: Any) -> Any:
     """See `datetime.datetime.utcnow`."""
     if sys.version_info >= (3, 12):
-        # Of C's own warning this module would be the place.
+        # The warning of the C function would point to this module.
         warnings.warn(DEPRECATED, DeprecationWarning, stacklevel=2)
     reads = reads_of_agent(1)
     instant = _instant() if reads is None else PATCHES.call(functools.partial(_utcnow, reads), _instant)
@@ -273,7 +280,7 @@ def _today(reads: Reads, cls: Any, live: Any) -> Any:
 
 
 def _make_room() -> None:
-    """time-machine changes functions of C in place, and takes what it finds there to be such."""
+    """Make time-machine find the originals: it changes C functions in place and needs the real ones."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
         PATCHES.also(_make_no_room)
@@ -284,7 +291,7 @@ def _make_no_room() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds time-machine's extension, to be imported as if nothing were patched."""
+    """Finds time-machine's extension and has it imported with our patches lifted."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """None for any other module."""
@@ -309,7 +316,7 @@ class _Loader(ExtensionFileLoader):
 
 
 def _step_aside(machine: ModuleType) -> None:
-    """Some of its releases look the functions up only when they patch."""
+    """Lift our patches while time-machine patches: some releases look the functions up only then."""
     for name in ("patch", "unpatch", "patch_if_needed"):
         original = getattr(machine, name, None)
         if original is not None:

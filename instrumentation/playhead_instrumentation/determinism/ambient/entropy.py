@@ -1,9 +1,10 @@
-"""Entropy: what the program draws of ``os.urandom`` and what rests on it.
+"""Entropy: the program's draws from ``os.urandom`` and from what is built on it.
 
-Recorded is what cannot be computed: bytes of the system, seeds, names of temporary files, ids of
-``uuid1``. What a generator makes of its seed is not, but for what a request draws of the module-wide
-one: what others have drawn before is not of its run. What `secrets`, `ssl`, libraries of cryptography
-and `random.SystemRandom` draw is on no tape, unless the boundary ``secrets`` is chosen.
+Values that cannot be computed are recorded: bytes of the system, seeds, names of temporary files, ids of
+``uuid1``. Values that a generator computes from its seed are not. The exception are the draws of a
+request from the module-wide generator, because earlier draws from it do not belong to the run of that
+request. Draws of `secrets`, `ssl`, cryptography libraries and `random.SystemRandom` are on no tape,
+unless the boundary ``secrets`` is chosen.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.determinism.ambient.stand_ins import AmbientOf, reads_of, reads_of_agent
+from playhead_instrumentation.determinism.ambient.stand_ins import AmbientOf
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.attribution import readers
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, calling, required, stands_for
+from playhead_instrumentation.session.readers import reads_of, reads_of_agent
 from playhead_instrumentation.session.session import Session, current
 
 SEED_BYTES = 32
 
 UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7")
-"""Of ``uuid_utils``, which does not ask Python for time and entropy."""
+"""Functions of ``uuid_utils``, which does not get time and entropy from Python."""
 
 _urandom: Final = os.urandom
 
 on_draw: Callable[[str, tuple[Any, ...]], None] | None = None
-"""Told of draws of the shared generator: name of the function and its arguments."""
+"""Called with each draw from the shared generator: name of the function and its arguments."""
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Patch the sources."""
+    """Patch the sources of entropy."""
     readers.look_through_secrets(session.has("secrets"))
     patches.attempt("os.urandom", _cover_urandom)
     patches.attempt("random", _cover_random)
@@ -79,11 +81,11 @@ def _cover_urandom() -> None:
 
 
 class _Source(AmbientOf):
-    """A source of entropy. What is on no tape, because nobody may see it, is noted at a replay."""
+    """A source of entropy. A replay notes draws that are on no tape because they are secret."""
 
     @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Bytes."""
+        """The bytes drawn."""
         reads = reads_of_agent(1)
         if reads is not None:
             return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
@@ -114,7 +116,7 @@ def _cover_draws() -> None:
         if not isinstance(original, AmbientOf):
             covered = AmbientOf(original, functools.partial(_drawn, f"entropy/random.{name}"))
             covered.__module__ = "random"
-            # Whatever else the module draws goes through these two.
+            # All other functions of the module draw through these two.
             PATCHES.put(shared, name, covered)
             PATCHES.put(random, name, covered)
 
@@ -133,7 +135,7 @@ def _cover_tempfile() -> None:
 
 def _named(following: Any, names: Any) -> str:
     asks = calling()
-    # Names that are only tried out, to find a folder one can write to, are drawn once per process.
+    # Names that only probe for a writable folder are drawn once per process.
     probing = asks is not None and asks.f_code.co_name == "_get_default_tempdir"
     reads = None if probing else reads_of(asks)
     if reads is None:
@@ -142,7 +144,7 @@ def _named(following: Any, names: Any) -> str:
 
 
 def patch_numpy(module: ModuleType) -> None:
-    """Seeds of numpy's generators, which it draws of `secrets`: they are none."""
+    """Record the seeds of numpy's generators: drawn from `secrets`, but not secret."""
     PATCHES.around(module, "randbits", _randbits)
 
 
@@ -170,7 +172,7 @@ def _identify(original: Any, kind: str, make: Any, *args: Any, **kwargs: Any) ->
     made: list[Any] = []
 
     def live() -> list[Any]:
-        with Shadow():  # it may start a program to find the machine's address
+        with Shadow():  # uuid1 may start a program to find the machine's address
             made.append(make())
         return [made[0].bytes, getattr(getattr(made[0], "is_safe", None), "value", None)]
 

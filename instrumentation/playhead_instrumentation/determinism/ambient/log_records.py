@@ -1,4 +1,4 @@
-"""When a log record was made, and by which process and thread: as a formatter may print it."""
+"""The time, process and thread of a log record, which a formatter may print."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _made(init: Any, record: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _own(name: str) -> bool:
-    """Of what records, or of an exporter: not there at replay, or at other times."""
+    """Whether a record is from playhead or an exporter; a replay lacks these or has them elsewhere."""
     if name.startswith(("playhead", "opentelemetry")) or not is_instrumentation_enabled():
         return True
     return lanes.in_own_thread()

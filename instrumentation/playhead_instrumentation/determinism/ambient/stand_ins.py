@@ -1,53 +1,25 @@
-"""What stands in the place of a function that reads something of the surroundings."""
+"""Stand-ins for functions that read a clock or entropy."""
 
 from __future__ import annotations
 
 import functools
 import logging
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, Final
+from typing import Any
 
-from playhead_instrumentation.driver.reads import Reads
-from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
+from playhead_instrumentation.runtime.attribution.readers import MACHINERY, PLACES
 from playhead_instrumentation.runtime.native import Behind
 from playhead_instrumentation.runtime.patching import PATCHES, stands_for
-from playhead_instrumentation.session.session import current
-
-getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]
+from playhead_instrumentation.session.readers import getframe, reads_of_agent
 
 log = logging.getLogger(__name__)
 
 
-def reads_of_agent(depth: int) -> Reads | None:
-    """Who answers the code ``depth`` frames above the caller; None: the world does, unrecorded.
-
-    Never raises while recording.
-    """
-    try:
-        return reads_of(getframe(depth + 1))
-    except Exception:
-        if not PATCHES.forgiving:
-            raise
-        log.debug("playhead could not see who reads", exc_info=True)
-        return None
-
-
-def reads_of(frame: FrameType | None) -> Reads | None:
-    """The same for the code of a frame."""
-    place = None if frame is None else PLACES.get(frame.f_code.co_filename)
-    if place == MACHINERY or (place != AGENT and not by_agent(frame)):
-        return None
-    session = current()
-    return None if session is None else session.driver.reads
-
-
 class Ambient(metaclass=Behind):
-    """A function without arguments of a C module, in whose place it stands under the same name.
+    """Stand-in for a C function without arguments, under the same name.
 
-    Like a function of C, and unlike one of Python, it does not become a method where it is the attribute
-    of a class; like both it is pickled and copied by its name.
+    Like a C function, and unlike a Python function, it does not become a method as the attribute of a
+    class. Like both, it is pickled and copied by its name.
     """
 
     def __init__(self, boundary: str, original: Callable[[], Any], *, since: bool = False) -> None:
@@ -63,7 +35,7 @@ class Ambient(metaclass=Behind):
 
     @stands_for
     def __call__(self) -> Any:
-        """The value, as the driver answers it."""
+        """The value that the driver answers."""
         place = PLACES.get(getframe(1).f_code.co_filename)
         if place == MACHINERY:
             return self._live()
@@ -86,7 +58,7 @@ class Ambient(metaclass=Behind):
 
 
 class AmbientOf(Ambient):
-    """The same for a function with arguments. ``answer(reads, live, *arguments)`` gives its result."""
+    """Stand-in for a function with arguments. ``answer(reads, live, *arguments)`` gives its result."""
 
     def __init__(self, original: Callable[..., Any], answer: Callable[..., Any]) -> None:
         super().__init__("", original)
@@ -94,7 +66,7 @@ class AmbientOf(Ambient):
 
     @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, as the driver answers what it rests on."""
+        """The result, computed from reads that the driver answers."""
         reads = reads_of_agent(1)
         if reads is None:
             return self._live(*args, **kwargs)

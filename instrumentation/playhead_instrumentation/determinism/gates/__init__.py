@@ -1,1 +1,1 @@
-"""When something may enter the program, where order is kept: strict recordings, replays, forks."""
+"""Gates that keep an order: those of strict recordings, replays and forks."""

@@ -1,7 +1,7 @@
-"""The gate of a fork or a resume: the order of a tape, then that of a recording.
+"""The gate of a fork or a resume: first the order of a tape, then that of a recording.
 
-What the world answers while the tape still has something to deliver waits for that; but where all is
-quiet and what the tape delivers next has not come, it depends on what the world has answered.
+While the tape has deliveries, answers of the world wait for them. If all is quiet and the next delivery
+of the tape has not arrived, it must depend on an answer of the world, which is then let in.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from playhead_semconv.facts import Delivery, ExchangeId
 
 
 class Came(Waiting):
-    """The turn of something that the world has brought."""
+    """The turn of something that came from the world."""
 
     __slots__ = ()
 
 
 class BranchGate(TapeGate):
-    """Safe from any thread."""
+    """Usable from any thread."""
 
     def __init__(
         self,
@@ -35,45 +35,45 @@ class BranchGate(TapeGate):
         spun: Mapping[int, int] | None = None,
         going: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``order``, ``level``, ``spun``: see `TapeGate`. ``going``: whether the world is asked."""
+        """``order``, ``level``, ``spun``: see `TapeGate`. ``going``: whether a live exchange is open."""
         order = list(order)
         self._going = going
         self._came: deque[Came] = deque()
         self._out: Came | None = None
-        """Who was let in and has not gone on yet."""
+        """The waiter that was let in and has not continued yet."""
         self._out_since_s = 0.0
         self._numbers = OpenGate(max((due.batch for due in order), default=0))
         self.over = False
-        """Whether everything was delivered that was on the tape."""
+        """Whether all deliveries of the tape have entered."""
         super().__init__(order, level=level, spun=spun, live=True)
         self._look()
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come: which came at ``due`` on the tape, or now from the world."""
+        """The turn of something delivered at ``due`` on the tape, or, without it, by the world now."""
         if due is not None and not self._closed:
             return super().arrive(due, who)
         return self._numbers if self._closed else Came(self, None, who)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these."""
+        """Drop these deliveries; no waiter will claim them."""
         super().skip(dues)
         with self._lock:
             self._look()
 
     def part(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these, but for who is there already."""
+        """Drop these deliveries, except those whose waiters have already arrived."""
         with self._lock:
             waiting = {waiter.due for waiter in self._schedule.waiting()}
         self.skip([due for due in dues if due not in waiting])
 
     def close(self) -> None:
-        """Let everybody through."""
+        """Let all waiters through."""
         with self._lock:
             super().close()
             self._open()
 
     def unwatched(self, waiter: Waiting) -> None:
-        """See `TapeGate.unwatched`; behind the tape nothing is held back."""
+        """See `TapeGate.unwatched`; behind the end of the tape the gate becomes causal."""
         super().unwatched(waiter)
         with self._lock:
             if self.over:

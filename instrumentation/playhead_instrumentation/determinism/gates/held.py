@@ -1,6 +1,6 @@
-"""A gate that holds things back until all is quiet: what a strict recording and a replay share.
+"""A gate that holds arrivals back until all is quiet. Base of strict recordings and replays.
 
-Who wants to enter waits in a line; whenever everybody else waits too, the line says who goes next.
+Arrivals wait in a queue. Whenever all threads wait, the subclass says which waiter goes next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from playhead_semconv.facts import Delivery, ExchangeId
 
 
 class HeldGate:
-    """Safe from any thread."""
+    """Usable from any thread."""
 
     level: str
 
@@ -31,17 +31,17 @@ class HeldGate:
         hold_s: float,
         computing_hold_s: float,
     ) -> None:
-        """``poll_s``: how often somebody who waits looks whether those who seem to run are stuck.
+        """``poll_s``: seconds between checks of a waiter whether the running threads are stuck.
 
-        ``live``: the world outside answers, not a tape. ``hold_s``, ``computing_hold_s``: see `Quiet`.
+        ``live``: the outside world answers, not a tape. ``hold_s``, ``computing_hold_s``: see `Quiet`.
         """
         self._lock = threading.RLock()
         self.poll_s = poll_s
         self._closed = False
         self.on_spun: Callable[[Delivery, int], None] = _nobody
-        """Told of what entered while a loop spun, and for how many ticks it had by then."""
+        """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
         self._spun: int | None = None
-        """So many ticks the loop has spun that looks whether somebody may enter; None: none does."""
+        """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
         self._spinner: _Spinner | None = None
         self.books = Quiet(
             self._lock,
@@ -55,61 +55,61 @@ class HeldGate:
 
     @abstractmethod
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come."""
+        """The turn of something that has arrived."""
 
     @abstractmethod
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """Something will not come."""
+        """The turn of something that will not arrive."""
 
     def ripe(self, due: Delivery | None) -> bool:
-        """A poll finds what the tape says."""
+        """Always: a poll gets the answer of the tape."""
         return True
 
     @abstractmethod
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these."""
+        """Drop these deliveries; no waiter will claim them."""
 
     def loosen(self) -> None:
-        """A tape has its order, whatever it is."""
+        """No-op: the order of a tape is kept in any case."""
 
     def expects(self) -> bool:
-        """There is no tape."""
+        """Whether the tape has further deliveries: there is no tape."""
         return False
 
     @abstractmethod
     def close(self) -> None:
-        """Let everybody through."""
+        """Let all waiters through."""
 
     @abstractmethod
     def unwatched(self, waiter: Waiting) -> None:
-        """``waiter`` is about to wait in an event loop that cannot be looked at."""
+        """``waiter`` is about to wait in an event loop whose idleness cannot be detected."""
 
     @abstractmethod
     def _anybody(self) -> bool:
-        """Whether somebody waits."""
+        """Whether there are waiters."""
 
     @abstractmethod
     def _next(self) -> Waiting | None:
-        """All is quiet: who goes."""
+        """All is quiet: the waiter to let through, or None."""
 
     @abstractmethod
     def _joins(self, waiter: Waiting) -> bool:
-        """Somebody begins to wait; True if it need not."""
+        """Add a waiter; True if it may enter immediately."""
 
     @abstractmethod
     def _passed(self, waiter: Waiting) -> Waiting | None:
-        """Somebody who was let through goes on; who follows without waiting for quiet."""
+        """A waiter that was let through continues. Returns the one that follows without quiet."""
 
     @abstractmethod
     def _left(self, waiter: Waiting) -> None:
-        """Somebody waits no longer."""
+        """Remove a waiter."""
 
     @abstractmethod
     def _forked(self) -> None:
-        """This is the child of a fork: nobody waits. Called with the lock."""
+        """In the child of a fork: remove all waiters. Called with the lock."""
 
     def advance(self) -> None:
-        """Let the next one through, if it is time."""
+        """Let the next waiter through if all is quiet."""
         with self._lock:
             if self._closed or not self._anybody():
                 return
@@ -120,7 +120,7 @@ class HeldGate:
                 self._let_through(waiter)
 
     def enter(self, waiter: Waiting) -> bool:
-        """``waiter`` begins to wait; True if it need not."""
+        """``waiter`` arrives; True if it may enter immediately."""
         with self._lock:
             if waiter.given_up:
                 return True
@@ -129,7 +129,7 @@ class HeldGate:
                 waiter.came = True
                 self._entered()
                 if waiter.blocks:
-                    self.books.wake(waiter.place)  # before somebody else finds all quiet
+                    self.books.wake(waiter.place)  # before another thread finds all quiet
             return at_once
 
     def _entered(self) -> None:
@@ -137,11 +137,11 @@ class HeldGate:
             self._spun = 0
 
     def goes_on(self) -> None:
-        """Somebody who need not wait runs on in this thread."""
+        """This thread continues; its waiter entered immediately."""
         self.books.goes_on()
 
     def went_on(self, waiter: Waiting) -> None:
-        """``waiter`` goes on."""
+        """``waiter`` continues after it was let through."""
         with self._lock:
             follower = self._passed(waiter)
             if follower is not None:
@@ -154,7 +154,7 @@ class HeldGate:
         self.went_on(waiter)
 
     def dismiss(self, waiter: Waiting) -> None:
-        """``waiter`` is to wait no longer, wherever it does."""
+        """End the wait of ``waiter``, from any thread."""
         with self._lock:
             if waiter.came:
                 return
@@ -163,7 +163,7 @@ class HeldGate:
             self._let_through(waiter)
 
     def block(self, waiter: Waiting) -> None:
-        """Wait in this thread."""
+        """Block this thread until ``waiter`` is let through."""
         self.books.waits()
         try:
             while not waiter.opened.acquire(timeout=self.poll_s):
@@ -184,17 +184,17 @@ class HeldGate:
             self._goes_round()
 
     def closed(self) -> bool:
-        """Whether nobody is held back any more."""
+        """Whether the gate no longer holds anything back."""
         return self._closed
 
     def anybody(self) -> bool:
-        """Whether somebody waits."""
+        """Whether there are waiters."""
         return self._anybody()
 
     def spins(self, ticks: int) -> bool:
-        """The loop of this thread has spun for so many ticks; whether somebody was let through.
+        """This thread's loop has spun for ``ticks``. Returns whether a waiter was let through.
 
-        One is, at most: this thread is next after it.
+        At most one is; this thread has the next turn after it.
         """
         spinner = _Spinner()
         with self._lock:
@@ -213,11 +213,11 @@ class HeldGate:
         return spinner.over
 
     def _owes(self, ticks: int) -> bool:
-        """Whether somebody is still to enter before a loop goes on that has spun for so many ticks."""
+        """Whether a delivery must enter before a loop continues that has spun for ``ticks``."""
         return False
 
     def _goes_round(self) -> None:
-        """The loop that spins goes on."""
+        """Let the spinning loop continue."""
         spinner, self._spinner = self._spinner, None
         if spinner is not None:
             spinner.over, self._spun = not self._spun, None
@@ -226,7 +226,7 @@ class HeldGate:
 
 
 class _Spinner:
-    """A loop that spins, and has stopped to look."""
+    """A spinning loop that has stopped to let somebody enter."""
 
     __slots__ = ("opened", "over", "place")
 
@@ -235,8 +235,8 @@ class _Spinner:
         self.opened = _thread.allocate_lock()
         self.opened.acquire()
         self.over = False
-        """Whether somebody was let through."""
+        """Whether a waiter was let through."""
 
 
 def _nobody(at: Delivery, ticks: int) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""

@@ -1,8 +1,8 @@
-"""Where a replay stands still: seen, said on its tape, and ended.
+"""Detects that a replay stands still, records that, and ends the process.
 
-Who waits at the gate looks whether all are stuck, and the gate then lets somebody in. Where every
-thread of the program waits elsewhere (for a notification that nobody will give, in a call that does not
-return), nobody looks; here a thread of our own does.
+A thread that waits at the gate checks whether all threads are stuck, and the gate then lets one in. If
+every thread of the program waits elsewhere (for a notification that never comes, in a call that does not
+return), no thread checks; a thread of playhead does so here.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from pathlib import Path
 from types import FrameType
 
 from playhead_instrumentation.determinism.gates.tape import TapeGate
-from playhead_instrumentation.determinism.scheduler import timer_ends
+from playhead_instrumentation.determinism.scheduler.program_threads import is_of_program
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 
 LOOK_S = 0.1
-"""How often it looks."""
+"""Seconds between checks."""
 
 CERTAIN_S = 5.0
-"""So long nobody goes on where all wait for each other."""
+"""Seconds without progress if all threads wait for each other."""
 
 BLOCKS_S = 600.0
-"""So long nobody does where somebody blocks in something unknown; who computes is waited for."""
+"""Seconds without progress if a thread blocks in something unknown; computing is progress."""
 
 PAST_TAPE_S = 60.0
-"""So long who blocks or computes is waited for where the tape of a killed process is over."""
+"""Seconds for which blocking or computing is waited for at the end of a killed process's tape."""
 
 COMPUTES = 0.1
-"""What share of a processor the process uses, in whatever thread, where somebody computes."""
+"""Share of a processor, over all threads, from which on the process counts as computing."""
 
 HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
-"""Children that live as long as their parent."""
+"""Child processes that live as long as their parent and do no work."""
 
 
 class Standstill:
     """Watches one process of a replay."""
 
     def __init__(self, gate: TapeGate, *, killed: bool, ends: Callable[[list[str]], None]) -> None:
-        """``killed``: when it was recorded. ``ends``: told what each thread waits for."""
+        """``killed``: the recorded process was. ``ends``: called with what each thread waits for."""
         self._gate = gate
         self._killed = killed
         self._ends = ends
@@ -54,7 +54,7 @@ class Standstill:
         self._idle_s = 0.0
 
     def start(self) -> None:
-        """Watch, until the gate is closed."""
+        """Watch until the gate is closed."""
         Thread(f"{lanes.OWN_THREADS}standstill", self._run).start()
 
     def _run(self) -> None:
@@ -68,7 +68,7 @@ class Standstill:
     def _stands(self) -> bool:
         seen = rest, _ = self._gate.rest()
         now_s, used_s = REAL.now_s(), time.process_time()
-        spent_s = min(now_s - self._instant[0], 2 * LOOK_S)  # who is not let run has not waited
+        spent_s = min(now_s - self._instant[0], 2 * LOOK_S)  # unscheduled time does not count
         computes = used_s - self._instant[1] > COMPUTES * (now_s - self._instant[0])
         self._instant = now_s, used_s
         past_tape = self._killed and not self._gate.expects()
@@ -83,7 +83,7 @@ class Standstill:
 
 
 def _has_children() -> bool:
-    """Whether another process works for this one; it is watched itself."""
+    """Whether a child process is working; it has a watcher of its own."""
     for path in Path("/proc/self/task").glob("*/children"):
         try:
             children = path.read_bytes().split()
@@ -99,14 +99,14 @@ def _works(pid: str) -> bool:
         words = Path("/proc", pid, "cmdline").read_bytes()
     except OSError:
         return False
-    return bool(words) and not any(helper in words for helper in HELPERS)  # a zombie has none
+    return bool(words) and not any(helper in words for helper in HELPERS)  # a zombie has no words
 
 
 def waiting() -> Iterator[str]:
-    """Of each thread of the program: ``MainThread waits in Event.wait, called in agent.py:12 (f)``."""
+    """For each thread of the program: ``MainThread waits in Event.wait, called in agent.py:12 (f)``."""
     frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
     for thread in threading.enumerate():
-        if thread.ident in frames and timer_ends.is_of_program(thread):
+        if thread.ident in frames and is_of_program(thread):
             yield f"{thread.name} {_place(frames[thread.ident])}"
 
 

@@ -1,8 +1,7 @@
-"""The gate of a strict recording: one delivery at a time, the next when all its consequences happened.
+"""The gate of a strict recording: one delivery at a time, the next after all its consequences.
 
-So the order of deliveries is all that a replay needs to know. Nobody is held for long: a thread that
-blocks in something nobody knows of, or computes, or an event loop that never idles, is waited for only
-so long.
+So a replay needs only the order of deliveries. Waits are short: a thread that blocks in something
+unknown, a thread that computes, and an event loop that never idles are waited for only a limited time.
 """
 
 from __future__ import annotations
@@ -18,40 +17,40 @@ from playhead_instrumentation.driver.gate import OpenGate, Turn
 from playhead_semconv.facts import Delivery, ExchangeId
 
 POLL_S = 0.005
-"""How often somebody who waits looks whether those who run are stuck."""
+"""Seconds between checks of a waiter whether the running threads are stuck."""
 
 HOLD_S = 0.05
-"""So long a thread that runs without using processor time is waited for."""
+"""Seconds for which a busy thread that uses no processor time is waited for."""
 
 COMPUTING_HOLD_S = 0.25
-"""So much processor time one may use that computes."""
+"""Processor time that a computing thread may use."""
 
 
 class StrictGate(HeldGate):
-    """Holds back what comes until all is quiet, and numbers it. Safe from any thread."""
+    """Holds arrivals back until all is quiet, and numbers them. Usable from any thread."""
 
     def __init__(self) -> None:
         self.level = "strict"
         self._arrived: deque[Waiting] = deque()
         self._out: Waiting | None = None
-        """Who was let through and has not gone on yet."""
+        """The waiter that was let through and has not continued yet."""
         self._out_since_s = 0.0
         self._open = OpenGate()
         super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come; it enters when all is quiet."""
+        """The turn of something that has arrived; it enters when all is quiet."""
         return self._open if self._closed else Waiting(self, None, who)
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """A live thing comes when it comes."""
+        """Live: it comes when it comes."""
         return self.arrive(None, who)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nothing is waited for."""
+        """No-op: there is no tape."""
 
     def close(self) -> None:
-        """Let everybody through, as they come from now on."""
+        """Let all waiters through, and hold nothing back from now on."""
         with self._lock:
             if self._closed:
                 return
@@ -63,7 +62,7 @@ class StrictGate(HeldGate):
                 waiter.let_through()
 
     def unwatched(self, waiter: Waiting) -> None:
-        """An event loop that does not say when it is idle: this recording is causal from now on."""
+        """The idleness of an event loop cannot be detected: this recording is causal from now on."""
         self.loosen()
 
     def loosen(self) -> None:

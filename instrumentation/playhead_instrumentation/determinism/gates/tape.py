@@ -1,7 +1,7 @@
-"""The gate of a replay: lets in what was recorded, batch by batch, each when all is quiet.
+"""The gate of a replay: lets recorded deliveries in, batch by batch, each when all is quiet.
 
-Nothing waits for real time to pass. When nobody can proceed, the waiter with the oldest delivery goes,
-out of order; the gate counts that.
+Nothing waits for real time. If no thread can proceed, the waiter with the oldest delivery enters out of
+order; the gate counts that.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.facts import Delivery, ExchangeId
 
 POLL_S = 0.02
-"""How often somebody who waits looks whether all are stuck."""
+"""Seconds between checks of a waiter whether all running threads are stuck."""
 
 HOLD_S = 0.5
-"""So long a thread that runs without using processor time is waited for."""
+"""Seconds for which a busy thread that uses no processor time is waited for."""
 
 COMPUTING_HOLD_S = 5.0
-"""So much processor time one may use that computes: far more than while recording."""
+"""Processor time that a computing thread may use: far more than in a recording."""
 
 COMPUTING_PATIENCE_S = 60.0
-"""Without any progress for so long, while somebody computes, the order of the tape is given up."""
+"""Seconds without progress, while a thread computes, until the order of the tape is given up."""
 
 PATIENCE_S = 5.0
-"""Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
+"""Seconds without progress, in other cases, until the order of the tape is given up."""
 
 LEFT_BEHIND_S = 30.0
-"""So long a thread waits for what the tape does not hold, that the end of the process would end."""
+"""Seconds a thread waits for something that is not on the tape and that only the end of the process
+would end."""
 
 LONGEST_SLEEP_S = 60.0
-"""Who sleeps longer is not waited for."""
+"""Longest sleep of a thread that is waited for."""
 
 
 class TapeGate(HeldGate):
-    """The gate of a replay. Safe from any thread."""
+    """The gate of a replay. Usable from any thread."""
 
     def __init__(
         self,
@@ -55,56 +56,56 @@ class TapeGate(HeldGate):
         spun: Mapping[int, int] | None = None,
         live: bool = False,
     ) -> None:
-        """``order``: what was delivered on the tape that is played; ``level``: of that tape.
+        """``order``: the deliveries of the played tape; ``level``: of that tape.
 
-        ``spun``: for how many ticks a loop had spun then, by batch. ``live``: the world answers too.
+        ``spun``: ticks that a loop had spun at a delivery, by batch. ``live``: the world answers too.
         """
         self.level = level
         self.moved = 0
-        """How many went out of order, because nobody else could proceed."""
+        """Number of waiters that entered out of order because no thread could proceed."""
         self.on_moved: Callable[[ExchangeId | None], None] = _nobody
-        """Told of each of them."""
+        """Called with each of them."""
         self.on_killed: Callable[[], None] | None = None
-        """Called, and does not return, where the process was killed when recorded: the tape is over."""
+        """Called, and does not return, at the end of the tape of a killed process."""
         self.on_asleep: Callable[[], None] | None = None
-        """The same, where every thread that is left sleeps beyond the end of the tape."""
+        """The same, if all remaining threads sleep beyond the end of the tape."""
         self._spun_on_tape = spun or {}
         self._parked: dict[Waiting, float] = {}
-        """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
+        """Waits that did not end by time on the tape → when they would have (`REAL.now_s`)."""
         self._patience_s = patience_s
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
         self._progress_s = 0.0
-        """When somebody went on, by the patience of those who wait."""
+        """Time of the last progress, on the clock `Quiet.patience_s`."""
         super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come, which came at ``due`` on the tape; None: at once."""
+        """The turn of something delivered at ``due`` on the tape; None: immediate."""
         return AtOnce() if due is None or self._closed else Waiting(self, due, who)
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """A turn that comes only when the program cancels it."""
+        """A turn that does not come; the wait ends when the program cancels it."""
         return Waiting(self, None, who, after_s)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these."""
+        """Drop these deliveries; no waiter will claim them."""
         with self._lock:
             self._schedule.skip(dues)
         self.advance()
 
     def expects(self) -> bool:
-        """Whether something on the tape has not entered yet."""
+        """Whether the tape has deliveries that have not entered yet."""
         with self._lock:
             return self._schedule.following() is not None
 
     def rest(self) -> tuple[Rest | None, float]:
-        """How all rest while none of them waits at the gate; and a mark that progress moves."""
+        """How all threads rest while none waits at the gate, and a mark that changes with progress."""
         with self._lock:
             waits = self._closed or self._anybody()
             return None if waits else self.books.rest(), self._progress_s
 
     def close(self) -> None:
-        """Let everybody through."""
+        """Let all waiters through."""
         with self._lock:
             self._closed = True
             quiet_hooks.keep(None)
@@ -120,7 +121,7 @@ class TapeGate(HeldGate):
                     waiter.let_through()
 
     def unwatched(self, waiter: Waiting) -> None:
-        """Take its loop to wait whenever it comes by."""
+        """Treat its loop as waiting whenever it runs our callback."""
         loop = running_loop()
         if loop is not None:
             loop.call_soon(self._poll, waiter)
@@ -190,13 +191,13 @@ class TapeGate(HeldGate):
         super()._let_through(waiter)
 
     def _idled_s(self) -> float:
-        """How long nobody has gone on."""
+        """Seconds since the last progress."""
         return self.books.patience_s() - self._progress_s
 
     def _forced(self) -> Waiting | None:
-        """Who goes although it is not its turn, because otherwise nobody does.
+        """The waiter to let in out of order, because no thread can proceed otherwise.
 
-        Where that is a guess (somebody who blocks, or computes, may yet go on), only after a while.
+        If that is uncertain (a blocked or computing thread may continue), only after a while.
         """
         idled_s = self._idled_s()
         if self.books.computes() and idled_s < COMPUTING_PATIENCE_S:
@@ -216,7 +217,7 @@ class TapeGate(HeldGate):
             waiter.refused = True
             return waiter
         if self._parked:
-            # Nobody else goes on, and the tape does not say how it does: as it would in the world.
+            # No other thread proceeds and the tape has no end for this wait: it ends in real time.
             waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
             if self._schedule.following() is not None:
                 if idled_s < self._patience_s:
@@ -229,16 +230,16 @@ class TapeGate(HeldGate):
         return None
 
     def _in_vain(self) -> Waiting | None:
-        """Who waits for what the tape does not hold; a thread that ends with its process later."""
+        """A waiter for something that is not on the tape; daemon threads come last."""
         if not self._never or not self._refuses():
             return None
-        # It may end with its process while somebody waits here whom others or time let on.
+        # A daemon thread may end with the process while other waiters can still proceed.
         others = bool(self._parked or self._schedule.waiting())
         patient = others and self._idled_s() <= LEFT_BEHIND_S
         return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
 
     def _refuses(self) -> bool:
-        """Whether who waits for what the tape does not hold waits in vain."""
+        """Whether waiting for something that is not on the tape is in vain."""
         sure = not self.books.guesses() or self._idled_s() > self._patience_s
         return sure and self.books.for_good()
 
@@ -258,18 +259,18 @@ _threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
 def _nobody(who: ExchangeId | None) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
 class AtOnce:
-    """A turn that is there."""
+    """A turn that is immediate."""
 
     def wait(self) -> Delivery | None:
-        """There is nothing to wait for."""
+        """Return immediately."""
         return None
 
     def give_up(self) -> None:
-        """Nobody waits."""
+        """No-op: nothing waits."""
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         return None
@@ -278,6 +279,6 @@ class AtOnce:
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """`called` is called now."""
+        """Call ``called`` now."""
         called(None)
         return nothing

@@ -1,4 +1,4 @@
-"""Which waiter may go next, in the order of a tape. Pure: knows no thread, no loop and no clock."""
+"""Which waiter may go next, in the order of a tape. Pure: no threads, no loops, no clocks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ W = TypeVar("W")
 
 
 class Order:
-    """The deliveries of a tape, each at its place. Takes 8 bytes a delivery."""
+    """The sorted deliveries of a tape. Uses 8 bytes for each."""
 
     def __init__(self, dues: Iterable[Delivery] = ()) -> None:
         self._dues = array("Q")
         self.add(dues)
 
     def add(self, dues: Iterable[Delivery]) -> None:
-        """In any order; places are given by `settle`."""
+        """Add deliveries in any order; `settle` sorts them."""
         self._dues.extend(map(_packed, dues))
 
     def settle(self) -> None:
-        """Nothing is added any more."""
+        """Sort. Nothing may be added afterwards."""
         self._dues = array("Q", sorted(set(self._dues)))
 
     def place(self, due: Delivery) -> int:
-        """Where ``due`` stands, from 0; -1 where the tape does not hold it."""
+        """Index of ``due``; -1 if the tape does not hold it."""
         packed = _packed(due)
         place = bisect_left(self._dues, packed)
         return place if place < len(self._dues) and self._dues[place] == packed else -1
@@ -48,11 +48,11 @@ def _packed(due: Delivery) -> int:
 
 
 class Schedule(Generic[W]):
-    """Lets waiters through in the order in which they were delivered on tape.
+    """Lets waiters through in the order of the tape.
 
-    A batch is opened when everything is quiet, and passed one by one without waiting for quiet again:
-    what one loop tick delivered is delivered together, what came later comes after all consequences.
-    A waiter is whatever its owner calls one.
+    A batch is opened when all is quiet; its waiters then follow each other without waiting for quiet
+    again. So deliveries of one loop tick stay together, and later ones come after all consequences.
+    A waiter may be any object.
     """
 
     def __init__(self, order: Order | Iterable[Delivery]) -> None:
@@ -64,25 +64,25 @@ class Schedule(Generic[W]):
         self._late: dict[int, W] = {}
         self._skipped: set[int] = set()
         self._out: int | None = None
-        """Place of the waiter that was let through and has not gone on yet."""
+        """Index of the delivery whose waiter was let through and has not continued yet."""
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._late)
 
     def following(self) -> Delivery | None:
-        """What comes next on the tape; None: nothing more."""
+        """The next delivery on the tape; None at its end."""
         return self._order[self._next] if self._next < len(self._order) else None
 
     def passing(self) -> bool:
-        """Whether somebody was let through and has not gone on yet."""
+        """Whether a waiter was let through and has not continued yet."""
         return self._out is not None
 
     def waiting(self) -> list[W]:
-        """Who waits."""
+        """All waiters."""
         return [*self._waiting.values(), *self._late.values()]
 
     def arrive(self, waiter: W, due: Delivery) -> bool:
-        """Somebody wants to enter; True if at once, without a call of `went_on`."""
+        """Add a waiter. True if it may enter immediately; `went_on` is not called for it then."""
         place = self._order.place(due)
         if place == self._next and self._out is None and due.batch == self._batch:
             self._pass()
@@ -91,19 +91,19 @@ class Schedule(Generic[W]):
         return False
 
     def leave(self, waiter: W) -> None:
-        """A waiter waits no longer: it was cancelled, perhaps after it was let through."""
+        """Remove a cancelled waiter, which may have been let through already."""
         for waiting in (self._waiting, self._late):
             for place, one in list(waiting.items()):
                 if one is waiter:
                     del waiting[place]
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these."""
+        """Drop these deliveries; no waiter will claim them."""
         self._skipped.update(place for due in dues if (place := self._order.place(due)) >= self._next)
         self._pass_skipped()
 
     def release(self) -> W | None:
-        """Everything is quiet: who goes next. None: it has not arrived."""
+        """All is quiet: take the next waiter. None if it has not arrived."""
         if self._out is not None:
             return None
         if self._late:
@@ -114,7 +114,7 @@ class Schedule(Generic[W]):
         return self._let_through()
 
     def went_on(self, due: Delivery) -> W | None:
-        """A waiter that was let through goes on; who follows in the same batch, at once."""
+        """A waiter that was let through continues. Returns the next one of the same batch."""
         if self._out is None or self._order.place(due) != self._out:
             return None
         self._out = None
@@ -123,7 +123,7 @@ class Schedule(Generic[W]):
         return self._let_through() if follows else None
 
     def force(self) -> W | None:
-        """Nobody can proceed: the waiter with the oldest delivery, past what has not arrived."""
+        """No thread can proceed: take the waiter with the oldest delivery, passing over missing ones."""
         if self._out is not None or not self._waiting:
             return None
         self._next = min(self._waiting)

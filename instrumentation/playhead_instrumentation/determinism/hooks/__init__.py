@@ -1,1 +1,1 @@
-"""Patches of what waits, ends by time, or goes by the order of a set."""
+"""Patches of functions that wait, that time out, or that depend on the order of a set."""

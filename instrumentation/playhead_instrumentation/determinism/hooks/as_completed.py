@@ -1,4 +1,4 @@
-"""``as_completed`` of asyncio and of executors, which go by the order of a set."""
+"""Patches of ``as_completed`` of asyncio and of executors, which depend on the order of a set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playhead_instrumentation.session.session import Session
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Patch both."""
+    """Patch ``asyncio.as_completed`` and ``concurrent.futures.as_completed``."""
     patches.attempt("asyncio.as_completed", functools.partial(_patch_asyncio, patches))
     patches.attempt("concurrent.futures.as_completed", functools.partial(_patch_futures, patches))
 
@@ -48,7 +48,7 @@ def _iterated(original: Any) -> Any:
 
 def _in_order(awaitables: Any) -> Any:
     if asyncio.isfuture(awaitables) or asyncio.iscoroutine(awaitables):
-        return awaitables  # a mistake that as_completed itself reports
+        return awaitables  # invalid; as_completed itself reports it
     return [asyncio.ensure_future(one) for one in dict.fromkeys(awaitables)]
 
 
@@ -61,7 +61,7 @@ def _patch_futures(patches: Patches) -> None:
 
     @functools.wraps(as_completed)
     def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
-        # Those that are done already it yields in the order of a set; here in that of their ends.
+        # The original yields jobs that are already done in set order; here, in the order they ended.
         until = None if timeout is None else _waited_s() + timeout
         jobs = list(dict.fromkeys(fs))
         while done := sorted((job for job in jobs if job.done()), key=_end_of):
@@ -75,7 +75,7 @@ def _patch_futures(patches: Patches) -> None:
 
 
 def _waited_s() -> float:
-    # The standard library's clock for waits: what is left of a timeout is left at replay too.
+    # The standard library's clock for waits, so that a replay computes the same remaining timeout.
     return vars(threading)["_time"]()
 
 

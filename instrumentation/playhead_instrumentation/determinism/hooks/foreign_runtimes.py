@@ -1,8 +1,8 @@
-"""Runtimes that take over event loops or threads, beside which one thing at a time cannot be let in.
+"""Runtimes that take over event loops or threads, so that deliveries cannot be made one at a time.
 
-A strict recording steps down to the causal level as soon as one of them is put to work; it is said once,
-and the exit fact says the level that was kept. At the other levels nothing is held back, and all of them
-run as they are: nothing is patched there.
+A strict recording steps down to the causal level as soon as one of them is used. It reports this once,
+and the exit fact has the level that was kept. At the other levels nothing is held back and nothing is
+patched, so all of these runtimes work unchanged.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from playhead_instrumentation.session import session
 
 
 def hook_nest_asyncio(module: ModuleType) -> None:
-    """An event loop that runs inside itself is never quiet."""
+    """Step down for nest_asyncio: an event loop that runs inside itself is never quiet."""
     _before(module, "apply", "nest_asyncio lets event loops run inside each other")
 
 
 def hook_gevent(module: ModuleType) -> None:
-    """Threads become greenlets, which wait for each other without the system knowing."""
+    """Step down for gevent: threads become greenlets, whose waits the system does not see."""
     for name in ("patch_all", "patch_thread"):
         _before(module, name, "gevent makes threads into greenlets")
 
 
 def hook_eventlet(module: ModuleType) -> None:
-    """The same."""
+    """Step down for eventlet, for the same reason as for gevent."""
     _before(module, "monkey_patch", "eventlet makes threads into greenlets")
 
 
 def hook_trio(module: ModuleType) -> None:
-    """Its tasks are none of asyncio, and cannot be made to wait as those can."""
+    """Step down for trio: its tasks are not asyncio tasks and cannot be held back."""
     _before(module, "run", "trio runs tasks of its own")
 
 
 def hook_trio_guest(module: ModuleType) -> None:
-    """The same, inside another event loop."""
+    """Step down where trio runs as a guest inside another event loop."""
     _before(module, "start_guest_run", "trio runs tasks of its own")
 
 
 def hook_ipykernel(module: ModuleType) -> None:
-    """A kernel serves a notebook, in threads that wait for sockets without Python knowing."""
+    """Step down in a Jupyter kernel: its threads wait for sockets without Python knowing."""
     step_down("a Jupyter kernel waits for its notebook beside the program")
 
 
@@ -58,7 +58,7 @@ def _before(module: ModuleType, name: str, why: str) -> None:
 
 
 def step_down(why: str) -> None:
-    """A strict recording is causal from now on, and says ``why``; once."""
+    """Make a strict recording causal from now on and report ``why``, once."""
     running = session.current()
     if running is None:
         return
@@ -68,5 +68,5 @@ def step_down(why: str) -> None:
     if running.driver.gate.level != "strict":
         return
     running.driver.gate.loosen()
-    locks.unhook()  # gevent patches what it finds there
+    locks.unhook()  # gevent must find the original locks to patch
     Notices(running.settings.quiet).problem(f"recording at level causal, not strict: {why}")

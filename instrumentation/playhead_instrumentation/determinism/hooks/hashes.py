@@ -1,9 +1,9 @@
-"""Hashes that are the same in every execution, of what programs put into sets: tasks, futures, threads.
+"""Hashes of tasks, futures and threads that are the same in every execution.
 
-By default such a hash is an address, and with it the order of a set differs from run to run. Here it
-comes from the lane that first asks for it and a count there. Equality and identity stay as they are. The
-tasks and futures of asyncio are types of C, whose hash cannot be changed: `asyncio.Task` and
-`asyncio.Future` become subclasses that differ in nothing else.
+Programs put these objects into sets. By default their hash is an address, so the order of a set differs
+from run to run. Here the hash comes from the lane that first asks for it and a count in that lane.
+Equality and identity are unchanged. The tasks and futures of asyncio are C types, whose hash cannot be
+changed: `asyncio.Task` and `asyncio.Future` become subclasses that differ in nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def watch(patches: Patches, session: object = None) -> None:
 
 
 def _made(one: object, kind: str) -> int:
-    """The hash of ``one``, which is asked for it for the first time."""
+    """Compute the hash of ``one`` when it is first asked for."""
     try:
         lane = current()
         if lane is not SHADOW and lane is not GC:
@@ -46,9 +46,9 @@ def _made(one: object, kind: str) -> int:
 
 
 class _Stands(ABCMeta):
-    """Of a type that stands in for another: what is an instance of that is one of it.
+    """Metaclass of a stand-in type: instances of the original type are instances of the stand-in.
 
-    An `ABCMeta`, so that a class of the program may have an abstract base besides.
+    It is an `ABCMeta`, so that a class of the program may also have an abstract base.
     """
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -87,7 +87,7 @@ def _standing_in(original: Any) -> Any:
 
 
 def _hashing_new(original: Any) -> Any:
-    """The ``__new__`` of a task: one that starts eagerly is put into a set while it already runs."""
+    """The ``__new__`` of a task. It sets the hash: an eager task is put into a set while it runs."""
 
     def new(cls: Any, *_: object, **__: object) -> Any:
         task = original.__new__(cls)
@@ -132,7 +132,7 @@ def _patch_futures() -> None:
 def _patch_threads() -> None:
     owner: Any = threading.Thread
     if not _is_patched(owner):
-        # Whether an executor needs another worker depends on timing: those count nowhere.
+        # Whether an executor starts another worker depends on timing, so workers are not counted.
         stable = _stable("hash of a thread", has_lane)
         for one in list(required(threading, "_dangling")):
             _stays(one)
@@ -144,7 +144,7 @@ def _is_patched(owner: Any) -> bool:
 
 
 def _stays(one: Any) -> None:
-    """Some set may hold it by the hash that it has."""
+    """Keep the present hash of ``one``, because a set may already hold it by that hash."""
     vars(one)[_KEPT] = object.__hash__(one)
 
 

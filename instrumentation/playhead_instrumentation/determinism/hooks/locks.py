@@ -1,7 +1,7 @@
-"""Locks for whom nobody waits while it has the turn: `threading.Lock` and `threading.RLock`.
+"""Locks on which no thread blocks while it holds the turn: `threading.Lock` and `threading.RLock`.
 
-They hold a real lock, which is taken without waiting. Semaphores, barriers, events, conditions and
-`queue.Queue` are made of these and of conditions. Locks that were made before are left as they are.
+They hold a real lock, which is acquired without blocking. Semaphores, barriers, events, conditions and
+`queue.Queue` are built from these and from conditions. Locks made before the patch are left as they are.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _before: Any = threading.Lock, threading.RLock
 
 
 def hook() -> None:
-    """Replace the two."""
+    """Replace `threading.Lock` and `threading.RLock`."""
     global _before
     _before = threading.Lock, threading.RLock
     PATCHES.put_all(threading, {"Lock": Lock, "RLock": RLock})
 
 
 def unhook() -> None:
-    """Put back what stood there. Locks that were made meanwhile stay as they are."""
+    """Restore the originals. Locks made in the meantime stay as they are."""
     owner: Any = threading
     if owner.Lock is Lock and owner.RLock is RLock:
         owner.Lock, owner.RLock = _before
 
 
 def _waits(blocking: bool, timeout: float) -> bool:
-    """Whether a call with these arguments may have to wait; those that are wrong do not."""
+    """Whether `acquire` with these arguments may block. Invalid arguments never block."""
     return blocking and (timeout == -1 or 0 < timeout <= _thread.TIMEOUT_MAX)
 
 
@@ -45,19 +45,19 @@ def _seconds(timeout: float) -> float | None:
 
 
 class _IsReal(type):
-    """Of the type that stands in for a real lock's."""
+    """Metaclass: instances of the real lock are instances of its stand-in."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or isinstance(instance, _RealLock)
 
 
 class Lock(metaclass=_IsReal):
-    """As `threading.Lock`. What is taken, and by whom, is decided by the turns of threads."""
+    """Works like `threading.Lock`. The turns of the threads decide who acquires it."""
 
     __slots__ = ("__weakref__", "_give", "_line", "_lock", "_take")
 
     def __new__(cls) -> Any:
-        """A real one where that is due."""
+        """Make a real lock where the caller is not to get a stand-in (`wanted`)."""
         if not wanted(1):
             return _allocate()
         self = object.__new__(cls)
@@ -71,7 +71,7 @@ class Lock(metaclass=_IsReal):
     _give: Any
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As the real one."""
+        """See `acquire` of the real lock."""
         if not _waits(blocking, timeout):
             return self._take(blocking, timeout)
         if not self._line and self._take(False):
@@ -79,7 +79,7 @@ class Lock(metaclass=_IsReal):
         return wait_in(self._line, self._try, _seconds(timeout))
 
     def release(self) -> None:
-        """As the real one."""
+        """See `release` of the real lock."""
         self._give()
         if self._line:
             wake_first(self._line)
@@ -95,7 +95,7 @@ class Lock(metaclass=_IsReal):
             wake_first(self._line)
 
     def locked(self) -> bool:
-        """As the real one."""
+        """See `locked` of the real lock."""
         return bool(self._lock.locked())
 
     acquire_lock, release_lock, locked_lock = acquire, release, locked
@@ -115,13 +115,13 @@ class Lock(metaclass=_IsReal):
 
 
 class RLock(_RealRLock):
-    """As `threading.RLock`."""
+    """Works like `threading.RLock`."""
 
     __slots__ = ("_line",)
     _line: list[Waiter]
 
     def __new__(cls, *_: object, **__: object) -> Any:
-        """A real one where that is due."""
+        """Make a real lock where the caller is not to get a stand-in (`wanted`)."""
         if cls is RLock and not wanted(1):
             return _RealRLock()
         self = _RealRLock.__new__(cls)
@@ -129,7 +129,7 @@ class RLock(_RealRLock):
         return self
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As the real one."""
+        """See `acquire` of the real lock."""
         if not _waits(blocking, timeout):
             return _take_again(self, blocking, timeout)
         if (not self._line or self._is_owned()) and _take_again(self, False):
@@ -142,7 +142,7 @@ class RLock(_RealRLock):
         return wait_in(self._line, self._try, None)
 
     def release(self) -> None:
-        """As the real one."""
+        """See `release` of the real lock."""
         _give_back(self)
         if self._line:
             wake_first(self._line)

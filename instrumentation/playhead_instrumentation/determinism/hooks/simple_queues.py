@@ -1,4 +1,4 @@
-"""A `queue.SimpleQueue` for which nobody waits while it has the turn. `ThreadPool` is made of it."""
+"""A `queue.SimpleQueue` on which no thread blocks while it holds the turn. `ThreadPool` uses it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _get: Any = _Real.get
 
 
 def hook() -> None:
-    """Replace it."""
+    """Replace `queue.SimpleQueue`."""
     PATCHES.put(queue, "SimpleQueue", SimpleQueue)
 
 
 class _IsReal(type):
-    """Of the type that stands in for the real queue's."""
+    """Metaclass: instances of the real queue are instances of its stand-in."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         stands = "_line" in cls.__dict__
@@ -27,13 +27,13 @@ class _IsReal(type):
 
 
 class SimpleQueue(_Real, metaclass=_IsReal):
-    """As `queue.SimpleQueue`. Who waits first is served first."""
+    """Works like `queue.SimpleQueue`. Waiting threads are served first in, first out."""
 
     __slots__ = ("_line",)
     _line: list[Waiter]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """A real one where that is due."""
+        """Make a real queue where the caller is not to get a stand-in (`wanted`)."""
         if cls is SimpleQueue and not wanted(1):
             return _Real(*args, **kwargs)
         self = _Real.__new__(cls)
@@ -41,17 +41,17 @@ class SimpleQueue(_Real, metaclass=_IsReal):
         return self
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """As the real one; safe in a finalizer too."""
+        """See `queue.SimpleQueue.put`. Safe in a finalizer too."""
         _put(self, item, block, timeout)
         if self._line:
             wake_first(self._line)
 
     def put_nowait(self, item: Any) -> None:
-        """As the real one."""
+        """See `queue.SimpleQueue.put_nowait`."""
         self.put(item)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """As the real one."""
+        """See `queue.SimpleQueue.get`."""
         if not block or (timeout is not None and timeout <= 0):
             return _get(self, block, timeout)
         found: list[Any] = []

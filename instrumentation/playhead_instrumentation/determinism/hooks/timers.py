@@ -1,8 +1,8 @@
-"""Sleeps and timers: `time.sleep`, and `call_at` of event loops, on which sleeps and timeouts rest.
+"""Sleeps and timers: `time.sleep`, and `call_at` of event loops, which sleeps and timeouts use.
 
-A timer is named by its lane and by the function that it calls. At replay it is not the loop that decides
-when it is due but its delivery; no time passes. What compares deadlines (`asyncio.timeout`, anyio, the
-program) is answered by the tape.
+A timer is named by its lane and by the function that it calls. In a replay no time passes: the recorded
+delivery, not the loop, decides when a timer is due. Code that compares deadlines (`asyncio.timeout`,
+anyio, the program) gets its times from the tape.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from contextvars import Context, copy_context
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.determinism.ambient.stand_ins import Ambient, getframe
+from playhead_instrumentation.determinism.ambient.stand_ins import Ambient
 from playhead_instrumentation.determinism.scheduler.timer_ends import Wake, opened
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime import lane_hooks, lanes
 from playhead_instrumentation.runtime.attribution.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required, stands_for
+from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import current
 from playhead_semconv.facts import Delivery
 
@@ -32,7 +33,7 @@ DEADLINES: Final = {
     "asyncio.timeouts": ("timeout", "reschedule"),
     "anyio._backends._asyncio": ("_timeout", "current_time"),
 }
-"""Who compares deadlines with the time of the loop: module, functions."""
+"""Functions that compare deadlines with the time of the loop, by module."""
 
 
 def watch(patches: Patches, session: object = None) -> None:
@@ -42,7 +43,7 @@ def watch(patches: Patches, session: object = None) -> None:
 
 
 class _Sleep(Ambient):
-    """`time.sleep`."""
+    """Stands in for `time.sleep`."""
 
     def __init__(self, original: Callable[..., None]) -> None:
         super().__init__("", original)
@@ -50,7 +51,7 @@ class _Sleep(Ambient):
 
     @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Sleep, or, at replay, wait for the delivery of its end."""
+        """Sleep. Replay: wait for the delivery of the sleep's end."""
         return PATCHES.call(_slept, self._sleep, *args, **kwargs)
 
 
@@ -59,7 +60,7 @@ def _slept(sleep: Any, *args: Any) -> None:
         (seconds,) = args
         wake = opened("sleep", float(seconds)) if seconds >= 0 else None
     except (TypeError, ValueError):
-        wake = None  # the original says what is wrong
+        wake = None  # the original raises the error
     if wake is None:
         return sleep(*args)
     if wake.live:
@@ -84,7 +85,7 @@ def _hook_asyncio() -> None:
 
 
 def patch_uvloop(uvloop: ModuleType) -> None:
-    """Timers of uvloop."""
+    """Patch the timers of uvloop."""
     _hook_loop(required(uvloop, "Loop"))
 
 
@@ -96,10 +97,10 @@ def _hook_loop(owner: Any) -> None:
     def call_at_its_turn(
         call_at: Any, loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
-        # `call_later` of asyncio comes by here.
+        # `call_later` of asyncio calls this too.
         if type(callback) is _Fires or when is None or (wake := _opened(callback)) is None:
             return call_at(loop, when, callback, *args, context=context)
-        # A deadline is on the clock of the tape, also where the tape has ended.
+        # A deadline is on the clock of the tape, even after the end of the tape.
         live = functools.partial(call_at, loop, when - _ahead())
         if not wake.live:
             wake.after_s = when - time_of(loop) - _ahead()
@@ -125,7 +126,7 @@ def _opened(callback: Any) -> Wake | None:
 
 
 def _ahead() -> float:
-    """How far the clock of the tape is ahead of that of the loops."""
+    """How far the clock of the tape is ahead of the clock of the loops, in seconds."""
     session = current()
     return 0.0 if session is None else session.driver.reads.ahead(KIND)
 
@@ -139,7 +140,7 @@ def _timer(
     args: tuple[Any, ...],
     context: Context | None,
 ) -> Any:
-    """The handle of a timer. ``live``: schedules it in the world."""
+    """The handle of a timer. ``live``: schedules it for real."""
     context = copy_context() if context is None else context
     if not wake.live:
         check = getattr(loop, "_check_closed", None)
@@ -152,7 +153,7 @@ def _timer(
 
 
 class _Fires:
-    """What a loop calls when a timer is due: the program's callback is called at its turn."""
+    """The callback that a loop gets for a timer. It calls the program's callback at its turn."""
 
     __slots__ = ("__wrapped__", "_context", "_loop", "_wake", "handle")
 
@@ -194,7 +195,7 @@ class _Played(TimerHandle):
             self._run()
 
     def cancel(self) -> None:
-        """It does not fire any more."""
+        """Cancel the timer: it will not fire."""
         if not self._cancelled:
             self._wake.called_off()
             self._gives_up()
@@ -202,7 +203,8 @@ class _Played(TimerHandle):
 
 
 _compares: dict[str, tuple[str, ...] | None] = {}
-"""By file name: functions whose reads of a loop's time are recorded; None: who reads for the program."""
+"""By file name: the functions whose reads of a loop's time are recorded. None: all code in that file
+that reads for the program."""
 
 
 def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
@@ -225,7 +227,7 @@ def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
 
 
 def _reads(frame: FrameType, name: str) -> Reads | None:
-    """Who answers a read of a loop's time by this frame; None: the loop does, unrecorded."""
+    """What answers a read of a loop's time by this frame. None: the loop answers, unrecorded."""
     if name not in _compares:
         functions = DEADLINES.get(str(frame.f_globals.get("__name__", "")))
         program = by_agent(frame)
@@ -243,5 +245,5 @@ def _compare(frame: FrameType, functions: tuple[str, ...]) -> bool:
     code, caller = frame.f_code, frame.f_back
     if code.co_name != "current_time":
         return code.co_name in functions
-    # Asked by who sets a deadline, not by the backend's own threads.
+    # Called by code that sets a deadline, not by the backend's own threads.
     return caller is not None and caller.f_code.co_filename != code.co_filename

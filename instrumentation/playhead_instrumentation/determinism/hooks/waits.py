@@ -1,6 +1,7 @@
-"""What keeps the books of `Quiet`: threads, jobs of executors, conditions, joins, wakes of event loops.
+"""Patches that keep the scheduler's ledger (`Quiet`) up to date.
 
-The patches stay in place; they look whether books are kept, and do as the original does where not.
+They report threads, jobs of executors, conditions, joins, and wake-ups of event loops. The patches stay
+in place. Where no ledger is kept they do what the original does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from concurrent.futures import thread as executor_threads
 from typing import Any
 
 from playhead_instrumentation.determinism.hooks import locks, simple_queues
-from playhead_instrumentation.determinism.scheduler import timer_ends, wait_lines
+from playhead_instrumentation.determinism.scheduler import program_threads, timer_ends, wait_lines
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet, Ticket
 from playhead_instrumentation.driver.gate import nothing
 from playhead_instrumentation.runtime import lanes, own_waits
@@ -28,15 +29,15 @@ from playhead_instrumentation.runtime.patching import MIDDLE, OUTER, PATCHES, Pa
 
 _books: Quiet | None = None
 
-
 _loosen: Callable[[], None] = nothing
-"""Called where a thread goes on without a turn: nobody can be held back any more."""
+"""Called where a thread continues without a turn, so that nothing can be held back any more."""
 
 
 def keep(books: Quiet | None, *, live: bool = False, loosen: Callable[[], None] = nothing) -> None:
-    """From now on these books are kept; None: none. ``live``: the world outside answers, not a tape.
+    """Keep this ledger from now on; None: keep none.
 
-    ``loosen``: called where they cannot be kept, now or later.
+    ``live``: the outside world answers, not a tape. ``loosen``: called where the ledger cannot be kept,
+    now or later.
     """
     global _books, _loosen
     _loosen = loosen
@@ -51,7 +52,7 @@ def keep(books: Quiet | None, *, live: bool = False, loosen: Callable[[], None] 
 
 
 def watch_waits(patches: Patches, session: object = None) -> None:
-    """Patch what has timeouts, where these are on the tape."""
+    """Patch conditions and threads, whose timeouts are on the tape."""
     for name, hook in (("threading.Condition", _hook_conditions), ("threading.Thread", _hook_threads)):
         if not patches.attempt(name, hook):
             _loosen()
@@ -87,7 +88,7 @@ def _after_fork() -> None:
 
 
 _places: dict[Any, int] = {}
-"""Whose thread waits for which lock of a condition."""
+"""The thread that waits for each lock of a condition, by lock."""
 
 
 def _hook_conditions() -> None:
@@ -110,7 +111,7 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
         if wake is not None and not woken:
             wake.passed()
         return woken
-    # As the original does, but that the turn comes before the lock is taken again.
+    # As in the original, except that the turn is taken before the lock is reacquired.
     turn = None if wake is None else wake.waiting()
     if turn is not None:
         waiter = turn.opened
@@ -133,7 +134,7 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
             books.goes_on()
         finally:
             self._acquire_restore(saved)
-            # Who is notified is taken out.
+            # `notify` removes the waiter from the list.
             woken = waiter not in self._waiters
             if not woken:
                 self._waiters.remove(waiter)
@@ -162,17 +163,17 @@ def _hook_threads() -> None:
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
     books = _books
-    if not timer_ends.is_of_program(self) or lanes.current() is lanes.SHADOW:
-        # Its end is not told to the books: who joins it is not one of those that wait for it.
+    if not program_threads.is_of_program(self) or lanes.current() is lanes.SHADOW:
+        # The ledger is not told of its end, so a join of it is not entered as a wait.
         self.__dict__["_playhead_machinery"] = True
         return start(self)
     if books is None:
         return start(self)
-    # What an executor's worker does has turns of its own.
+    # The jobs of an executor's worker have turns of their own.
     works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
     ticket = None if works else books.reserve()
     if works:
-        # Nor does it need one to begin: who starts it, and holds locks of executors, keeps its own.
+        # A worker needs no turn to begin: its starter, which holds the executor's locks, keeps its turn.
         begun: Any = required(self, "_started")._cond
         begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
     self.__dict__["_playhead_turn"] = books, ticket
@@ -230,7 +231,7 @@ def _join_and_wait(join: Any, self: threading.Thread, timeout: float | None = No
 
 
 class _Pool:
-    """How many jobs of an executor run, and the turns of those that wait for a worker."""
+    """The number of running jobs of an executor, and the tickets of jobs that wait for a worker."""
 
     __slots__ = ("line", "running", "waiting")
 
@@ -238,10 +239,10 @@ class _Pool:
         self.running = 0
         self.waiting: deque[Ticket] = deque()
         self.line: list[wait_lines.Waiter] = []
-        """Who waits until all is done."""
+        """Waiters until all jobs are done."""
 
     def drained(self) -> None:
-        """Wait until all is done."""
+        """Wait until all jobs are done."""
         wait_lines.wait_in(self.line, lambda: not self.running, None)
         wait_lines.wake_first(self.line)
 
@@ -268,11 +269,11 @@ class _Job:
             books.put(self.ticket)
 
     def begins(self) -> None:
-        """A worker has taken it."""
+        """A worker has taken the job."""
         self._books.claim(self.ticket)
 
     def ends(self) -> None:
-        """It is done, or will not be."""
+        """The job is done, or will not be run."""
         with _pools_lock:
             pool = self._pool
             if self.ticket in pool.waiting:
@@ -288,7 +289,7 @@ class _Job:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for a worker."""
+        """Whether the job waits for a worker."""
         return self.ticket in self._pool.waiting
 
 
@@ -357,7 +358,7 @@ def _shutdown_in_turn(
     shutdown(self, wait=False)
     if wait:
         pool.drained()
-        with books.certain():  # the workers have nothing left to do but to end
+        with books.certain():  # the workers have nothing left to do but end
             shutdown(self)
 
 
@@ -370,7 +371,7 @@ def _fail_and_wake(failed: Any, self: Any) -> None:
 
 
 def _cancel(executor: Any) -> None:
-    """Cancel the jobs that wait for a worker; whether a worker has taken another is chance."""
+    """Cancel the jobs that wait for a worker. Others stay: whether a worker has taken them is chance."""
     items: Any = required(executor, "_work_queue")
     kept: list[Any] = []
     with required(executor, "_shutdown_lock"):

@@ -1,1 +1,1 @@
-"""Who runs and who waits: the turns of threads, tasks and event loops."""
+"""The scheduler: which threads, tasks and event loops run, which wait, and whose turn is next."""

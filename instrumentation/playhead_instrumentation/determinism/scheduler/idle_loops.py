@@ -1,8 +1,8 @@
-"""Whether an event loop is idle: of asyncio its selector is asked, of uvloop what is scheduled on it.
+"""Detects idle event loops: asyncio's by its selector, uvloop's by the callbacks scheduled on it.
 
-A loop that has not been idle for `SPIN_TICKS` ticks spins, and counts as quiet in every tick whose
-number since then is a multiple of that. So what enters a loop that spins enters after a number of ticks
-that the tape can tell.
+A loop that has not been idle for `SPIN_TICKS` ticks is spinning. It counts as quiet in every tick whose
+number is a multiple of `SPIN_TICKS`, so whatever enters a spinning loop enters after a number of ticks
+that the tape can record.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.runtime.real_clock import REAL
 
 SPIN_TICKS = 256
-"""So many ticks without being idle are a round of spinning."""
+"""Ticks without idling after which a loop counts as quiet once."""
 
 
 class Watching(Protocol):
-    """Who wants to know when a loop is idle."""
+    """A gate that is told when loops become idle."""
 
     poll_s: float
-    """How often to look whether somebody who waits may go on."""
+    """Seconds between checks whether a waiter may proceed."""
     books: Quiet
 
     def closed(self) -> bool:
-        """Whether nobody is held back any more."""
+        """Whether the gate no longer holds anything back."""
         ...
 
     def loosen(self) -> None:
-        """A loop is not watched: nobody can be held back any more."""
+        """A loop cannot be watched: stop holding arrivals back."""
         ...
 
     def anybody(self) -> bool:
-        """Whether somebody waits."""
+        """Whether there are waiters."""
         ...
 
     def advance(self) -> None:
-        """Let the next one through, if it is time."""
+        """Let the next waiter through if all is quiet."""
         ...
 
     def spins(self, ticks: int) -> bool:
-        """The loop of this thread has spun for so many ticks; whether somebody was let through."""
+        """This thread's loop has spun for ``ticks``. Returns whether a waiter was let through."""
         ...
 
 
@@ -54,7 +54,7 @@ _watching: Watching | None = None
 
 
 def watch(gate: Watching) -> None:
-    """Have ``gate`` told of every event loop that is run, from now on."""
+    """Watch every event loop that is run from now on, for ``gate``."""
     global _watching
     _watching = gate
     if not _hook():
@@ -94,12 +94,12 @@ def _run_forever(run_forever: Any, loop: Any) -> None:
 
 
 def can_be_watched(loop: Any) -> bool:
-    """Whether it says when it is idle."""
+    """Whether idleness of ``loop`` can be detected."""
     return loop in _uvloops or hasattr(loop, "_selector")
 
 
 def stir(loop: Any) -> None:
-    """Have the books look at a loop in whose thread something arrived outside of what it scheduled."""
+    """Check a loop again: something arrived in its thread that the loop had not scheduled."""
     if loop in _uvloops:
         loop.call_soon(nothing)
 
@@ -143,14 +143,14 @@ def _look_at(loop: Any, gate: Watching) -> None:
 
 
 _uvloops: dict[Any, _Uvloop] = {}
-"""Those that run."""
+"""Running uvloop loops."""
 
 
 class _Uvloop:
-    """Knows whether a loop is idle by what is scheduled on it.
+    """Detects whether a loop is idle from what is scheduled on it.
 
-    What is scheduled runs in the order in which it was scheduled. So when a callback of ours runs, and
-    nothing was scheduled since the one before it ran, then all that was there has run: the loop is idle.
+    Callbacks run in the order in which they were scheduled. If a callback of ours runs, and nothing was
+    scheduled since our previous callback ran, then everything has run and the loop is idle.
     """
 
     def __init__(self, loop: Any, gate: Watching) -> None:
@@ -167,13 +167,13 @@ class _Uvloop:
         self._call_soon(self._look)
 
     def stirs(self) -> None:
-        """Something is about to be scheduled, in the loop's own thread."""
+        """A callback is about to be scheduled by the loop's own thread."""
         if self._idle:
             self._call_soon(self._goes_on)
         self._stirs()
 
     def stirred_from_outside(self) -> None:
-        """Something was scheduled by another thread, and runs next."""
+        """Another thread has scheduled a callback, which runs next."""
         if self._idle:
             self._goes_on()
         self._stirs()
@@ -185,11 +185,11 @@ class _Uvloop:
             self._call_soon(self._look)
 
     def stops(self) -> None:
-        """It does not run any more: what stops it is scheduled past us, behind a last look."""
+        """The loop has stopped. Its stop callback bypasses our hooks and runs behind a last `_look`."""
         self._goes_on()
 
     def wakes(self) -> None:
-        """Another thread has given the loop something to do."""
+        """Another thread has scheduled work on the loop."""
         self._gate.books.wakes_loop(self._loop)
 
     def _goes_on(self) -> None:
@@ -216,7 +216,7 @@ class _Uvloop:
         self._wait()
 
     def _wait(self) -> None:
-        """Look again after a while, as long as nothing stirs and somebody waits."""
+        """Poll the gate while the loop is idle and there are waiters."""
         gate = self._gate
         if self._idle and gate.anybody() and not gate.closed():
             self._alarm = self._call_later(gate.poll_s, self._polls)

@@ -1,4 +1,4 @@
-"""What a thread had of the processor: whether it blocks, or only does not get to run."""
+"""Processor time of threads: tells whether a thread blocks or is only waiting to be scheduled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _threads: dict[int, Any] = vars(threading)["_active"]
 
 
 def used_ns(place: int) -> int:
-    """Processor time that a thread (its `threading.get_ident`) has used so far."""
+    """Processor time in ns that a thread (``place``: its `threading.get_ident`) has used so far."""
     clock = getattr(time, "pthread_getcpuclockid", None)
     try:
         return time.process_time_ns() if clock is None else time.clock_gettime_ns(clock(place))
@@ -21,13 +21,13 @@ def used_ns(place: int) -> int:
 
 
 def could_run(place: int) -> bool:
-    """Whether it would run now if the system let it, or gave it the memory that it asks for."""
+    """Whether a thread is runnable, or only waits for a page of memory."""
     thread = _threads.get(place)
     return thread is not None and _could_run(str(thread.native_id))
 
 
 def others_could_run(places: Collection[int]) -> bool:
-    """Whether a thread of this process could that is neither one of these nor the one that asks."""
+    """Whether any thread is runnable besides ``places`` and the calling thread."""
     known = {str(thread.native_id) for place in places if (thread := _threads.get(place)) is not None}
     known.add(str(threading.get_native_id()))
     try:
@@ -42,5 +42,5 @@ def _could_run(native_id: str) -> bool:
             told = file.read()
     except OSError:
         return False
-    # The name of the thread, in brackets, may hold anything.
+    # The thread name, in brackets, may contain any character.
     return told.rpartition(") ")[2].startswith(("R", "D"))

@@ -1,10 +1,9 @@
-"""Whether who runs, and holds up the others, is stuck: told by the processor time of its thread.
+"""Detects that the running thread is stuck and holds up the others, by its processor time.
 
-Who blocks uses none: the clock of its thread stands still. Who waits for the interpreter looks every few
-milliseconds whether it is free, and whom the system does not let run could run: neither is stuck,
-however long that takes. Nor is who waits for another thread that could run. C code that looks every now
-and then whether it may go on rests: it uses next to none for long. Who computes is stuck when it has
-used so much.
+A blocked thread uses no processor time. A thread that waits for the GIL wakes up every few milliseconds,
+and a thread that the system does not schedule is runnable: neither is stuck, however long it takes. Nor
+is a thread that waits for another runnable thread. C code that polls *rests*: it uses almost no
+processor time over a long period. A thread that *computes* is stuck once it has used a given amount.
 """
 
 from __future__ import annotations
@@ -17,34 +16,34 @@ from playhead_instrumentation.determinism.scheduler import processor_time
 How: TypeAlias = Literal["blocks", "rests", "computes"]
 
 IMPATIENCE = 2
-"""How often the time is halved for which who blocks is waited for.
+"""How many times the wait for a blocked thread is halved when it blocks again.
 
-It may be about to go on: it is never waited for only as long as the system takes to wake it.
+The wait never gets as short as the time that the system needs to wake a thread.
 """
 
 LOOKS = 8
-"""So often it is looked again where another thread of the process could run."""
+"""How many more checks are made while another thread of the process is runnable."""
 
 REST = 8
-"""Who rests is waited for so many times as long as who blocks."""
+"""A resting thread is waited for this many times as long as a blocked one."""
 
 REST_NS = 1_000_000
-"""So much processor time is next to none."""
+"""Processor time up to which a thread counts as resting."""
 
 
 class Watched:
-    """A busy place that holds up others."""
+    """State of a busy thread that holds up others."""
 
     __slots__ = ("_began_ns", "_looks", "_rest_ns", "_rest_s", "_times", "_used_ns", "since_s")
 
     def __init__(self) -> None:
         self.since_s: float | None = None
-        """Since when its clock has stood still; None: it is not watched."""
+        """Time since which it has used no processor time; None: it is not watched."""
         self._rest_s = 0.0
         self._began_ns = self._rest_ns = self._used_ns = 0
         self._looks = 0
         self._times = 0
-        """How often it has blocked for too long."""
+        """How often it has blocked too long so far, at most `IMPATIENCE`."""
 
     def stuck(
         self,
@@ -54,10 +53,10 @@ class Watched:
         computing_hold_s: float,
         known: Collection[int] = (),
     ) -> How | None:
-        """How it is stuck. ``now``: time (s) as those who wait have spent it.
+        """How the thread is stuck, or None. ``now``: clock of the waiters (`Quiet.patience_s`).
 
-        ``hold_s``: how long it may block, ``computing_hold_s``: how much processor time it may use.
-        ``known``: who is stuck already.
+        ``hold_s``: how long it may block; ``computing_hold_s``: processor time it may use. ``known``:
+        threads that are known to be stuck.
         """
         used_ns = processor_time.used_ns(place)
         if self.since_s is None:

@@ -1,11 +1,11 @@
-"""Who runs and who waits: whether all consequences of a delivery have happened.
+"""The ledger of threads: who runs, who waits, and whether all consequences of a delivery have happened.
 
-Every thread of the program is a place, busy from its start to its end but for the times in which it
-waits: at the gate, in a condition, a join, a sleep, in its event loop, for the next job of an executor,
-or, *away*, for the world outside. One place runs at a time; who is woken gets a *ticket* at that moment,
-and runs when it is the turn of that. All is quiet when nobody is busy and no ticket is out. Who is stuck
-(`stuck`) loses its turn: who blocks in something unknown until it goes on, who computes until it
-tells of itself.
+Each thread of the program is a *place* in the ledger (its `threading.get_ident`). A place is busy from
+its start to its end, except while it waits: at the gate, in a condition, a join, a sleep, in its event
+loop, for the next job of an executor, or, *away*, for the outside world. One place runs at a time. A
+place that is woken gets a *ticket* at that moment and runs when the ticket has its turn. All is quiet
+when no place is busy and no ticket is out. A stuck place (`stuck`) loses its turn: if it blocks in
+something unknown, until it continues; if it computes, until its next call that the ledger sees.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ T = TypeVar("T")
 Rest: TypeAlias = Literal["waits", "runs"]
 
 GRANTED_HOLD_S = 0.5
-"""Who has the turn and does not begin to run for so long is taken not to come."""
+"""Seconds after which the turn is withdrawn from a ticket whose thread has not started to run."""
 
 GUESS_S = 5.0
-"""Who has used no processor time for so long does wait."""
+"""Seconds without processor time after which a stuck thread is taken to wait for good."""
 
 CERTAIN_HOLD_S = 5.0
-"""Who goes on by itself is waited for so long."""
+"""Seconds for which a thread is waited for that blocks in something which ends by itself."""
 
 LOOKS = 20
-"""So often it is looked again whether who has the turn, or whom it waits for, could run."""
+"""How many more checks are made whether the granted thread, or one that it waits for, is runnable."""
 
 
 class Ticket:
-    """A place in the order of those who may run."""
+    """A position in the queue for the turn."""
 
     __slots__ = ("opened",)
 
@@ -50,10 +50,10 @@ class Ticket:
 
 
 class Quiet:
-    """The books, and the turns: one place runs at a time, in the order in which they were woken.
+    """The ledger and the turns: one place runs at a time, in the order in which places were woken.
 
-    Every method takes the gate's lock, which is reentrant; `goes_on`, `begins` and `claim` may wait, and
-    are called without it.
+    Each method takes the lock of the gate, which is reentrant. `goes_on`, `begins` and `claim` may block
+    and must be called without it.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Quiet:
         hold_s: float,
         computing_hold_s: float,
     ) -> None:
-        """``changed``: called, without the lock, when somebody began to wait. ``forked``: in a child.
+        """``changed``: called without the lock when a place begins to wait. ``forked``: in a child.
 
-        ``hold_s``: so long a place that runs without using processor time holds up the others, less
-        each time, but not less than a fourth; ``computing_hold_s``: so much of it one uses that does.
+        ``hold_s``: how long a busy place that uses no processor time may hold up the others; halved each
+        time, at most to a fourth. ``computing_hold_s``: processor time that a computing place may use.
         """
         self._lock = lock
         self._changed = changed
@@ -79,10 +79,10 @@ class Quiet:
         self._closed = False
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
-        """Place → when it goes on by itself (`REAL.now_s`); None: when somebody wakes it."""
+        """Waiting place → when it continues by itself (`REAL.now_s`); None: it must be woken."""
         self._turns: deque[Ticket] = deque()
         self._granted: Ticket | None = None
-        """Of whom it is the turn, and who has not begun to run yet."""
+        """The ticket that has the turn and whose thread has not started to run yet."""
         self._granted_s = 0.0
         self._granted_looks = 0
         self._waited_s = 0.0
@@ -90,39 +90,39 @@ class Quiet:
         self._reserved: dict[int, Ticket] = {}
         """Tickets of places that were woken."""
         self._joining: dict[threading.Thread, dict[int, Any]] = {}
-        """Who waits for the end of a thread, and the lock at which it does."""
+        """Thread → places that join it, each with the lock that ends its join."""
         self._ended: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self._loops: dict[int, tuple[Any, Callable[[], bool]]] = {}
         self._selecting: set[int] = set()
         """Places whose event loop is idle."""
         self._away: set[int] = set()
-        """Places that wait for the world outside, whatever else they do meanwhile."""
+        """Places that wait for the outside world, whatever else they report meanwhile."""
         self._certain: set[int] = set()
-        """Busy places that block in what ends by itself."""
+        """Busy places that block in something which ends by itself."""
         self._watched: dict[int, Watched] = {}
-        """Busy places that hold up others."""
+        """State of busy places that hold up others."""
         self._stuck: dict[int, tuple[int, float]] = {}
-        """Places that block → processor time (ns) beyond which they have gone on, and since when (s)."""
+        """Blocked place → processor time (ns) above which it has continued, and time of the loss (s)."""
         self._computing: set[int] = set()
-        """Places that compute for too long."""
+        """Places that have computed too long."""
         self.on_lost: Callable[[int, str], None] = _nobody
-        """Told of the place that lost its turn, and how. Called with the lock."""
+        """Called, with the lock, with a place that lost its turn and the reason."""
         self._lost: set[tuple[int, str]] = set()
 
     def holds(self, hold_s: float, computing_hold_s: float) -> None:
-        """From now on those who are busy are waited for so long."""
+        """Set how long busy places are waited for."""
         with self._lock:
             self._hold_s, self._computing_hold_s = hold_s, computing_hold_s
 
     def quiet(self) -> bool:
-        """Whether nothing happens until the gate lets somebody through, or time passes."""
+        """Whether nothing will happen until the gate lets a waiter through or time passes."""
         with self._lock:
             if self._stuck:
                 self._unstick()
             return not self._busy and self._nobody_next()
 
     def alone(self) -> bool:
-        """Whether all is quiet but for this thread."""
+        """Whether all other threads are quiet."""
         with self._lock:
             if self._stuck:
                 self._unstick()
@@ -133,20 +133,20 @@ class Quiet:
         return self._granted is None and not self._turns and not self._ready()
 
     def for_good(self) -> bool:
-        """Whether it stays quiet however much time passes."""
+        """Whether all is quiet and stays so however much time passes."""
         with self._lock:
             return self.quiet() and all(until is None for until in self._idle.values())
 
     def guesses(self) -> bool:
-        """Whether somebody is taken to wait only because it uses no processor time, not for long yet."""
+        """Whether a place counts as waiting only because it recently used no processor time."""
         with self._lock:
             recently = REAL.now_s() - GUESS_S
             return any(since_s > recently for _, since_s in self._stuck.values())
 
     def rest(self) -> Rest | None:
-        """``waits``: all do, until somebody wakes them; ``runs``: who does not wait may run, or block.
+        """``waits``: all places wait to be woken; ``runs``: some place runs or blocks.
 
-        None: somebody goes on by itself. Changes nothing.
+        None: some place will continue by itself. Has no side effects.
         """
         with self._lock:
             if self._ready() or any(until is not None for until in self._idle.values()):
@@ -155,17 +155,17 @@ class Quiet:
             return "runs" if runs else "waits"
 
     def computes(self) -> bool:
-        """Whether somebody is not waited for because it computes."""
+        """Whether a place has lost its turn because it computes."""
         with self._lock:
             return bool(self._computing)
 
     def latest_alarm(self) -> float:
-        """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
+        """Latest end of a sleep (`REAL.now_s`); 0: no place sleeps."""
         with self._lock:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
     def overdue(self) -> bool:
-        """Whether all is quiet but for those who are stuck; they are waited for no more."""
+        """Take the turn from stuck places; whether all is quiet then."""
         with self._lock:
             now = self.patience_s()
             if self._ready():
@@ -202,7 +202,7 @@ class Quiet:
             self.on_lost(place, how)
 
     def patience_s(self) -> float:
-        """Time (s) as those who wait have spent it: who is not let run has not waited."""
+        """Clock (s) of the waiting threads: it does not advance while the process is not scheduled."""
         with self._lock:
             now = REAL.now_s()
             self._waited_s += min(now - self._polled_s, self._hold_s / 5)
@@ -210,7 +210,7 @@ class Quiet:
             return self._waited_s
 
     def _grant(self) -> None:
-        """Whoever is next runs, if nobody does."""
+        """Give the turn to the next ticket if no place runs."""
         if self._turns and not self._busy and self._granted is None:
             self._granted, self._granted_s = self._turns.popleft(), self._waited_s
             self._granted_looks = 0
@@ -223,7 +223,7 @@ class Quiet:
                 self._busy.add(place)
 
     def _moves(self, place: int) -> None:
-        """A place tells of itself."""
+        """A place has called the ledger, so it is not stuck."""
         if place in self._computing or place in self._stuck:
             self._computing.discard(place)
             self._stuck.pop(place, None)
@@ -233,19 +233,19 @@ class Quiet:
             watched.since_s = None
 
     def reserve(self) -> Ticket:
-        """A turn for somebody who is about to begin."""
+        """A ticket for a thread that is about to begin."""
         ticket = Ticket()
         self.put(ticket)
         return ticket
 
     def put(self, ticket: Ticket) -> None:
-        """Put ``ticket`` at the end of the line."""
+        """Append ``ticket`` to the queue."""
         with self._lock:
             self._turns.append(ticket)
             self._grant()
 
     def give_up(self, ticket: Ticket) -> None:
-        """Nobody comes with ``ticket``."""
+        """Withdraw ``ticket``: no thread will claim it."""
         with self._lock:
             if self._granted is ticket:
                 self._granted = None
@@ -254,7 +254,7 @@ class Quiet:
             self._grant()
 
     def claim(self, ticket: Ticket) -> None:
-        """Wait for the turn of ``ticket``, then run."""
+        """Block until ``ticket`` has the turn, then mark this thread as busy."""
         if not ticket.opened.acquire(blocking=False):
             while not self._closed and not ticket.opened.acquire(timeout=self._look_s(ticket)):
                 self.overdue()
@@ -262,39 +262,39 @@ class Quiet:
         with self._lock:
             if self._granted is ticket:
                 self._granted = None
-            if self._reserved.get(place) is ticket:  # until now: who wakes it meanwhile does so in vain
+            if self._reserved.get(place) is ticket:  # until now: other wake-ups have no effect
                 del self._reserved[place]
             self._idle.pop(place, None)
             self._selecting.discard(place)
             self._busy.add(place)
 
     def _look_s(self, ticket: Ticket) -> float:
-        """How often who holds ``ticket`` looks whether others are stuck: who is next, for all."""
+        """Seconds between checks for stuck threads; the first in the queue checks more often."""
         return self._hold_s / 10 if self._turns and self._turns[0] is ticket else self._hold_s
 
     def wake(self, place: int) -> None:
-        """A place that waits is woken: it runs when those have run who were woken before."""
+        """Wake a waiting place: it gets a ticket behind those that were woken earlier."""
         with self._lock:
             if place in self._idle and place not in self._away and place not in self._reserved:
                 self._reserved[place] = self.reserve()
 
     def waits(self, until: float | None = None) -> None:
-        """This thread waits; ``until``: it goes on by itself then."""
+        """This thread waits; ``until``: time at which it continues by itself."""
         self._rests(threading.get_ident(), until)
 
     def lets_go(self, release: Callable[[], T]) -> T:
-        """This thread lets go of a lock and waits: who runs next finds both done."""
+        """Release a lock and wait, atomically: the next thread sees both."""
         with self._lock:
             released = release()
             self.waits()
         return released
 
     def selecting(self, until: float | None, *, spins: bool = False) -> None:
-        """The event loop of this thread is idle until then, or ``spins``: it never is."""
+        """This thread's event loop is idle until then; ``spins``: it is busy but counts as quiet."""
         self._rests(threading.get_ident(), until, selects=not spins)
 
     def leaves(self) -> None:
-        """This thread waits for the world outside."""
+        """This thread waits for the outside world."""
         self._rests(threading.get_ident(), None, leaves=True)
 
     def _rests(
@@ -316,19 +316,19 @@ class Quiet:
         self._changed()
 
     def returns(self) -> None:
-        """It has what it waited for, and is about to wait at the gate."""
+        """This thread got what it waited for and is about to wait at the gate."""
         with self._lock:
             self._away.discard(threading.get_ident())
 
     def calls_back(self, place: int) -> None:
-        """A place waits for the world outside no longer: this thread has seen to that."""
+        """This thread has ended a place's wait for the outside world."""
         with self._lock:
             if place in self._away:
                 self._away.discard(place)
                 self.wake(place)
 
     def goes_on(self) -> None:
-        """This thread runs again, when it is its turn."""
+        """Block until this thread has the turn again."""
         place = threading.get_ident()
         with self._lock:
             if place in self._away:
@@ -344,7 +344,7 @@ class Quiet:
 
     @contextlib.contextmanager
     def certain(self) -> Generator[None]:
-        """This thread blocks, with its turn, in what ends by itself."""
+        """Context in which this thread blocks, and keeps its turn, in something which ends by itself."""
         place = threading.get_ident()
         with self._lock:
             self._certain.add(place)
@@ -355,11 +355,11 @@ class Quiet:
                 self._certain.discard(place)
 
     def is_certain(self) -> bool:
-        """Whether this thread blocks in what ends by itself."""
+        """Whether this thread is inside `certain`."""
         return threading.get_ident() in self._certain
 
     def begins(self, ticket: Ticket | None) -> None:
-        """This thread begins; without a ticket it waits for work."""
+        """This thread begins. Without a ticket it is a worker that waits for a job."""
         if ticket is not None:
             self.claim(ticket)
             return
@@ -383,13 +383,13 @@ class Quiet:
             for joining, lock in self._joining.pop(thread, {}).items():
                 self.wake(joining)
                 if lock is not None:
-                    with contextlib.suppress(RuntimeError):  # its turn has come meanwhile
+                    with contextlib.suppress(RuntimeError):  # released already: its turn has come
                         lock.release()
             self._grant()
         self._changed()
 
     def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:
-        """This thread waits for the end of another, which is told by a release of ``lock``."""
+        """This thread joins another one, whose end releases ``lock``."""
         place = threading.get_ident()
         with self._lock:
             over = thread in self._ended
@@ -401,30 +401,30 @@ class Quiet:
             self.waits(until)
 
     def joined(self, thread: threading.Thread) -> None:
-        """It waits no longer."""
+        """The join of this thread has ended."""
         with self._lock:
             self._joining.get(thread, {}).pop(threading.get_ident(), None)
         self.goes_on()
 
     def runs_loop(self, loop: Any, ready: Callable[[], bool]) -> None:
-        """This thread runs an event loop. ``ready``: whether it has something to do."""
+        """This thread runs an event loop. ``ready``: tells whether it has work."""
         with self._lock:
             self._loops[threading.get_ident()] = loop, ready
 
     def stops_loop(self) -> None:
-        """It does not run any more."""
+        """This thread's event loop has stopped."""
         with self._lock:
             self._loops.pop(threading.get_ident(), None)
 
     def wakes_loop(self, loop: Any) -> None:
-        """Another thread has given an event loop something to do."""
+        """Another thread has scheduled work on an event loop."""
         with self._lock:
             for place in self._selecting:
                 if place in self._loops and self._loops[place][0] is loop:
                     self.wake(place)
 
     def comes(self, place: int) -> bool:
-        """Whether a place that was woken runs soon: it does not block in something unknown."""
+        """Whether a woken place will run soon, that is, is neither stuck nor away."""
         with self._lock:
             return not any(place in places for places in (self._stuck, self._computing, self._away))
 
@@ -434,14 +434,14 @@ class Quiet:
             return place in self._selecting
 
     def close(self) -> None:
-        """Everybody runs."""
+        """Stop scheduling: all threads run freely."""
         with self._lock:
             self._closed = True
             self._turns.clear()
             self._granted = None
 
     def after_fork(self) -> None:
-        """Only this thread is left."""
+        """In the child of a fork: only this thread exists."""
         self._lock._at_fork_reinit()
         with self._lock:
             for kept in (self._idle, self._stuck, self._watched, self._loops, self._reserved):
@@ -464,4 +464,4 @@ class Quiet:
 
 
 def _nobody(place: int, how: str) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""

@@ -1,4 +1,4 @@
-"""A turn that may have to be waited for, in a thread, in a task, or by a callback of a loop."""
+"""Waits for a turn: in a thread, in a task, or as a callback of a loop."""
 
 from __future__ import annotations
 
@@ -8,19 +8,55 @@ import contextlib
 import threading
 from collections.abc import Callable, Generator
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from playhead_instrumentation.determinism.scheduler import idle_loops
 from playhead_instrumentation.driver.gate import Called, running_loop
 from playhead_semconv.errors import ExchangeExhausted
 from playhead_semconv.facts import Delivery, ExchangeId
 
-if TYPE_CHECKING:
-    from playhead_instrumentation.determinism.gates.held import HeldGate
+
+class TurnGate(Protocol):
+    """A gate that holds things back, as who waits at it needs it. Safe from any thread."""
+
+    poll_s: float
+    """How often (s) somebody who waits looks whether those who seem to run are stuck."""
+
+    def enter(self, waiter: Waiting) -> bool:
+        """``waiter`` begins to wait; True if it need not."""
+        ...
+
+    def goes_on(self) -> None:
+        """Somebody who need not wait runs on in this thread."""
+        ...
+
+    def block(self, waiter: Waiting) -> None:
+        """Wait in this thread until it is the turn of ``waiter``."""
+        ...
+
+    def went_on(self, waiter: Waiting) -> None:
+        """``waiter`` goes on."""
+        ...
+
+    def leave(self, waiter: Waiting) -> None:
+        """``waiter`` was cancelled."""
+        ...
+
+    def dismiss(self, waiter: Waiting) -> None:
+        """``waiter`` is to wait no longer, wherever it does."""
+        ...
+
+    def advance(self) -> None:
+        """Let the next one through, if it is time."""
+        ...
+
+    def unwatched(self, waiter: Waiting) -> None:
+        """``waiter`` is about to wait in an event loop that cannot be looked at."""
+        ...
 
 
 class Waiting:
-    """A turn that may have to be waited for."""
+    """A turn, and the wait for it."""
 
     __slots__ = (
         "_called",
@@ -45,27 +81,27 @@ class Waiting:
 
     def __init__(
         self,
-        gate: HeldGate,
+        gate: TurnGate,
         due: Delivery | None,
         who: ExchangeId | None = None,
         after_s: float | None = None,
     ) -> None:
         self.due = due
-        """Its delivery: on the tape that is played, or, once it was let through, of the recording."""
+        """Its delivery on the played tape; in a recording set when it is let through."""
         self.who = who
         self.after_s = after_s
-        """When time would end it, where it had not when the tape was made."""
+        """Time limit of a wait that did not end by time on the tape."""
         self.came = False
         """Whether it was let through."""
         self.given_up = False
         self.stays = False
-        """Cancelling does not end the wait: anyio cancels in every tick until somebody has gone."""
+        """Cancelling does not end this wait: anyio cancels in every tick until the task ends."""
         self.cancelled: asyncio.CancelledError | None = None
-        """What came meanwhile."""
+        """The cancellation that came during such a wait."""
         self.moved = False
         self.refused = False
         self.left_alone = False
-        """It still waited when the gate was closed, and is to wait in the world."""
+        """The gate was closed during the wait, which continues in real time."""
         self.place = threading.get_ident()
         self.opened = _thread.allocate_lock()
         self._gate = gate
@@ -77,11 +113,11 @@ class Waiting:
 
     @property
     def blocks(self) -> bool:
-        """Whether a thread waits here, not a task."""
+        """Whether a thread is blocked, not a task."""
         return self._loop is None
 
     def wait(self) -> Delivery | None:
-        """Block until it is this one's turn."""
+        """Block until this turn comes."""
         self.opened.acquire()
         if self._gate.enter(self):
             self._gate.goes_on()
@@ -91,15 +127,15 @@ class Waiting:
         return self._delivery()
 
     def arrives(self) -> None:
-        """Come to the gate, for `comes_first`. `opened` is held."""
+        """Arrive at the gate, for `comes_first`. `opened` is held."""
         if self._gate.enter(self):
             self._let_in = True
             self.opened.release()
 
     def comes_first(self) -> bool:
-        """Block until its turn comes, or somebody releases `opened`, which is held; which it was.
+        """Block until the turn comes, or another thread releases `opened` (held here).
 
-        The thread has told the books that it waits.
+        Returns whether the turn came. The thread is already marked as waiting in the ledger.
         """
         gate = self._gate
         try:
@@ -116,7 +152,7 @@ class Waiting:
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         loop = running_loop()
-        if loop is None:  # another runtime than asyncio
+        if loop is None:  # a runtime other than asyncio
             self._gate.unwatched(self)
             return self.wait()
         self._future = loop.create_future()
@@ -135,7 +171,7 @@ class Waiting:
                     self._gate.leave(self)
                     raise
                 self.cancelled = error
-                self._future = loop.create_future()  # before it is looked whether the turn has come
+                self._future = loop.create_future()  # before the check of `_let_in`
                 waits = not self._let_in
             except BaseException:
                 self._gate.leave(self)
@@ -146,7 +182,7 @@ class Waiting:
     def call(
         self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """Have ``called`` called in ``loop``, in a tick to come."""
+        """Call ``called`` in ``loop`` in a later tick, when this turn comes."""
         self._loop, self._called, self._context = loop, called, context
         if not idle_loops.can_be_watched(loop):
             self._gate.unwatched(self)
@@ -168,7 +204,7 @@ class Waiting:
             self._gate.leave(self)
 
     def give_up(self) -> None:
-        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        """End the wait, from any thread: the waiter continues without a delivery."""
         self._gate.dismiss(self)
 
     def _delivery(self) -> Delivery | None:
@@ -181,17 +217,17 @@ class Waiting:
         return self.due
 
     def done(self) -> bool:
-        """Whether an async waiter waits no longer."""
+        """Whether an async wait is over."""
         if self.stays:
             return self._let_in
         return self._let_in or (self._called is None and (self._future is None or self._future.done()))
 
     def let_through(self) -> bool:
-        """It is its turn; False if nobody waits there. Called under the gate's lock, from any thread."""
+        """Let the waiter through; False if its loop is closed. Called with the gate's lock."""
         self._let_in = self.came = True
         loop = self._loop
         if loop is None:
-            with contextlib.suppress(RuntimeError):  # somebody else has released it meanwhile
+            with contextlib.suppress(RuntimeError):  # already released by another thread
                 self.opened.release()
             return True
         try:

@@ -1,8 +1,8 @@
-"""Lines of threads that wait for a lock or a queue, and whose type of it a caller gets.
+"""Queues of threads that wait for a lock or a queue; and which callers get the replaced types.
 
-Who waits gives its turn up at once. Who lets go wakes the first in line, so that turns come in the order
-in which that happened; in its turn it takes what it waited for. So nobody who has the turn waits for
-somebody who has not, and nobody takes a lock who does not run.
+A thread that must wait gives up its turn immediately. A release wakes the first waiter, so turns follow
+the order of releases, and the waiter takes the lock when it has the turn. Therefore no thread with the
+turn waits for one without, and no thread takes a lock while it is not running.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
 from playhead_instrumentation.runtime.lanes import SHADOW, current
 
 REAL_OF = ("concurrent", "importlib", "logging", "opentelemetry")
-"""Packages that get the real thing, besides playhead's own. In `concurrent.futures` jobs have turns."""
+"""Packages that get the real types, like playhead's own. Jobs of `concurrent.futures` have turns."""
 
 _books: Quiet | None = None
 _forks = 0
 
 
 def keep(books: Quiet | None) -> None:
-    """From now on these books are kept; None: none."""
+    """Set the ledger; None: there is none."""
     global _books
     _books = books
 
 
 def wanted(depth: int) -> bool:
-    """Whether the caller ``depth`` frames above ours gets what waits in line."""
+    """Whether the caller ``depth`` frames above ours gets the replaced type."""
     if _books is None:
         return False
     frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
@@ -42,12 +42,12 @@ def wanted(depth: int) -> bool:
 
 
 class Waiter:
-    """A thread in a line."""
+    """A thread that waits in a queue."""
 
     __slots__ = ("_fork", "_opened", "_place", "_turn", "_wake")
 
     def __init__(self, timeout: float | None, kind: str) -> None:
-        """``timeout``: so long (s) it waits, at most; ``kind``: how the end of that is called."""
+        """``timeout``: seconds; ``kind``: kind of the fact if the timeout ends the wait."""
         self._place = _thread.get_ident()
         self._opened = _thread.allocate_lock()
         self._opened.acquire()
@@ -61,22 +61,22 @@ class Waiter:
 
     @property
     def gone(self) -> bool:
-        """Whether it waited in the parent of this process."""
+        """Whether the waiter belongs to the parent of this process (after a fork)."""
         return self._fork != _forks
 
     def wake(self) -> None:
-        """What it waits for may be there. Safe in a finalizer, and more than once."""
+        """Wake the thread to try again. Idempotent and safe in a finalizer."""
         books = _books
         if books is not None:
             books.wake(self._place)
         try:
             self._opened.release()
         except RuntimeError:
-            return  # it is awake already
+            return  # already awake
 
     def wait(self, until: float | None) -> bool:
-        """Block until it was woken; False: until then (`time.monotonic`) it was not."""
-        # Who holds a lock of a library that speaks to the world has no turn, and needs none to let go.
+        """Block until woken; False if not woken before ``until`` (`time.monotonic`)."""
+        # In the shadow lane the holder of such a lock has no turn and needs none to release it.
         books = None if current() is SHADOW else _books
         wake, turn = self._wake, self._turn
         left_s = -1 if until is None else max(0.0, until - time.monotonic())
@@ -93,7 +93,7 @@ class Waiter:
                 books.goes_on()
 
     def ended(self, taken: bool) -> None:
-        """It waits no longer."""
+        """The wait has ended; ``taken``: not by the timeout."""
         if self._wake is not None and self._turn is not None:
             self._wake.ended(self._turn, taken)
 
@@ -101,9 +101,9 @@ class Waiter:
 def wait_in(
     line: list[Waiter], take: Callable[[], bool], timeout: float | None, kind: str = "lock"
 ) -> bool:
-    """Wait in ``line`` until ``take`` succeeds, tried when it is one's turn; False: not in time (s).
+    """Wait in ``line`` until ``take`` succeeds, tried when first in line; False after ``timeout`` (s).
 
-    ``kind``: how the end of that time is called on the tape.
+    ``kind``: kind of the fact if the timeout ends the wait.
     """
     until = None if timeout is None else time.monotonic() + timeout
     if line and line[0].gone:
@@ -127,7 +127,7 @@ def wait_in(
 
 
 def wake_first(line: list[Waiter]) -> None:
-    """Wake who is first in line, if anybody is."""
+    """Wake the first waiter, if there is one."""
     try:
         first = line[0]
     except IndexError:

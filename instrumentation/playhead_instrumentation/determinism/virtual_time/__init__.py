@@ -1,1 +1,1 @@
-"""The replay of what has no clock on its tape: time is virtual, and goes where the recording went."""
+"""Virtual time: the clock, the gate and the reads of a replay whose tape holds no clock."""

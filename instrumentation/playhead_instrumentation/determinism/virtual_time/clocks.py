@@ -15,7 +15,8 @@ _localtime: Final = time.localtime
 _gmtime: Final = time.gmtime
 
 WALL_CLOCKS: Final = ("0", "5", "11")
-"""Numbers of ``time.clock_gettime`` that count from the epoch: CLOCK_REALTIME, …_COARSE, CLOCK_TAI."""
+"""Clock numbers of ``time.clock_gettime`` that count from the epoch: CLOCK_REALTIME, …_COARSE,
+CLOCK_TAI."""
 
 
 class Moment(NamedTuple):
@@ -30,7 +31,7 @@ class Moment(NamedTuple):
 
 
 Made: TypeAlias = Callable[[Moment], Any]
-"""What a clock says then."""
+"""Gives the value of a clock at a moment."""
 
 
 def _fields(of: Callable[[float], time.struct_time]) -> Made:
@@ -93,7 +94,7 @@ _MADE: Final[dict[str, Made]] = {
 
 
 def maker(kind: str) -> Made | None:
-    """What a read of this kind gives, as `Reads.read` returns it; None: it is no read of a clock."""
+    """Gives the value of a read of this kind, as `Reads.read` returns it; None: no read of a clock."""
     made = _MADE.get(kind)
     if made is None and kind.startswith("clock/time.clock_gettime"):
         name, _, number = kind.removesuffix(")").partition("(")

@@ -16,7 +16,7 @@ from playhead_semconv.facts import Delivery, ExchangeId
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 WAITS = ("wait", "join", "lock", "get")
-"""Waits of threads that time would end."""
+"""Kinds of thread waits that a timeout may end."""
 
 CANCELS = (
     "timer.Timeout.",
@@ -25,40 +25,43 @@ CANCELS = (
     "timer._timeout",
     "timer.timeout",
 )
-"""Names of timers that cancel a task begin so: asyncio, anyio, aiohttp, async_timeout."""
+"""Prefixes of the names of timers that cancel a task: asyncio, anyio, aiohttp, async_timeout."""
 
 RELEASES = "timer._release_waiter"
-"""Of `asyncio.wait`, and of `asyncio.wait_for` until Python 3.11."""
+"""Name of the timer of `asyncio.wait`, and of `asyncio.wait_for` until Python 3.11."""
 
 
 class VirtualGate(TapeGate):
-    """Lets in what was recorded in its order, and timers when they are due. Safe from any thread."""
+    """Admits recorded deliveries in their order, and timers when they are due. Safe from any thread."""
 
     def __init__(self, time: VirtualTime, times_ns: dict[Delivery, int], *, level: str) -> None:
-        """``times_ns``: when each delivery of the tape was made, since the epoch."""
+        """``times_ns``: when each delivery of the tape was made, in nanoseconds since the epoch."""
         self.time: Final = time
         self._above: dict[int, int] = {}
-        """Lane above a lane, by hash."""
+        """Hash of the parent lane, by hash of the lane."""
         self.unasked_ns: Callable[[], int | None] = lambda: None
         """See `VirtualSchedule`."""
         self._times: VirtualSchedule[Waiting] = VirtualSchedule(
             time, times_ns, self._is_within, lambda: self.unasked_ns()
         )
         self.on_standstill: Callable[[], None] | None = None
-        """Called, and does not return, where timers go off for ever and nothing else happens."""
+        """Called where timers fire for ever and nothing else happens. It does not return."""
         super().__init__((), level=level)
 
     def declared(self, lane: Lane) -> None:
-        """Something was asked in ``lane``, or below it."""
+        """Something was asked in ``lane`` or in a lane below it."""
         if lane.parent is not None:
             self._above[lane.hash] = lane.parent.hash
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Something has come, which came at ``due`` on the tape; None: at once."""
+        """The turn of something that has arrived and was delivered at ``due`` on the tape.
+
+        None: it enters at once.
+        """
         return AtOnce() if due is None or self._closed else Waiting(self, due, who)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody will come for these."""
+        """Drop these deliveries: no waiter will claim them."""
         with self._lock:
             self._times.skip(dues)
         self.advance()
@@ -69,13 +72,13 @@ class VirtualGate(TapeGate):
             return self._times.expects()
 
     def ripe(self, due: Delivery | None) -> bool:
-        """Whether the time of a delivery has come, for a poll, which takes `POLL_NS`."""
+        """Whether the time of a delivery has come. For polls; each moves the time by `POLL_NS`."""
         with self._lock:
             self.time.passes(POLL_NS)
             return due is not None and self._times.ripe(due)
 
     def close(self) -> None:
-        """Let everybody through."""
+        """Let all waiters through."""
         with self._lock:
             left = self._times.waiting()
             for waiter in left:

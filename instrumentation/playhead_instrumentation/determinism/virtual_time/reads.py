@@ -1,8 +1,8 @@
 """Ambient reads of a replay whose tape holds no clock: virtual time, and entropy that is remembered.
 
-What the program is given is noted: a request may differ from the recorded one in such values, and in
-nothing else. What the tape does hold, because its boundary was chosen, it answers as in any replay.
-Nothing of this is put on the tape of the replay.
+Each value that the program gets is noted: a request may differ from the recorded one in such values and
+in nothing else. Kinds that the tape does hold, because their boundary was chosen, it answers as in any
+replay. None of these reads is put on the tape of the replay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class VirtualReads(Reads):
-    """Safe from any thread and in a finalizer."""
+    """Answers reads in virtual time. Safe from any thread and in a finalizer."""
 
     def __init__(
         self,
@@ -37,7 +37,10 @@ class VirtualReads(Reads):
         handed: HandedOut,
         recorded: Collection[str],
     ) -> None:
-        """``time``: now. ``handed``: told what the program gets. ``recorded``: names of boundaries."""
+        """``time``: the virtual clock. ``handed``: told each value that the program gets.
+
+        ``recorded``: names of the recorded boundaries.
+        """
         super().__init__(sink, declare, tape)
         self._time = time
         self._handed = handed
@@ -46,17 +49,17 @@ class VirtualReads(Reads):
         self._over = False
 
     def forget(self) -> None:
-        """From now on the world answers; what counts from an arbitrary zero goes on."""
+        """From now on the world answers. Clocks with an arbitrary zero continue in virtual time."""
         super().forget()
         self._over = True
 
     def drew(self, value: T) -> T:
-        """The program has drawn ``value`` of the shared generator: threads may have drawn otherwise."""
+        """Note a ``value`` drawn from the shared generator: the order of threads may have changed."""
         self._handed.note(value)
         return value
 
     def ahead(self, kind: str) -> Any:
-        """How far the clock of the replay is ahead of the real one, in seconds."""
+        """How far the clock of the replay is ahead of the real clock, in seconds."""
         if self._is_held(kind):
             return super().ahead(kind)
         return self._time.moment().counted_ns / 1e9 - REAL.monotonic()
@@ -78,5 +81,5 @@ class VirtualReads(Reads):
         return made(at)
 
     def _is_held(self, kind: str) -> bool:
-        """Whether the tape has what is read of this kind."""
+        """Whether the tape holds reads of this kind."""
         return kind.partition("/")[0] in self._boundaries or kind in self._kinds

@@ -1,13 +1,14 @@
-"""Which waiter goes next where nothing but exchanges is on the tape. Pure: knows no thread and no loop.
+"""Which waiter goes next where the tape holds only exchanges. Pure: knows no threads and no loops.
 
-When all is quiet, the next recorded delivery whose waiter has come enters, unless a timer is due
-earlier. Virtual time does not pass while the program computes, so a timer may be due earlier than it
-was. Where that matters, the tape decides:
+When all is quiet, the next recorded delivery whose waiter has arrived enters, unless a timer is due
+earlier. Virtual time does not pass while the program computes, so a timer may be due earlier than it was
+in the recording. Where that matters, the tape decides:
 
-* What would *cancel* a wait (`asyncio.timeout`) does not go before a recorded delivery in its own lane
-  or below: no timeout ends an exchange that the tape completes.
-* What would end a *wait* (`Event.wait(1)`, `asyncio.wait(timeout=1)`) goes before such a delivery only
-  where the tape has something asked before that delivery which nobody has asked for yet.
+* A timer that *cancels* a wait (`asyncio.timeout`) does not go before a recorded delivery in its own
+  lane or below: no timeout ends an exchange that the tape completes.
+* A timer that ends a *wait* (`Event.wait(1)`, `asyncio.wait(timeout=1)`) goes before such a delivery
+  only where the tape has a request that was made before the delivery and that the program has not made
+  yet.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from playhead_semconv.facts import Delivery
 W = TypeVar("W")
 
 Ends: TypeAlias = Literal["itself", "wait", "exchange"]
-"""What a timer ends: a sleep ends itself."""
+"""What a timer ends. A sleep ends only itself."""
 
 MOST_TIMERS = 10_000
-"""So many timers that go off without an exchange between them are a standstill."""
+"""Timers that fire without an exchange between them before this counts as a standstill."""
 
 
 class VirtualSchedule(Generic[W]):
-    """Waiters for recorded deliveries, and timers. A waiter is whatever its owner calls one."""
+    """Waiters for recorded deliveries, and timers. A waiter may be any object of the owner."""
 
     def __init__(
         self,
@@ -39,10 +40,10 @@ class VirtualSchedule(Generic[W]):
         within: Callable[[W, W], bool],
         unasked_ns: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """``times_ns``: when each delivery of the tape was made.
+        """``times_ns``: when each delivery of the tape was made, in nanoseconds since the epoch.
 
-        ``unasked_ns``: when the first of those recorded requests was made that nobody has made yet.
-        ``within``: whether what the first waits for is in the lane of the second, or below it.
+        ``unasked_ns``: when the first recorded request that the program has not made yet was made.
+        ``within``: whether what the first waiter waits for is in the lane of the second, or below it.
         """
         self._time = time
         self._times_ns = times_ns
@@ -53,26 +54,26 @@ class VirtualSchedule(Generic[W]):
         self._timers: list[tuple[int, int, W, Ends]] = []
         self._entered: set[Delivery] = set()
         self.fired = 0
-        """Timers that went off since the last recorded delivery."""
+        """Timers that fired since the last recorded delivery."""
 
     def __len__(self) -> int:
         return len(self._due) + len(self._timers)
 
     def waiting(self) -> list[W]:
-        """Who waits."""
+        """All waiters."""
         return [*(one[3] for one in self._due), *(one[2] for one in self._timers)]
 
     def arrive(self, waiter: W, due: Delivery) -> None:
-        """Somebody waits for a recorded delivery."""
+        """Add a waiter for a recorded delivery."""
         heapq.heappush(self._due, (due.batch, due.order, next(self._count), waiter))
 
     def timer(self, waiter: W, after_ns: int, ends: Ends) -> None:
-        """Somebody waits for so much time to pass."""
+        """Add a waiter that waits for ``after_ns`` nanoseconds to pass."""
         due_ns = self._time.now_ns + max(0, after_ns)
         heapq.heappush(self._timers, (due_ns, next(self._count), waiter, ends))
 
     def leave(self, waiter: W) -> None:
-        """A waiter waits no longer."""
+        """Remove a waiter."""
         due = [one for one in self._due if one[3] is not waiter]
         if len(due) != len(self._due):
             heapq.heapify(due)
@@ -92,11 +93,11 @@ class VirtualSchedule(Generic[W]):
         self._entered.update(due for due in dues if due in self._times_ns)
 
     def stands(self) -> bool:
-        """Whether nothing but timers has gone on for so long that nothing else will."""
+        """Whether only timers have fired for so long that nothing else will happen."""
         return self.fired >= MOST_TIMERS
 
     def release(self) -> W | None:
-        """All is quiet: the waiter that goes next, and the time moves to it. None: none can go."""
+        """When all is quiet: release the next waiter and move the time to it. None: none can go."""
         timer = self._next_timer()
         if self._due:
             due, waiter = self._due_first(), self._due[0][3]
@@ -120,7 +121,7 @@ class VirtualSchedule(Generic[W]):
         return self._times_ns.get(due, 0) <= self._time.now_ns
 
     def _next_timer(self) -> tuple[int, int, W, Ends] | None:
-        """The first timer that may go off."""
+        """The first timer that may fire."""
         if not self._due:
             return self._timers[0] if self._timers else None
         unasked_ns = self._unasked_ns()

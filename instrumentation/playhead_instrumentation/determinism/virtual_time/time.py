@@ -1,4 +1,4 @@
-"""Virtual time: it stands still unless the tape, a timer or a read of the program moves it."""
+"""Virtual time: it advances only with the tape, a timer or a read by the program."""
 
 from __future__ import annotations
 
@@ -8,47 +8,48 @@ from playhead_instrumentation.determinism.virtual_time.clocks import Moment
 from playhead_instrumentation.runtime.real_clock import REAL
 
 READ_NS = 1_000
-"""A clock that stood still would keep a program forever that waits for a deadline by reading it."""
+"""What each read of a clock adds, in nanoseconds. A program that polls a clock until a deadline would
+otherwise never end."""
 
 POLL_NS = 100_000
-"""Each look whether something has happened yet takes so long."""
+"""What each poll adds, in nanoseconds."""
 
 
 class VirtualTime:
     """The clock of a replay. Safe from any thread."""
 
     def __init__(self, start_ns: int) -> None:
-        """``start_ns``: when the recorded process started, since the epoch."""
+        """``start_ns``: when the recorded process started, in nanoseconds since the epoch."""
         self._lock = threading.Lock()
         self._start_ns = self._now_ns = start_ns
         self._count_ns = int(REAL.monotonic() * 1e9)
-        """What a clock with an arbitrary zero said at the start."""
+        """Value of the clocks with an arbitrary zero at the start."""
 
     @property
     def now_ns(self) -> int:
-        """Since the epoch."""
+        """Nanoseconds since the epoch."""
         return self._now_ns
 
     def to(self, time_ns: int) -> None:
-        """Go to ``time_ns``; never back."""
+        """Advance to ``time_ns``; never go back."""
         with self._lock:
             self._now_ns = max(self._now_ns, time_ns)
 
     def passes(self, step_ns: int) -> int:
-        """Let some time pass; the time then."""
+        """Advance by ``step_ns`` and return the new time."""
         with self._lock:
             self._now_ns += step_ns
             return self._now_ns
 
     def moment(self, step_ns: int = 0) -> Moment:
-        """Now, on all clocks, after ``step_ns`` more."""
+        """Advance by ``step_ns`` and return the new time on all clocks."""
         now_ns = self.passes(step_ns)
         passed_ns = now_ns - self._start_ns
         return Moment(now_ns, passed_ns + self._count_ns, passed_ns)
 
 
 class FlowingTime(VirtualTime):
-    """Time that also passes in the world: of a fork, in which sleeps and timers are real."""
+    """Time that also passes with the real clock: for a fork, in which sleeps and timers are real."""
 
     def __init__(self, start_ns: int) -> None:
         super().__init__(start_ns)
@@ -56,16 +57,16 @@ class FlowingTime(VirtualTime):
 
     @property
     def now_ns(self) -> int:
-        """Since the epoch."""
+        """Nanoseconds since the epoch."""
         return self.passes(0)
 
     def to(self, time_ns: int) -> None:
-        """Go to ``time_ns``; never back."""
+        """Advance to ``time_ns``; never go back."""
         self.passes(0)
         super().to(time_ns)
 
     def passes(self, step_ns: int) -> int:
-        """Let some time pass, besides what has passed; the time then."""
+        """Advance by the real time that has passed plus ``step_ns``; return the new time."""
         with self._lock:
             now_s = REAL.now_s()
             self._now_ns += step_ns + max(0, int((now_s - self._seen_s) * 1e9))

@@ -1,7 +1,7 @@
-"""Volatile values of a replay: what its clock and entropy handed out, and requests with these in them.
+"""Volatile values of a replay: values from its clock and entropy, and requests that contain them.
 
-The hooks of clocks and entropy tell `HandedOut` each value that they give the program. For a request
-that no recording answers exactly, a player asks `Volatile`::
+The hooks of clocks and entropy report each value that they give the program to `HandedOut`. For a
+request that no recording answers exactly, a player asks `Volatile`::
 
     now = Request.of(body, ask.key)
     found = volatile.compare(Request.of(recorded_body, recorded.ask.key), now)
@@ -10,13 +10,13 @@ that no recording answers exactly, a player asks `Volatile`::
     else:
         ...  # an `Unlike` says where and why: the next candidate, or a divergence
 
-Not recognised, and so a difference: what is computed of a value (a hash, a sum, a time an hour from
-now), durations that were rounded to fewer than five digits behind the point, whole numbers of fewer than
-32 random bits, choices of a list, base32 and base58, bytes that are no text, times without a zone in one
-that is neither UTC nor local nor was told.
+These are not recognised and count as differences: values computed from a volatile value (a hash, a sum,
+a time an hour from now), durations rounded to fewer than five decimals, whole numbers of fewer than 32
+random bits, choices from a list, base32 and base58, bytes that are not text, and times without a zone
+that are neither in UTC, nor in the local zone, nor in a zone that was reported.
 
-What a form is, where requests differ, and the check of pairs by whoever reads the tape, are in
-`playhead_semconv.volatile`.
+`playhead_semconv.volatile` has the forms, the comparison of requests, and the check of pairs by readers
+of a tape.
 """
 
 from playhead_instrumentation.determinism.volatile.handed_out import HandedOut

@@ -1,4 +1,4 @@
-"""Vouches for values of a request that this replay's clock and entropy handed out."""
+"""Evidence that values of a request came from this replay's clock and entropy."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from playhead_semconv.volatile.instants import SECOND_NS, Instant, Stretch, inst
 from playhead_semconv.volatile.pairs import LOOKBACK
 
 MOST_DURATIONS: Final = 64
-"""Of one request: each is looked for among thousands of reads."""
+"""Durations that are looked up per request; each lookup goes through many reads."""
 
 SLACK_NS: Final = SECOND_NS
-"""So much before the first fact and after the last one a recorded program may have read a clock."""
+"""How long before the first fact and after the last one a recorded program may have read a clock."""
 
 SHORTEST_DURATION_S: Final = 5e-7
-"""Two reads of virtual time are a microsecond apart."""
+"""Shortest duration that counts; two reads of virtual time are a microsecond apart."""
 
 EPOCH_STEPS: Final = 1 << 22
-"""Into so many steps a float of seconds since the epoch parts a second; so are differences of two."""
+"""Steps per second of a float of seconds since the epoch, and of the difference of two."""
 
 NOT_GIVEN: Final = "no clock and no entropy gave the value of now to the program"
 
@@ -65,8 +65,11 @@ class Handed:
         lasted: Mapping[tuple[str, str], str],
         recorded_ns: Stretch | None,
     ) -> None:
-        """``known``: pairs that were accepted before, by the value of now. ``lasted``: the form of such
-        durations, by both values. ``recorded_ns``: when the recording was made; None: not known."""
+        """``known``: pairs that were accepted before, by the value of now.
+
+        ``lasted``: the form of durations that were accepted before, by recorded value and value of now.
+        ``recorded_ns``: first and last time of the recording, since the epoch; None: not known.
+        """
         self._handed = handed_out
         self._known = known
         self._lasted_before = lasted
@@ -75,10 +78,10 @@ class Handed:
         self._offsets_ns = [offset * SECOND_NS for offset in handed_out.offsets_s()]
 
     def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
-        """The span of a value that was handed out, and has its like on the tape."""
+        """The span of a value that was handed out and has a counterpart on the tape; else the reason."""
         given = next(self._candidates(now, at, since), None)
         if given is not None:
-            # What was handed out as a whole is not looked for in parts.
+            # A value that was handed out as a whole is not looked up in parts.
             start, end, form = given
             other = recorded_at - (at - start)
             recorded_end = form.end(recorded, other)
@@ -93,7 +96,7 @@ class Handed:
         return NOT_GIVEN if found is None else found
 
     def as_number(self, now: str, recorded: str) -> Form | str:
-        """The form of a number that was handed out, and of the recorded one."""
+        """The form of a number that was handed out and of the recorded one; else the reason."""
         why = NOT_GIVEN
         before = form_of(self._lasted_before.get((recorded, now), ""))
         if before is not None:
@@ -114,16 +117,16 @@ class Handed:
                 return found.form
         return why
 
-    # Ids: what they are made of says whether they were handed out.
+    # Ids: whether they were handed out is seen from the draws or instants that they are made from.
 
     def _candidates(self, now: str, at: int, since: int) -> Iterator[tuple[int, int, Form]]:
-        """Spans of ``now`` that hold ``at`` and were handed out; the nearest start comes first."""
+        """Spans of ``now`` that contain ``at`` and were handed out, the nearest start first."""
         for start in range(at, max(since, at - LOOKBACK) - 1, -1):
             if now[start : start + 1] not in _TOKEN:
                 if start < at:
                     break
                 continue
-            # The longest, the first of them: a UUID shares its beginning with the bytes it is made of.
+            # The longest; of these, the first. A UUID begins like the bytes that it is made from.
             longest = max(self._starting(now, start), key=lambda one: one[0], default=None)
             form = None if longest is None else form_of(longest[1])
             if longest is not None and form is not None and longest[0] > at:
@@ -132,7 +135,7 @@ class Handed:
         yield from self._with_time(now, at, since)
 
     def _starting(self, now: str, start: int) -> Iterator[tuple[int, str]]:
-        """What was handed out and stands at ``start``: where it ends, and its form."""
+        """Handed-out values at ``start``: where each ends, and its form."""
         for end, pair in self._known.at(now, start):
             yield end, pair.form
         head = now[start : start + SHORTEST]
@@ -168,7 +171,7 @@ class Handed:
             yield end, name
 
     def _ending(self, now: str, at: int, since: int) -> Iterator[tuple[int, int, Form]]:
-        """The ends of values in hex: as many digits as agree."""
+        """Tails of hex values: as many digits as match."""
         run = _HEX_RUN.match(now, at, at + 2 * LOOKBACK)
         end = at if run is None else at + len(run[0].rstrip("-"))
         tail = now[max(since, end - 12) : end].replace("-", "")[-SHORTEST:]
@@ -179,7 +182,7 @@ class Handed:
             before = [now[max(since, end - len(text)) : end].lower() for text in whole]
             sizes = [_shared(one[::-1], two[::-1]) for one, two in zip(whole, before, strict=True)]
             if any(size == len(text) for size, text in zip(sizes, whole, strict=True)):
-                continue  # it was found by its beginning, if it is one
+                continue  # the whole value matches: `_starting` has found it, if it is one
             span = now[end - max(sizes) : end].lstrip("-")
             name = hex_form(span) if len(span) >= SHORTEST else None
             form = None if name is None else form_of(name)
@@ -187,7 +190,7 @@ class Handed:
                 yield end - len(span), end, form
 
     def _with_time(self, now: str, at: int, since: int) -> Iterator[tuple[int, int, Form]]:
-        """Ids with an instant that was handed out: UUIDs of versions 1, 6 and 7, ULIDs, ObjectIds."""
+        """Ids that contain a handed-out instant: UUIDs of versions 1, 6 and 7, ULIDs, ObjectIds."""
         for start in range(at, max(since, at - LOOKBACK) - 1, -1):
             if start and now[start - 1].isalnum():
                 continue
@@ -207,7 +210,7 @@ class Handed:
     def _instant(
         self, now: str, at: int, recorded: str, recorded_at: int, since: int
     ) -> Found | str | None:
-        """The instant at a place; why it does not count; None where there is none."""
+        """The instant at ``at``, or why it does not count; None where there is no instant."""
         start = max(since, at - LONGEST_INSTANT)
         while start <= at:
             instant = instant_at(now, start)
@@ -224,7 +227,10 @@ class Handed:
         return None
 
     def _why_not(self, now: Instant, recorded: Instant | None) -> str:
-        """Empty where both are instants of their time, written alike, in the same zone."""
+        """Why two instants do not match.
+
+        Empty where each is of its own run's time, and both have the same layout and zone.
+        """
         has = self._handed.has_time_of_day if now.of_day else self._handed.has_time
         given = [
             (index, offset)
@@ -249,7 +255,7 @@ class Handed:
         if not of_day:
             return first_ns <= end and past_ns > start
         day = 86_400 * SECOND_NS
-        # The first such time of day that is not over at the start.
+        # The first such time of day that is not over at the start of the recording.
         shift = max(0, (start - past_ns) // day + 1) * day
         return first_ns + shift <= end
 
@@ -266,7 +272,7 @@ class Handed:
     def _number(
         self, now: str, at: int, recorded: str, recorded_at: int, since: int
     ) -> Found | str | None:
-        """The number at a place; why it does not count; None where there is none."""
+        """The number at ``at``, or why it does not count; None where there is no number."""
         start = at
         while start > max(since, at - LOOKBACK) and now[start - 1] in "0123456789.eE+-":
             start -= 1
@@ -285,7 +291,7 @@ class Handed:
         return None
 
     def _forms_of(self, number: str, recorded: str) -> Iterator[tuple[str, Callable[[], bool]]]:
-        """The forms that a number may have, and whether it was handed out as such."""
+        """The forms that a number may have, each with a check whether it was handed out as such."""
         known = self._known.get(number)
         if known is not None:
             yield known.form, lambda: True
@@ -309,7 +315,7 @@ class Handed:
             yield epoch, lambda: self._has_stretch(epoch, number)
         if decimals(number) >= 6:
             yield "count:s", lambda: self._counted(value, number)
-        # A duration has noise in its digits; in virtual time it may have few.
+        # A recorded duration has noise in its digits; in virtual time it may have few digits.
         if decimals(recorded) >= 5 and significant(recorded) >= 4:
             yield "duration:s", lambda: self._lasted(value)
             yield "duration:ms", lambda: self._lasted(value / 1e3)
@@ -320,7 +326,7 @@ class Handed:
         return stretch is not None and self._handed.has_time(*stretch)
 
     def _drew(self, number: int) -> bool:
-        """Whether a draw is this whole number, from its first byte or from its last; or a part of it."""
+        """Whether a draw, or a part of one, is this whole number, in either byte order."""
         size = max(4, (number.bit_length() + 7) // 8)
         ordered = number.to_bytes(size, "big"), number.to_bytes(size, "little")
         for data in (
@@ -343,7 +349,7 @@ class Handed:
         self._durations += 1
         if self._durations > MOST_DURATIONS or duration_s < SHORTEST_DURATION_S:
             return False
-        # Floats since the epoch differ in such steps; other clocks exactly, or they are rounded.
+        # Differences of floats since the epoch have this step. Other clocks are exact or rounded.
         steps = (duration_s * EPOCH_STEPS, duration_s * 1e6)
         is_rough = any(abs(number - round(number)) < 1e-5 for number in steps)
         return self._handed.has_duration(duration_s * 1e9, 500.0 if is_rough else 2.0)
@@ -358,14 +364,14 @@ def _is_hex(text: str) -> bool:
 
 
 def _as_bytes(data: bytes) -> Iterator[bytes]:
-    """A draw, and the UUID of version 4 that is made of it."""
+    """A draw, and the UUID of version 4 that is made from it."""
     yield data
     if len(data) == 16:
         yield uuid.UUID(bytes=data, version=4).bytes
 
 
 def _written(data: bytes) -> Iterator[tuple[str, str]]:
-    """A draw in hex, and the UUIDs that are made of it, each way to write them; and their version."""
+    """A draw in hex, and the UUIDs made from it in each notation; each text with its UUID version."""
     yield data.hex(), "-"
     if len(data) == 16:
         made, as_it_is = uuid.UUID(bytes=data, version=4), uuid.UUID(bytes=data)
@@ -375,7 +381,7 @@ def _written(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _shared(text: str, other: str) -> int:
-    """How many characters two short texts share from the start."""
+    """Length of the common prefix of two short texts."""
     if text == other:
         return len(text)
     for index, (one, two) in enumerate(zip(text, other, strict=False)):

@@ -1,11 +1,11 @@
-"""What the clock and the entropy of a replay gave the program.
+"""Values that the clock and the entropy of a replay gave the program.
 
-The hooks of clocks and entropy tell each value; looking up is for who compares. A note is an append to a
-list, with no lock: it may come from any thread, a signal handler or a finalizer. What is kept is
-bounded: of times the stretches in which they were read (`stretches`) and the last 512 one by one; of
-random values the last 100,000 and at most 16 MiB. A value that was forgotten is not known any more: a
-request that holds it for the first time is another one. Values of requests that were accepted are kept
-elsewhere (`volatile`), so what goes on in a conversation is not forgotten.
+The hooks of clocks and entropy note each value; the comparison of requests looks them up. A note is an
+append to a list without a lock, so it may come from any thread, a signal handler or a finalizer. Memory
+is bounded. Of times, the stretches in which they were read (`stretches`) and the last 512 single times
+are kept; of random values, the last 100,000, at most 16 MiB. A value that was dropped is no longer
+known: a request that contains it for the first time counts as different. Values of accepted requests are
+kept elsewhere (`volatile`), so values that recur in a conversation are not lost.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from playhead_semconv.volatile.heads import Heads
 from playhead_semconv.volatile.instants import SECOND_NS
 
 MOST_VALUES: Final = 100_000
-"""Random values that are kept; of numbers and of texts as many again."""
+"""Draws of bytes that are kept; the same limit holds for numbers and again for texts."""
 
 MOST_BYTES: Final = 16 << 20
-"""All random values together."""
+"""Bytes of all kept draws together."""
 
 SHORTEST_BYTES: Final = 4
-"""A shorter draw says too little to be recognised: it could be there by chance."""
+"""Shortest draw that is kept: a shorter one could stand in a request by chance."""
 
 LONGEST_BYTES: Final = 4096
-"""A longer draw is no id."""
+"""Longest draw that is kept: a longer one is no id."""
 
 RECENT: Final = 512
-"""Times that are kept one by one, for durations."""
+"""Single times that are kept, for durations."""
 
 _FRESH: Final = 4096
-"""Notes that are put in order at once."""
+"""Notes after which they are sorted in."""
 
 _ALIKE: Final = 64
-"""Values with the same beginning that are looked at, the latest ones."""
+"""Values with the same first or last bytes that are looked at: the latest ones."""
 
 
 class HandedOut:
@@ -62,16 +62,16 @@ class HandedOut:
         self._values: OrderedDict[bytes, None] = OrderedDict()
         self._bytes = 0
         self._heads: dict[bytes, list[bytes]] = {}
-        """By their first four bytes."""
+        """Draws by their first four bytes."""
         self._tails: dict[bytes, list[bytes]] = {}
-        """By their last four bytes."""
+        """Draws by their last four bytes."""
         self._floats: OrderedDict[float, None] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
         self._text_heads: Heads[str, None] = Heads()
         at_fork.in_child(self._forked)
 
     def _forked(self) -> None:
-        # The thread that held the lock is not in this process.
+        # The thread that held the lock does not exist in this process.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
@@ -86,7 +86,7 @@ class HandedOut:
         )
 
     def note(self, value: object) -> None:
-        """The program has got something random: bytes, a number, a text, or a list that begins so."""
+        """Note a random value: bytes, a number, a text, or a list that begins with one of these."""
         if isinstance(value, list | tuple) and value:
             value = cast("Sequence[object]", value)[0]
         if isinstance(value, bytes | bytearray):
@@ -97,10 +97,11 @@ class HandedOut:
             self.note_number(value)
 
     def note_time(self, time_ns: int, offset_s: int | None = None) -> None:
-        """The program has read a clock, whichever, at ``time_ns`` since the epoch, in virtual time.
+        """Note a read of any clock at ``time_ns``: nanoseconds since the epoch in virtual time.
 
-        Of clocks with an arbitrary zero too: durations are differences of these. ``offset_s``: seconds
-        east of UTC, where the program asked for the time in a zone. UTC and the local zone are known.
+        Reads of clocks with an arbitrary zero count too: durations are differences of these.
+        ``offset_s``: seconds east of UTC, where the program asked for the time in a zone. UTC and the
+        local zone are known.
         """
         self._fresh_times.append(time_ns)
         if offset_s:
@@ -109,25 +110,27 @@ class HandedOut:
             self._fold(wait=False)
 
     def note_count(self, count_ns: int) -> None:
-        """What a clock with an arbitrary zero said; after `note_time` for the same read."""
+        """Note the value of a clock with an arbitrary zero; call after `note_time` for the same read."""
         self._fresh_counts.append(count_ns)
         if len(self._fresh_counts) >= _FRESH:
             self._fold(wait=False)
 
     def note_bytes(self, data: bytes) -> None:
-        """The program has drawn bytes: of the system, or the 16 of a UUID.
+        """Note bytes that the program has drawn: from the system, or the 16 bytes of a UUID.
 
-        Recognised are all of them, their beginning and their end: in hex, as UUID of version 4 or as it
-        is, in base64 and base64url, and as a whole number. Kept are draws of 4 to 4,096 bytes.
+        The whole draw, its beginning and its end are recognised: in hex, as a UUID of version 4 or of
+        the bytes themselves, in base64 and base64url, and as a whole number. Draws of 4 to 4,096 bytes
+        are kept.
         """
         if SHORTEST_BYTES <= len(data) <= LONGEST_BYTES:
             self._note(bytes(data))
 
     def note_number(self, number: float, bits: int | None = None) -> None:
-        """The program has drawn a number. ``bits``: how many random bits it has, by default its own.
+        """Note a number that the program has drawn.
 
-        A whole number of fewer than 32 random bits is not kept: it could stand in a request by chance,
-        as an index or a count does. Of floats those are recognised that have eight digits or more.
+        ``bits``: its random bits, by default its bit length. A whole number of fewer than 32 random bits
+        is not kept: it could stand in a request by chance, like an index or a count. Floats with eight
+        digits or more are recognised.
         """
         if isinstance(number, float):
             if math.isfinite(number):
@@ -138,8 +141,11 @@ class HandedOut:
             self.note_bytes(number.to_bytes((size + 7) // 8, "big"))
 
     def note_text(self, text: str) -> None:
-        """The program has got a random text, as `tempfile` makes names. Kept are those of letters,
-        digits, ``_`` and ``-`` with eight characters or more; it is recognised whole."""
+        """Note a random text, such as a name that `tempfile` makes.
+
+        Texts of letters, digits, ``_`` and ``-`` with eight characters or more are kept. A text is
+        recognised only as a whole.
+        """
         if SHORTEST <= len(text) <= LONGEST_BYTES:
             self._note(text)
 
@@ -159,35 +165,35 @@ class HandedOut:
             return self._tails.get(tail, [])[: -_ALIKE - 1 : -1]
 
     def has_float(self, number: float) -> bool:
-        """Whether just this number was drawn."""
+        """Whether exactly this number was drawn."""
         return number in self._floats
 
     def text_at(self, text: str, at: int) -> int | None:
-        """Where a random text ends that stands in ``text`` at ``at``."""
+        """The end of the random text that begins at ``at`` in ``text``; None where there is none."""
         with self._lock:
             found = self._text_heads.at(text, at)
         return found[0][0] if found else None
 
     def has_time(self, first_ns: int, past_ns: int) -> bool:
-        """Whether a clock was read from ``first_ns`` until before ``past_ns``, since the epoch."""
+        """Whether a clock was read in [``first_ns``, ``past_ns``), in nanoseconds since the epoch."""
         with self._lock:
             return self._times.holds(first_ns, past_ns)
 
     def has_time_of_day(self, first_ns: int, past_ns: int) -> bool:
-        """The same for times since midnight in UTC."""
+        """Like `has_time`, for nanoseconds since midnight in UTC."""
         with self._lock:
             return self._times.holds_of_day(first_ns, past_ns)
 
     def has_count(self, first_ns: int, past_ns: int) -> bool:
-        """Whether a clock with an arbitrary zero said something in between."""
+        """Whether a clock with an arbitrary zero gave a value in [``first_ns``, ``past_ns``)."""
         with self._lock:
             return self._counts.holds(first_ns, past_ns)
 
     def has_duration(self, duration_ns: float, around_ns: float) -> bool:
-        """Whether two of the last reads are so far apart, ``around_ns`` more or less."""
+        """Whether two of the last reads are ``duration_ns`` apart, give or take ``around_ns``."""
         with self._lock:
             times = sorted(self._recent)
-        # Whole numbers: a float of so many nanoseconds is exact to a quarter of a microsecond.
+        # Whole numbers: a float of nanoseconds since the epoch is exact only to 0.25 microseconds.
         least, most = math.floor(duration_ns - around_ns), math.ceil(duration_ns + around_ns)
         later = 0
         for time_ns in times:
@@ -199,7 +205,7 @@ class HandedOut:
         return False
 
     def offsets_s(self) -> list[int]:
-        """Zones in which times may be written that do not say their own: seconds east of UTC."""
+        """Zones in which times without a zone may be written, in seconds east of UTC."""
         with self._lock:
             whole, found = self._times.whole, dict(self._offsets_s)
         for time_ns in whole or ():
@@ -213,7 +219,7 @@ class HandedOut:
         return list(found)
 
     def settle(self) -> None:
-        """Put in order what was noted until now, so that it is found."""
+        """Sort in all notes so far, so that lookups find them."""
         self._fold(wait=True)
 
     def _fold(self, *, wait: bool) -> None:
@@ -233,7 +239,7 @@ class HandedOut:
                 self._keep(self._fresh_values.popleft())
             self._forget()
         except IndexError:
-            pass  # a finalizer of this thread took the last one
+            pass  # a finalizer in this thread took the last note
         finally:
             self._lock.release()
 

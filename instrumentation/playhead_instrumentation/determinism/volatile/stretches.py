@@ -1,4 +1,4 @@
-"""Which times were handed out: few stretches for many reads."""
+"""The times that were handed out, kept as few stretches for many reads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from playhead_semconv.volatile.instants import DAY_NS, Stretch
 
 JOINED_NS: Final = 1_000_000
-"""Reads that are no further apart make one stretch."""
+"""Reads that are at most this far apart form one stretch."""
 
 MOST: Final = 4096
-"""Stretches that are kept: where there are more, those that are nearer to each other are joined."""
+"""Stretches that are kept. Where there are more, those nearest to each other are joined."""
 
 MOST_DAYS: Final = 400
-"""A time of day is looked for on so many days, the latest ones."""
+"""Days on which a time of day is looked up: the latest ones."""
 
 
 class Stretches:
@@ -23,16 +23,16 @@ class Stretches:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
-        """The last read of each."""
+        """The last read of each stretch."""
         self._joined_ns = JOINED_NS
 
     @property
     def whole(self) -> Stretch | None:
-        """From the first read to the last; None where there is none."""
+        """From the first read to the last; None where there are no reads."""
         return (self._starts[0], self._ends[-1]) if self._starts else None
 
     def note(self, time_ns: int) -> None:
-        """One read. Reads come in their order, but for those of other threads."""
+        """Note one read. Reads come in order of time, except those of other threads."""
         starts, ends = self._starts, self._ends
         if not starts or time_ns > ends[-1] + self._joined_ns:
             starts.append(time_ns)
@@ -45,12 +45,12 @@ class Stretches:
             self._between(time_ns)
 
     def holds(self, first_ns: int, past_ns: int) -> bool:
-        """Whether a time was read from ``first_ns`` until before ``past_ns``, as far as is known."""
+        """Whether a time in [``first_ns``, ``past_ns``) was read. Joined stretches may add times."""
         at = bisect_right(self._starts, past_ns - 1) - 1
         return at >= 0 and self._ends[at] >= first_ns
 
     def holds_of_day(self, first_ns: int, past_ns: int) -> bool:
-        """The same for times since midnight, of any day."""
+        """Like `holds`, for times since midnight of any day."""
         if not self._starts:
             return False
         last = self._ends[-1] // DAY_NS + 1

@@ -1,8 +1,8 @@
-"""Recorded values in played answers, replaced by those of now.
+"""Replaces recorded values in played answers by the values of now.
 
-An answer that repeats an id of its request has the recorded one on the tape. All values are looked for
-in one pass; the time taken is linear in the length of the answer, however many there are. Only values
-that are equally long on both sides are replaced, so no length that an answer states is wrong afterwards.
+An answer that repeats an id of its request has the recorded id on the tape. One pass looks for all
+values; its time is linear in the length of the answer, however many values there are. Only values of
+equal length on both sides are replaced, so lengths that an answer states stay correct.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from playhead_semconv.volatile import Pair
 from playhead_semconv.volatile.heads import HEAD, Heads
 
 _RUN: Final = re.compile(rb"[0-9A-Za-z_+/.-]{8,}")
-"""Values stand in these: no value has anything else among its first characters."""
+"""Where values may begin: the first eight characters of a value are all of this set."""
 
 _HEAD: Final = re.compile(rb"[0-9A-Za-z_+/.-]{8}")
 
 
 class Translation:
-    """Which recorded values are replaced, and by what. Not safe from several threads."""
+    """The recorded values to replace and their replacements. Not safe from several threads."""
 
     def __init__(self) -> None:
         self._heads: Heads[bytes, bytes] = Heads()
@@ -33,32 +33,32 @@ class Translation:
 
     @property
     def longest(self) -> int:
-        """At least the length of the longest recorded value."""
+        """An upper bound of the length of the recorded values, in bytes."""
         return self._heads.longest
 
     def put(self, pair: Pair) -> None:
-        """Replace the recorded value of a pair from now on, where it can be."""
+        """Replace the recorded value of a pair from now on, where that is possible."""
         recorded, now = pair.recorded.encode(), pair.now.encode()
         if len(recorded) == len(now) >= HEAD and _HEAD.match(recorded):
             self._heads.put(recorded, now)
 
     def drop(self, pair: Pair) -> None:
-        """Replace it no longer."""
+        """Stop replacing the recorded value of a pair."""
         self._heads.drop(pair.recorded.encode())
 
     def of(self, data: bytes) -> bytes:
-        """``data`` with the values of now; of the same length."""
+        """``data`` with the values of now; the length stays the same."""
         return b"".join(self._pieces(data))
 
     def cut(self, data: bytes) -> int:
-        """How much of ``data`` can be translated, where more follows: up to what may begin a value."""
+        """How many bytes of ``data`` can be translated while more follows: up to a possible value."""
         at = max(0, len(data) - self._heads.longest + 1)
         spans: list[tuple[int, int, bytes]] | None = None
         while at < len(data):
             if not self._heads.begins(data[at:]):
                 at += 1
                 continue
-            # In a value that stands there already no other begins.
+            # No value begins inside a complete value.
             if spans is None:
                 spans = [span for span in self._found(data) if span[1] > at]
             around = next((past for start, past, _ in spans if start < at < past), None)
@@ -76,7 +76,7 @@ class Translation:
         yield data[end:]
 
     def _found(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Where values stand, from the first on, the longest that begins there; none in another."""
+        """Spans of values in order, with their replacements: the longest at each place, no overlaps."""
         if not self._heads:
             return
         heads = self._heads.heads
@@ -93,18 +93,18 @@ class Translation:
 class Stream:
     """Translates an answer chunk by chunk, as it comes.
 
-    Held back is only what may be the beginning of a recorded value, so a chunk that ends in nothing of
-    that kind passes whole. ``flush`` gives the rest at the end.
+    Only bytes that may begin a recorded value are held back; a chunk that does not end in such bytes
+    passes whole. ``flush`` gives the rest at the end.
     """
 
     def __init__(self, translation: Translation, lock: AbstractContextManager[object]) -> None:
-        """``lock``: taken while the translation is read."""
+        """``lock``: held while the translation is read."""
         self._translation = translation
         self._lock = lock
         self._held = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can be passed on; may be empty."""
+        """The translated bytes that can be passed on; may be empty."""
         data = self._held + chunk
         with self._lock:
             cut = self._translation.cut(data)
@@ -112,16 +112,16 @@ class Stream:
             return self._translation.of(data[:cut])
 
     def flush(self) -> bytes:
-        """What was held back."""
+        """The translated bytes that were held back."""
         rest, self._held = self._held, b""
         with self._lock:
             return self._translation.of(rest)
 
 
 def translated_parts(stream: Stream, parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The parts of a recorded answer, translated, each as long as before.
+    """The translated parts of a recorded answer; each keeps its length.
 
-    A value that stands in two parts is replaced in both: parts are read ahead as far as needed.
+    A value that spans two parts is replaced in both; parts are read ahead as far as needed.
     """
     sizes: deque[int] = deque()
     ready = b""

@@ -23,23 +23,23 @@ from playhead_semconv.volatile.pairs import MOST_PAIRS, short
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A request is the recorded one, if these pairs are accepted."""
+    """The pairs under which a request equals the recorded one, if they are accepted."""
 
     pairs: tuple[Pair, ...]
     """Each once. Empty where the requests are equal."""
 
     @property
     def text(self) -> str:
-        """For the request fact of the replay; `playhead_semconv.volatile.pairs_of` reads it."""
+        """The pairs for the replay's request fact; `playhead_semconv.volatile.pairs_of` reads them."""
         return text_of(self.pairs)
 
 
 class Volatile:
-    """Which recorded value stands for which one now, over a process. Safe from any thread.
+    """The mapping of recorded values to values of now in one process. Safe from any thread.
 
     A player compares a request with one candidate after the other, which changes nothing, and accepts
-    the proposal of the one that answers. From then on its pairs hold: a later request that is against
-    them is another one. The answer that is played is `translated`.
+    the proposal of the one that answers. From then on its pairs hold: a later request that contradicts
+    them is different. The played answer is `translated`.
     """
 
     def __init__(
@@ -48,42 +48,43 @@ class Volatile:
         recorded_ns: Stretch | None = None,
         most_pairs: int = MOST_PAIRS,
     ) -> None:
-        """``recorded_ns``: first and last time on the tape, since the epoch: a recorded instant that
-        does not lie there was no instant of the recording, but the program's own word. None: not
-        known, then any instant counts. ``most_pairs``: those used last are kept; a value of one that
-        was forgotten is known only as long as ``handed_out`` knows it.
+        """``recorded_ns``: first and last time on the tape, in nanoseconds since the epoch. A recorded
+        instant outside it was not read in the recording but is the program's own. None: not known; any
+        instant counts. ``most_pairs``: pairs that are kept, those used last. The value of a dropped pair
+        is known only as long as ``handed_out`` knows it.
         """
         self._handed_out = handed_out
         self._recorded_ns = recorded_ns
         self._lock = threading.RLock()
         self._bijection = Bijection(most_pairs)
         self._known: Heads[str, Pair] = Heads()
-        """By the value of now."""
+        """Pairs by the value of now."""
         self._lasted: OrderedDict[tuple[str, str], str] = OrderedDict()
-        """Durations that were accepted: they go on in a conversation when their reads are forgotten."""
+        """Forms of accepted durations, by recorded value and value of now. A conversation repeats them
+        after their reads are dropped."""
         self._most_pairs = most_pairs
         self._translation = Translation()
         at_fork.in_child(self._forked)
 
     def _forked(self) -> None:
-        # The thread that held the lock is not in this process.
+        # The thread that held the lock does not exist in this process.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
         return len(self._bijection)
 
     def pairs(self) -> list[Pair]:
-        """The pairs that hold, those used last at the end. Instants and durations are not among them."""
+        """The pairs that hold, the last used at the end. Instants and durations are not included."""
         with self._lock:
             return self._bijection.pairs()
 
     def compare(self, recorded: Request, now: Request) -> Proposal | Unlike:
-        """Whether ``now`` is ``recorded`` but for volatile values; else where it is not. Changes
-        nothing.
+        """Compare two requests: a proposal where only volatile values differ, else the first difference.
 
-        Both are made by `Request.of` from bodies as they were sent (uncompressed; multipart without its
-        boundary); one that is compared often is made once. A value is volatile where the one of now was
-        handed out, the recorded one has the same form, and no pair that holds says otherwise.
+        Changes nothing. Make both with `Request.of` from the bodies as sent (uncompressed; multipart
+        without its boundary); make one that is compared often only once. A value is volatile where the
+        value of now was handed out, the recorded one has the same form, and no pair that holds
+        contradicts.
         """
         self._handed_out.settle()
         with self._lock:
@@ -92,9 +93,11 @@ class Volatile:
             return found if isinstance(found, Unlike) else self._checked(found)
 
     def accept(self, proposal: Proposal) -> Unlike | None:
-        """The pairs of a proposal hold from now on. Where another thread accepted one that is against
-        them since, nothing is changed, and that is what comes back: the request is to be compared
-        anew."""
+        """Make the pairs of a proposal hold from now on.
+
+        Where another thread has accepted a contradicting pair in the meantime, nothing is changed and
+        the contradiction is returned: compare the request again.
+        """
         with self._lock:
             checked = self._checked(proposal.pairs)
             if isinstance(checked, Unlike):
@@ -115,19 +118,24 @@ class Volatile:
         return None
 
     def translated(self, data: bytes) -> bytes:
-        """A recorded answer, uncompressed, with the values of now where they are equally long."""
+        """A recorded, uncompressed answer with the values of now where they have the same length."""
         with self._lock:
             return self._translation.of(data) if self._translation else data
 
     def translated_parts(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """A recorded answer in parts, each of which stays as long as it is; a part is given as soon as
-        it is known how a value goes on that it ends in, so parts are read ahead, most often not at
-        all."""
+        """The translated parts of a recorded answer; each keeps its length.
+
+        A part that ends inside a value is given once the rest of the value is known, so parts are read
+        ahead where needed; mostly they are not.
+        """
         return translated_parts(self.stream(), parts)
 
     def stream(self) -> Stream:
-        """Translates an answer whose later parts cannot be read ahead. Values that are accepted
-        meanwhile count. One for each answer; each is used by one thread at a time."""
+        """A translator for an answer whose later parts cannot be read ahead.
+
+        It uses pairs that are accepted in the meantime too. Use one per answer, from one thread at a
+        time.
+        """
         return Stream(self._translation, self._lock)
 
     def _checked(self, pairs: tuple[Pair, ...]) -> Proposal | Unlike:

@@ -1,8 +1,9 @@
 """The file system of a fork or a resume: a tape answers as far as it goes, then the disk does.
 
-What the recorded run wrote is on the disk: it is not written again. What it was about to write when its
-tape ended may be there or not; the program that comes to this point once more makes it so. A file that
-is open for writing then lies in the scratch folder, and its descriptor becomes one of the file on disk.
+What the recorded run wrote is already on the disk and is not written again. What it was writing when its
+tape ended may or may not be on the disk; the program writes it when it reaches that point again. A file
+that is open for writing at that point is in the scratch folder; its descriptor is then made one of the
+file on disk.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _monotonic: Final = time.monotonic
 _MAKES: Final = os.O_CREAT | os.O_EXCL | os.O_TRUNC
 
 LOCKED_S: Final = 5.0
-"""How long somebody else may keep a database locked that is to be written."""
+"""How long to wait for a database that another process has locked, in seconds."""
 
 UNREADABLE: Final = "?"
-"""In the place of the digest of a database that is locked."""
+"""Stands for the digest of a database that is locked."""
 
 Answer = tuple[Fact, Fidelity]
 
@@ -59,27 +60,30 @@ class BranchFiles(PlayedFiles):
         """See `PlayedFiles`."""
         self._given = threading.local()
         self._laid: set[str] = set()
-        """Databases that lie in the scratch folder until the program closes them."""
+        """Databases that stay in the scratch folder until the program closes them."""
         self._ours: dict[str, set[str]] = {}
-        """Digests of what this run, or the one that it goes on from, has had these hold on the disk."""
+        """Digests that these databases have had on disk in this run or in the run that it continues."""
         self.say: Callable[[str], None] = lambda text: None
-        """Told what became of a database that somebody else has changed."""
+        """Called with a message on a database that another process has changed."""
         self._brought = False
-        """Whether the world was asked."""
+        """Whether the world has been asked."""
         self._scratch: dict[int, tuple[Handle, int]] = {}
-        """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
+        """Files in the scratch folder that are open for writing, with their flags, by descriptor."""
         super().__init__(*args, **kwargs)
-        # What the tape holds is not said again.
+        # Contents that the tape holds are not put on the tape again.
         self._held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
 
     def forget(self) -> None:
-        """From now on the disk answers."""
+        """Let the disk answer from now on."""
         with self._lock:
             self._answers = Shelf()
         self.bring()
 
     def bring(self, path: str = "") -> None:
-        """The world is asked: what was written so far lies on the disk. ``path``: of this file only."""
+        """Put everything written so far on the disk before the world is asked.
+
+        ``path``: bring only this file; by default all.
+        """
         if not self._brought and not path:
             self._brought = True
             for laid in list(self._laid):
@@ -92,7 +96,7 @@ class BranchFiles(PlayedFiles):
                     log.debug("playhead could not bring %s to the disk", handle.path, exc_info=True)
 
     def moved(self, path: str) -> None:
-        """The program works in this folder now, and so does the process."""
+        """The program has changed to this folder; the process does too."""
         super().moved(path)
         with contextlib.suppress(OSError):
             _chdir(path)
@@ -154,7 +158,7 @@ class BranchFiles(PlayedFiles):
                 self._put_database(path, digest)
 
     def _put_database(self, path: str, digest: str) -> None:
-        """The database on the disk becomes the program's. What nobody of this run wrote is kept."""
+        """Replace the database on the disk by the program's. Keep a copy of a state not of this run."""
         there = self._digest_at(path)
         if there not in ("", UNREADABLE, digest) and there not in self._written_before(path):
             kept = _free(f"{path}.before-resume")
@@ -172,7 +176,7 @@ class BranchFiles(PlayedFiles):
         self._ours.setdefault(path, set()).add(digest)
 
     def _digest_at(self, place: str) -> str:
-        """Of what the database there says; empty where there is none."""
+        """Digest of the content of the database; empty where there is none."""
         try:
             data = snapshot(place)
         except FileNotFoundError:
@@ -185,7 +189,7 @@ class BranchFiles(PlayedFiles):
         return digest_of(self._redactor.body(dump(data))[0]).hex() if data else ""
 
     def _written_before(self, path: str) -> set[str]:
-        """Digests of all that the tape tells of it, and of what this run had it hold."""
+        """Digests of all states of the database on the tape and in this run."""
         target = self._target(path, "")
         known = self._ours.setdefault(path, set())
         for fact in self._tape.facts():
@@ -201,7 +205,7 @@ class BranchFiles(PlayedFiles):
         Files.at_end(self)
 
     def _by_tape(self, op: str, path: str, to: str = "") -> bool:
-        """Whether the tape answers; what it says is given by `_answer` then."""
+        """Whether the tape answers. `_answer` gives the answer then."""
         answer = None if self._unheard else self._take(op, path, to)
         self._given.answer = answer
         return answer is not None
@@ -236,7 +240,7 @@ class BranchFiles(PlayedFiles):
         return written
 
     def _bring(self, fd: int, handle: Handle, flags: int) -> None:
-        """The descriptor becomes one of the file on disk, unless that is further than the program."""
+        """Make the descriptor one of the file on disk, unless that file is ahead of the program."""
         if not self._settle(handle, over=False):
             return
         disk = _os_open(handle.path, flags & ~_MAKES)
@@ -248,9 +252,9 @@ class BranchFiles(PlayedFiles):
         self._scratch.pop(fd, None)
 
     def _settle(self, handle: Handle, *, over: bool) -> bool:
-        """Have on disk what the program has written; False where the disk has more and it goes on.
+        """Put on disk what the program has written; False where the disk has more and it goes on.
 
-        ``over``: it writes no more.
+        ``over``: the program writes no more.
         """
         start = handle.start if handle.how == "append" else 0
         now = self._scratched(handle, start)
@@ -284,7 +288,7 @@ class BranchFiles(PlayedFiles):
 
 
 def _free(path: str) -> str:
-    """``path``, or the first like it that is not there."""
+    """``path``, or the first numbered variant of it that does not exist."""
     number, found = 1, path
     while os.path.lexists(found):
         number, found = number + 1, f"{path}-{number + 1}"
@@ -304,7 +308,7 @@ def _copy_database(source: str, target: str) -> None:
         contextlib.closing(sqlite3.connect(source)) as laid,
         contextlib.closing(sqlite3.connect(target)) as disk,
     ):
-        laid.backup(disk, progress=look)  # it tries again for ever by itself
+        laid.backup(disk, progress=look)  # `backup` itself retries for ever
 
 
 def _read(path: str, start: int) -> bytes | None:

@@ -1,8 +1,8 @@
-"""What large files hold: read, and hashed, behind the program's back.
+"""Reads and hashes large files in the background.
 
 The program does not wait for it. `Contents.later` opens the file once more, which costs microseconds,
-and numbers it; a thread reads it then, within a budget, and tells. What it has read counts only where
-the file looks before and after as it did when the program opened it.
+and gives it a number. A thread then reads it, within a budget, and reports the content. What was read
+counts only if the file's signature before and after is that of the moment when the program opened it.
 """
 
 from __future__ import annotations
@@ -23,34 +23,37 @@ from playhead_instrumentation.runtime.lanes import Shadow
 log = logging.getLogger(__name__)
 
 HEAD_BYTES: Final = 64 << 10
-"""Largest file that is read while the program waits. It takes 0.3 ms, mostly to find credentials."""
+"""Largest file that is read while the program waits. Takes 0.3 ms, mostly to find credentials."""
 
 WRITERS_BYTES: Final = 1 << 20
-"""The same, but for finding credentials, where the program may change the file from now on."""
+"""Largest file that is read while the program waits, if the program may change it from now on.
+
+Credentials are looked for later.
+"""
 
 BUDGET_BYTES: Final = 512 << 20
 BUDGET_NS: Final = 5_000_000_000
-"""Of processor time. What is used grows again by the following every second, up to these."""
+"""Largest budget of processor time. What is used grows back each second by the following amount."""
 BYTES_A_SECOND: Final = 1 << 20
 NS_A_SECOND: Final = 10_000_000
 
 MOST_WAITING: Final = 64
-"""So many files wait to be read."""
+"""Files that may wait to be read."""
 
 PATIENCE_S: Final = 0.01
-"""How long the program waits where more would."""
+"""How long the program waits where more files would wait, in seconds."""
 
 SETTLE_S: Final = 0.1
-"""How long the program waits at most before it changes a file that is still to be read."""
+"""How long the program waits at most before it changes an unread file, in seconds."""
 
 END_S: Final = 2.0
-"""How long the end of the process waits for all that is left."""
+"""How long the end of the process waits for unread files, in seconds."""
 
 CHUNK_BYTES: Final = 1 << 20
 
 Unkept: TypeAlias = Literal["changed", "budget", "busy", "unreadable", "ended"]
-"""Why a content is not kept: the file changed meanwhile; there was no budget left; too many waited; it
-could not be opened again; the process ended before."""
+"""Why a content is not kept: the file changed while it was read; no budget was left; too many files were
+waiting; the file could not be opened again; the process ended first."""
 
 Signature: TypeAlias = tuple[int, int, int, int]
 
@@ -65,7 +68,7 @@ _used_ns: Final = time.thread_time_ns
 
 
 class Job:
-    """A file that is to be read."""
+    """A file to read."""
 
     __slots__ = ("been_read", "data", "fd", "is_told", "lane", "number", "path", "signature", "size")
 
@@ -73,43 +76,44 @@ class Job:
         self.number = number
         self.path = path
         self.lane = lane
-        """Of whoever opened it."""
+        """The lane that opened it."""
         self.size = found.st_size
         self.signature = signature_of(found)
         self.fd = -1
-        """Ours; -1 where its bytes are here already."""
+        """Our descriptor of the file; -1 where its bytes are already here."""
         self.data: bytes | None = None
         self.is_told = False
         self.been_read = _lock()
-        """Held until its bytes are."""
+        """Held until the bytes have been read."""
         self.been_read.acquire()
 
 
 Tell: TypeAlias = Callable[[Job, bytes | str], None]
-"""Told what a file holds: its bytes; ``digest HEX`` of one that is too large to be kept; or why not."""
+"""Called with the content of a file: its bytes, ``digest HEX`` where it is too large to keep, or the
+reason why it is not kept."""
 
 DIGEST: Final = "digest "
 
 
 class Contents:
-    """Reads files in a thread of its own, which is there from the first one on. Safe from any thread."""
+    """Reads files in a thread of its own, which starts with the first file. Safe from any thread."""
 
     def __init__(self, limit_bytes: int, tell: Tell) -> None:
-        """``limit_bytes``: of a larger file only the digest is taken."""
+        """``limit_bytes``: only the digest of a larger file is taken."""
         self._limit_bytes = limit_bytes
         self._tell = tell
         self._lock = _lock()
         self._waiting: deque[Job] = deque()
         self._work = _lock()
-        """Released when there is something to be done."""
+        """Released when there is work."""
         self._work.acquire()
         self._room = _lock()
-        """Released when something was done."""
+        """Released when a file is done."""
         self._room.acquire()
         self._count = 0
         self._known: dict[str, tuple[Signature, int]] = {}
         self._locked: list[tuple[int, int]] = []
-        """Descriptor and inode of what the program has locked: closing it would take the lock away."""
+        """Descriptor and inode of files that the program has locked: closing one would drop the lock."""
         self._bytes, self._ns = BUDGET_BYTES, BUDGET_NS
         self._at_ns = _now_ns()
         self._runs = self._busy = self._over = False
@@ -117,9 +121,9 @@ class Contents:
     def later(
         self, path: str, lane: int, found: os.stat_result, fd: int, data: bytes | None = None
     ) -> int | Unkept:
-        """Have a file read that the program has opened as ``fd``: the number under which it is told.
+        """Queue a file that the program has opened as ``fd``; gives the number of its report.
 
-        ``data``: its bytes, where they were read at once.
+        Where the content is not kept, gives the reason. ``data``: its bytes, where already read.
         """
         signature = signature_of(found)
         known = self._known.get(path)
@@ -145,13 +149,13 @@ class Contents:
         return job.number
 
     def remember(self, path: str, found: os.stat_result, number: int) -> None:
-        """As long as the file looks like this it holds what is told under that number."""
+        """Note that a file with this signature has the content reported under ``number``."""
         if len(self._known) >= 10_000:
             self._known.clear()
         self._known[path] = signature_of(found), number
 
     def settle(self, path: str | None = None, timeout_s: float = SETTLE_S) -> None:
-        """Read this file (None: every file that waits) before the program changes it."""
+        """Read this file (None: all waiting files) before the program changes it."""
         end_ns = _now_ns() + int(timeout_s * 1e9)
         for job in list(self._waiting):
             if path is None or job.path == path:
@@ -160,7 +164,7 @@ class Contents:
                     job.been_read.release()
 
     def close(self, timeout_s: float = END_S) -> None:
-        """The process ends: wait for what is left, and tell what could not be waited for."""
+        """At the end of the process: wait for the rest, and report the files that took too long."""
         end_ns = _now_ns() + int(timeout_s * 1e9)
         while self._waiting and self._runs and _now_ns() < end_ns:
             self._waited((end_ns - _now_ns()) / 1e9)
@@ -169,7 +173,7 @@ class Contents:
             self._told(job, "ended")
 
     def left_behind(self) -> None:
-        """This is a fork: the files that the parent reads are the parent's."""
+        """After a fork, in the child: drop the parent's files."""
         self._over = True
         for fd in [job.fd for job in self._waiting] + [fd for fd, _ in self._locked]:
             if fd >= 0:
@@ -196,12 +200,12 @@ class Contents:
         if start:
             try:
                 _start(self._run, ())
-            except RuntimeError:  # the interpreter goes down
+            except RuntimeError:  # the interpreter is shutting down
                 self._runs = False
         _open(self._work)
 
     def _waited(self, timeout_s: float) -> bool:
-        """Whether one was done meanwhile."""
+        """Wait for a file to be done; whether one was."""
         return self._room.acquire(timeout=max(0.0, timeout_s))
 
     def _run(self) -> None:
@@ -223,7 +227,7 @@ class Contents:
                         _open(self._room)
 
     def _told(self, job: Job, what: bytes | str) -> None:
-        """Once for each job."""
+        """Report a job; only once per job."""
         with self._lock:
             if job.is_told:
                 return
@@ -282,23 +286,23 @@ class Contents:
 
 
 def again(fd: int, path: str) -> int:
-    """One more descriptor of an open file, to read it. `OSError` where that cannot be."""
+    """One more descriptor of an open file, for reading. Raises `OSError` where that fails."""
     own = f"/proc/self/fd/{fd}"
     return _os_open(own if os.path.exists(own) else path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def signature_of(found: os.stat_result) -> Signature:
-    """What changes when the content of a file does: its time, its size, its identity."""
+    """What changes with the content of a file: modification time, size, inode and device."""
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _open(lock: _thread.LockType) -> None:
-    with contextlib.suppress(RuntimeError):  # it is open
+    with contextlib.suppress(RuntimeError):  # the lock is already released
         lock.release()
 
 
 def _locked_by_us() -> set[int]:
-    """Inodes with a POSIX lock of this process: closing any descriptor of such a file drops it."""
+    """Inodes on which this process has a POSIX lock; closing any descriptor of such a file drops it."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
         fd = _os_open("/proc/locks", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Who answers what is asked of files, and for which paths."""
+"""Which `Files` answers file operations, and for which paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from playhead_instrumentation.determinism.ambient.stand_ins import getframe
+from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.host.files.readers import DEVICES, PACKAGES, PLACES, by_agent
 from playhead_instrumentation.host.files.recorded import Files
 from playhead_instrumentation.runtime import patching
@@ -16,6 +16,7 @@ from playhead_instrumentation.runtime.attribution import readers
 from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, THROUGH
 from playhead_instrumentation.runtime.native import Behind
 from playhead_instrumentation.runtime.patching import PATCHES, Following
+from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import PlayheadError
 
@@ -24,40 +25,46 @@ log = logging.getLogger(__name__)
 Answer = Callable[..., Any]
 """``answer(files, live, *arguments)`` gives the result of a covered function."""
 
-# Beneath these frames the program's own opener may run.
+# The program's own opener may run below these frames.
 for name in (__file__, patching.__file__):
     PLACES[name] = readers.PLACES[name] = THROUGH
 
 _files: Files | None = None
-"""Of the last session, also when it has ended: a replay writes to its scratch folder to the very end."""
+"""`Files` of the last session, even after its end: a replay writes to its scratch folder to the end."""
+
+
+def files_of(driver: Driver) -> Files | None:
+    """The `Files` of ``driver``; None where files are not recorded."""
+    files = driver.files
+    return files if isinstance(files, Files) else None
 
 
 def answered_by(session: Session) -> None:
-    """After a fork: who answers in this process."""
+    """Set the `Files` that answers in this process: at the start of a session and after a fork."""
     global _files
-    _files = session.driver.files
+    _files = files_of(session.driver)
 
 
 def release() -> None:
-    """Let the process work on files as before, where it goes on after a session."""
+    """Let a process that goes on after its session use files as before."""
     global _files
     _files = None
 
 
 def asked() -> Files | None:
-    """Who answers now; None where nobody does."""
+    """The `Files` that answers now; None: the real functions."""
     return None if _files is None or _files.ended else _files
 
 
 def last() -> Files | None:
-    """Who answered in the last session, also when it has ended."""
+    """The `Files` of the last session, even after its end."""
     return _files
 
 
 class Covered(metaclass=Behind):
-    """Stands in the place of a function of C, under the same name; see `ambient.Ambient`.
+    """Stand-in for a C function under the same name; see `Ambient`.
 
-    Where it fails by itself while recording, the function does what it does without it.
+    Where recording itself fails, the call falls back to the original.
     """
 
     def __init__(self, original: Callable[..., Any], answer: Answer) -> None:
@@ -71,7 +78,7 @@ class Covered(metaclass=Behind):
         self._answer = answer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the original gives, or what the driver answers instead."""
+        """The result of the original, or the answer of the driver."""
         frame = getframe(1)
         place = PLACES.get(frame.f_code.co_filename)
         if place == MACHINERY or (place != AGENT and not by_agent(frame)):
@@ -83,7 +90,7 @@ class Covered(metaclass=Behind):
             return self._asked(files, args, kwargs)
         except OSError as problem:
             if args and problem.filename is not None and problem.filename2 is None:
-                # As the program has named it; a replay knows absolute paths.
+                # The name that the program gave; a replay uses absolute paths.
                 problem.filename = args[0]
             raise
 
@@ -105,10 +112,10 @@ class Covered(metaclass=Behind):
         return live.result if live.ended else self._live(*args, **kwargs)
 
     def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Have the original say what is wrong, where these are not its arguments."""
+        """Have the original raise the error where the arguments do not fit its signature."""
         try:
             inspect.signature(self._live).bind(*args, **kwargs)
-        except ValueError:  # it does not tell its arguments
+        except ValueError:  # the original has no signature
             return
         except TypeError:
             self._live(*args, **kwargs)
@@ -121,7 +128,7 @@ class Covered(metaclass=Behind):
 
 
 def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
-    """The path that the program means; None where it is not covered, or no path."""
+    """The absolute path that the program means; None where it is not covered or no path."""
     if isinstance(path, int):
         return files.folder_of(path)
     try:
@@ -141,7 +148,7 @@ def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
 
 
 def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
-    """The same for what only reads: what is installed is not covered."""
+    """Like `absolute`, for reads only: installed packages are not covered."""
     name = absolute(files, path, dir_fd)
     if name is not None and name.startswith(PACKAGES) and not files.touched(name):
         return None
@@ -151,7 +158,7 @@ def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
 def querying(
     op: str, out: Callable[[Any], Any], back: Callable[[Any], Any], default: str | None = None
 ) -> Answer:
-    """A function whose result is a plain value when it went through ``out``; ``back`` undoes that.
+    """The answer for a query. ``out`` makes its result a plain value; ``back`` undoes that.
 
     ``default``: the path where the program gives none.
     """
@@ -187,11 +194,11 @@ def querying(
 
 
 def parts_of(found: Any) -> Any:
-    """A result of `os.stat` as plain values."""
+    """Convert a result of `os.stat` to plain values."""
     _, (values, named) = found.__reduce__()[:2]
     return [list(values), named]
 
 
 def stat_of(value: Any) -> os.stat_result:
-    """The result of `os.stat` from such values."""
+    """Build a result of `os.stat` from values of `parts_of`."""
     return os.stat_result(tuple(value[0]), value[1])

@@ -1,8 +1,8 @@
-"""Files: what the program reads, lists, writes, renames and deletes.
+"""Patches of file functions: reading, listing, writing, renaming and deleting.
 
-Covered are `open` and the functions of `os` that take a path, and so what rests on them: pathlib,
-shutil, tempfile, glob, logging. A descriptor is a real one, of the file or of its like in the scratch
-folder; what goes through it is not watched, but what it leaves when it is closed is an effect.
+`open` and the functions of `os` that take a path are covered, and so is everything built on them:
+pathlib, shutil, tempfile, glob, logging. Descriptors are real: of the file, or of its copy in the
+scratch folder. What passes through a descriptor is not watched; the content at its close is an effect.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from playhead_instrumentation.runtime.patching import Patches, required
 from playhead_instrumentation.session.session import Session
 
 REBOUND: Final = ("fileinput", "glob", "logging", "pathlib", "shutil", "tarfile", "tempfile", "zipfile")
-"""Modules that may hold the functions under names of their own."""
+"""Modules that may hold references to the functions under names of their own."""
 
 _os_close: Final = os.close
 
-# Beneath these frames the program's own opener may run.
+# The program's own opener may run below these frames.
 PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Cover files; at a replay, keep the program away from the real ones."""
+    """Cover file functions. Replay: keep the program away from the real files."""
     files_covered.answered_by(session)
     patches.attempt("files", functools.partial(_cover, patches))
     patches.attempt("tempfile folder", functools.partial(_cover_tempdir, patches, session))
 
 
 def _changing(op: str, detail: Callable[..., str] | None = None) -> Answer:
-    """A function that changes what lies at its first argument."""
+    """The answer for a function that changes the file at its first argument."""
 
     def answer(files: Files, live: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
         name = absolute(files, path, kwargs.get("dir_fd"))
@@ -74,7 +74,7 @@ def _changing(op: str, detail: Callable[..., str] | None = None) -> Answer:
 
 
 def _renaming(op: str) -> Answer:
-    """A function of two paths."""
+    """The answer for a function with two paths."""
 
     def answer(files: Files, live: Any, src: Any, dst: Any, **kwargs: Any) -> Any:
         one = absolute(files, src, kwargs.get("src_dir_fd"))
@@ -141,7 +141,7 @@ def _same(value: Any) -> Any:
 
 
 def _names_in(original: Any) -> Any:
-    """Names that are bytes were asked for with bytes; on tape both are what they are."""
+    """The names as a list. They are bytes where the argument was bytes; the tape keeps either type."""
     return list(original)
 
 
@@ -213,7 +213,7 @@ def _cover(patches: Patches) -> None:
 
 
 def _put(patches: Patches, module: Any, name: str, original: Any, ours: Any) -> None:
-    """In the module, and in the one that the function says it is of, where `pickle` looks for it."""
+    """Patch the module, and the module in the function's ``__module__``, where `pickle` looks it up."""
     patches.put(module, name, ours)
     home = sys.modules.get(original.__module__)
     if home is not module and getattr(home, original.__name__, None) is original:
@@ -221,7 +221,7 @@ def _put(patches: Patches, module: Any, name: str, original: Any, ours: Any) -> 
 
 
 def _rebind(patches: Patches, module: Any, covered: dict[int, Any]) -> None:
-    """Put ours where a module holds an original: global, static method, default of an argument."""
+    """Replace originals that a module holds: as global, static method or default of an argument."""
     holding = dict(cast("dict[str, Any]", vars(module)))
     for name, value in holding.items():
         if id(value) in covered:
@@ -237,7 +237,7 @@ def _rebind(patches: Patches, module: Any, covered: dict[int, Any]) -> None:
 
 
 def _cover_tempdir(patches: Patches, session: Session) -> None:
-    """Which folder is for temporary files is found by writing to it; that is not the program's doing."""
+    """Hide the search for a temporary folder, which probes by writing and is not the program's."""
     import tempfile
 
     module: Any = tempfile

@@ -19,12 +19,12 @@ _stat: Final = os.stat
 stats: Final = querying("stat", parts_of, stat_of)
 """Answers ``os.stat``."""
 
-# Beneath these frames the program's own opener may run.
+# The program's own opener may run below these frames.
 PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 
 class Entry:
-    """An entry of `os.scandir`. It says that it is an `os.DirEntry`, which Python code cannot make."""
+    """An entry of `os.scandir`. It passes for an `os.DirEntry`, which Python code cannot create."""
 
     __slots__ = ("_kind", "_name", "inode_number", "name", "path")
 
@@ -58,7 +58,7 @@ class Entry:
         return self._kind == stat.S_IFLNK
 
     def is_junction(self) -> bool:
-        """Not on this system."""
+        """Always False: this system has no junctions."""
         return False
 
     def inode(self) -> int:
@@ -110,7 +110,7 @@ class Entries:
         self.close()
 
     def close(self) -> None:
-        """No more."""
+        """End the iteration."""
         self._entries = iter([])
 
 
@@ -132,7 +132,7 @@ def scanning(files: Files, live: Any, path: Any = None) -> Any:
     except (OSError, PlayheadError):
         raise
     except Exception:
-        live(path)  # from the beginning: what the one before gave is gone, and this failure is ours
+        live(path)  # start over: the iterator before is used up, and the failure is ours
         raise
     folder = cast("Any", path if isinstance(path, int) else os.fspath(path))
     entries = [Entry(folder, name, one[0], one[1], one[2] if len(one) > 2 else 0) for one in found]

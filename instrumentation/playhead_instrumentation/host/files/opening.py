@@ -1,4 +1,4 @@
-"""Opening a file, and the moment at which it is closed: what was written to it is an effect then."""
+"""Opening files, and noticing their close, when what was written becomes an effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _os_open: Final = os.open
 _os_close: Final = os.close
 
-# Beneath these frames the program's own opener may run.
+# The program's own opener may run below these frames.
 PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 
@@ -44,7 +44,7 @@ def opening(files: Files, live: Any, path: Any, flags: int, mode: int = 0o777, *
 def _unnamed(
     files: Files, live: Any, path: Any, name: str, flags: int, mode: int, kwargs: dict[str, Any]
 ) -> int:
-    """A file that never has a name is nobody's business: it lies wherever the system lets it."""
+    """Open a file without a name (``O_TMPFILE``). It is not recorded, and is made wherever possible."""
     made: list[int] = []
 
     def real(place: str | None) -> bool:
@@ -94,7 +94,7 @@ def open_stream(
 
 
 def _opened(files: Files, name: str, path: Any, flags: int) -> int:
-    """What `open` asks for its descriptor; where we fail while recording, the real one."""
+    """The descriptor for `open`; where recording itself fails, the real one."""
     made: list[int] = []
 
     def really(place: str | None, flags: int) -> int:
@@ -113,11 +113,11 @@ def _opened(files: Files, name: str, path: Any, flags: int) -> int:
 
 
 def _settle_when_closed(files: Files, stream: Any, closefd: bool) -> None:
-    """Have `Files.closing` called by what closes the file, whatever layer of the stream is closed.
+    """Call `Files.closing` when the file is closed, whichever layer of the stream is closed.
 
-    The raw file closes through its attribute ``close``, also when it is collected. What stands there
-    holds it until then where it has layers above it, which close it when they are collected; held where
-    it has none, it would be collected later than before.
+    The raw file closes through its attribute ``close``, also when it is garbage-collected. If there are
+    layers above the raw file, which close it when they are collected, our ``close`` keeps it alive until
+    then. Without layers it must not, or the raw file would be collected later than before.
     """
     try:
         fd = stream.fileno()
@@ -138,7 +138,7 @@ def _itself(raw: io.FileIO) -> io.FileIO:
 
 
 def _settling_close(files: Files, fd: int, reach: Callable[[], io.FileIO | None]) -> Callable[[], None]:
-    # Bound here, for it may run when the interpreter has cleared its modules.
+    # Bound here, because this may run after the interpreter has cleared its modules.
     really, close_fd = io.FileIO.close, _os_close
     left = [fd]
 

@@ -1,8 +1,8 @@
 """The file system of a replay: a tape answers, and what is written goes to a scratch folder.
 
-What the program asks is answered as it was, by lane, question and path. Only what this run has done in
-another way than the recorded one is answered from the scratch folder, and what the tape does not know
-is refused: the real disk is not asked.
+A question of the program gets the recorded answer, found by lane, question and path. Paths that this run
+has changed in another way than the recorded run are answered from the scratch folder. Questions that the
+tape does not know are refused: the real disk is not asked.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ OWN_MODE: Final = stat.S_IRUSR | stat.S_IWUSR
 
 
 _scratches: Final[list[tuple[int, str]]] = []
-"""Each with the process that made it."""
+"""Scratch folders, each with the process that made it."""
 
 
 @atexit.register
 def _remove_scratches() -> None:
-    """From here, where it is not the program that deletes; registered early, and so done late."""
+    """Delete the folders at exit, outside the program's view. Registered early, so it runs late."""
     for process, scratch in _scratches:
         if process == os.getpid():
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 class FileBlocked(WorldBlocked, FileNotFoundError):
-    """A file that the tape does not know. An `OSError`, as a program expects of files."""
+    """A file that the tape does not know. An `OSError`, as a program expects for files."""
 
     def __init__(self, op: str, path: str, cause: str = "") -> None:
         WorldBlocked.__init__(
@@ -92,7 +92,7 @@ class PlayedFiles(Files):
         scratch: str = "",
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """``scratch``: an empty folder for what is written; by default one of its own."""
+        """``scratch``: an empty folder for written files; by default a new one."""
         if not scratch:
             scratch = tempfile.mkdtemp(prefix="playhead-scratch-")
             _scratches.append((os.getpid(), scratch))
@@ -105,16 +105,16 @@ class PlayedFiles(Files):
         self._instance = sink.instance
         self._lock = threading.Lock()
         self._answers: Shelf[str] = Shelf()
-        """Numbers of facts, by question."""
+        """Sequence numbers of facts, by question."""
         self._last: dict[str, int] = {}
         self._other: set[str] = set()
-        """Where this run has written or changed what the recorded one has not."""
+        """Paths that this run has written or changed in another way than the recorded run."""
         self._hollow: set[str] = set()
-        """Of whose beginning only the length is known."""
+        """Files of whose beginning only the length is known."""
         self._cwd = ""
         self._over = False
         self._contents_told: dict[Any, int] = {}
-        """The facts that tell what large files held, by the number that stands with the opening."""
+        """Facts with the contents of large files, by the number in the fact of the opening."""
         for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT):
             question = _question(fact)
             if question.startswith("content "):
@@ -125,24 +125,24 @@ class PlayedFiles(Files):
         super().__init__(sink, redactor, declare, effect, workspace, limit_bytes)
 
     def at_end(self) -> None:
-        """The process ends: it may still write, to the scratch folder, and that is not heard."""
+        """At the end of the process: later writes go to the scratch folder and are not recorded."""
         super().at_end()
         self._over, self.ended = True, False
 
     def place(self, path: str) -> str:
-        """Where an absolute path lies in the scratch folder."""
+        """The place of an absolute path in the scratch folder."""
         return f"{self._tree}{path}"
 
     def cwd(self) -> str:
-        """The folder in which the program works, as it knows it."""
+        """The working folder, as the program knows it."""
         return self._cwd or _getcwd()
 
     def moved(self, path: str) -> None:
-        """The program works in this folder now, as far as it knows."""
+        """The program has changed to this folder, as far as it knows."""
         self._cwd = path
 
     def touched(self, path: str) -> bool:
-        """Whether it is in the scratch folder, or was deleted otherwise than recorded."""
+        """Whether it is in the scratch folder, or was deleted here but not in the recording."""
         return path in self._other or os.path.lexists(self.place(path))
 
     def query(self, op: str, path: str, real: Real) -> Any:
@@ -166,7 +166,7 @@ class PlayedFiles(Files):
         return value
 
     def _merged(self, folder: str, entries: list[Any]) -> list[Any]:
-        """A recorded listing, with what this run has made or deleted there otherwise."""
+        """A recorded listing, adjusted for what this run has made or deleted there differently."""
         for path in sorted(one for one in self._other if os.path.dirname(one) == folder):
             name = os.path.basename(path)
             there: list[Any] = [one for one in entries if name in (one, one[0])]
@@ -235,7 +235,7 @@ class PlayedFiles(Files):
         if how != "open" and stat.S_ISREG(os.fstat(fd).st_mode):
             there = a.PLAYHEAD_FILE_OFFSET in values
             start = values.get(a.PLAYHEAD_FILE_OFFSET, 0)
-            # As when it was recorded: what a large file held was not known when it was closed.
+            # As in the recording: the content of a large file was not known when it was closed.
             large = a.PLAYHEAD_FILE_CONTENT in values
             before = b"" if body is None or large else body.digest
             self._handles[fd] = Handle(path, fd, how if there else "write", start, before)
@@ -243,7 +243,7 @@ class PlayedFiles(Files):
         return fd
 
     def database(self, path: str) -> str | None:
-        """See `Files.database`. Never the real one: SQLite would change it."""
+        """See `Files.database`. Never opens the real database: SQLite would change it."""
         self._parent(path)
         place = self.place(path)
         if self._unheard:
@@ -305,12 +305,12 @@ class PlayedFiles(Files):
         real: Callable[[str | None, int], int],
         fact: Fact,
     ) -> int:
-        """Open for writing, over what was there when it was recorded."""
+        """Open for writing, over the content that was there when recorded."""
         self._parent(path)
         place, how = self.place(path), how_of(flags)
         size = fact.attributes.get(a.PLAYHEAD_FILE_OFFSET)
         if size is None or how == "write":
-            # It was not there, or is emptied.
+            # The file did not exist, or is truncated.
             if flags & os.O_EXCL or size is None:
                 with contextlib.suppress(OSError):
                     os.unlink(place)
@@ -326,7 +326,7 @@ class PlayedFiles(Files):
         return _named(path, lambda: real(place, flags | os.O_CREAT))
 
     def _lay(self, source: str, place: str) -> None:
-        """In place, as others may have it open."""
+        """Write over the file in place, since it may be open elsewhere."""
         if os.path.exists(place):
             with open(source, "rb") as file, open(place, "rb") as there:
                 if digest_of(file.read()) == digest_of(there.read()):
@@ -335,7 +335,7 @@ class PlayedFiles(Files):
         os.chmod(place, OWN_MODE)
 
     def _content_file(self, path: str, fact: Fact) -> str:
-        """A file with the recorded content, and the time at which that was written."""
+        """Path of a file with the recorded content and modification time."""
         values, fact = fact.attributes, self._told(fact)
         if fact.body is None:
             digest = fact.attributes.get(a.PLAYHEAD_FILE_DIGEST)
@@ -361,13 +361,13 @@ class PlayedFiles(Files):
         return name
 
     def _told(self, fact: Fact) -> Fact:
-        """The fact that tells what the file held that ``fact`` opened; that one itself if none does."""
+        """The fact with the content of the file that ``fact`` opened; else ``fact`` itself."""
         number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
         seq = None if number is None else self._contents_told.get(number)
         return (None if seq is None else self._tape.fact(seq)) or fact
 
     def _alike_file(self, path: str, values: dict[str, Any], why: str) -> str:
-        """The real file, where it has the size and the time of the one whose content was not kept."""
+        """The real file, if it has the recorded size and time; for a file whose content was not kept."""
         try:
             found = os.stat(path)
         except OSError:
@@ -384,7 +384,7 @@ class PlayedFiles(Files):
         raise self._blocked("open", path, cause=cause)
 
     def _same_file(self, path: str, digest: str) -> str:
-        """The real file, where it is still the one that was too large to be kept."""
+        """The real file, if it has the recorded digest; for a file that was too large to keep."""
         try:
             import blake3
 
@@ -415,7 +415,7 @@ class PlayedFiles(Files):
         return written
 
     def _keep_own(self, handle: Handle, digest: bytes) -> None:
-        """What the program wrote, before its credentials were taken out, for when it reads it back."""
+        """Keep what the program wrote, credentials included, for when it reads that back."""
         own = f"/proc/self/fd/{handle.fd}"
         with contextlib.suppress(OSError):
             source = own if os.path.exists(own) else self.place(handle.path)
@@ -423,7 +423,7 @@ class PlayedFiles(Files):
 
     @property
     def _unheard(self) -> bool:
-        """Whether the tape says nothing of who asks: a finalizer, machinery, the child of a fork."""
+        """Whether the asker is not on the tape: a finalizer, machinery, the child of a fork."""
         return self._over or self.quiet or self._sink.instance != self._instance
 
     def _own(self, path: str, real: Real) -> Any:
@@ -440,7 +440,7 @@ class PlayedFiles(Files):
             os.makedirs(os.path.dirname(self.place(path)), exist_ok=True)
 
     def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
-        """The next recording of this question: of this lane, else of another, else the last again."""
+        """The next recorded answer: of this lane, else of another, else the last one again."""
         question = f"{op} {self._target(path, to)}"
         with self._lock:
             found = self._answers.take(question, lanes.current().hash)
@@ -453,7 +453,7 @@ class PlayedFiles(Files):
         return None, Fidelity.LIVE
 
     def _play(self, op: str, path: str, fact: Fact, fidelity: Fidelity, to: str = "") -> Any:
-        """The recorded answer, once more on the tape of this run."""
+        """Give the recorded answer, and put it on the tape of this run."""
         number = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
         if number is not None:
             failed = {a.PLAYHEAD_FILE_ERROR: number}
@@ -475,14 +475,14 @@ UNKEPT: Final = {
     "unreadable": "it could not be opened again",
     "ended": "the process ended before it was read",
 }
-"""What the reasons mean for which a content was not kept."""
+"""The meaning of each reason why a content was not kept."""
 
 MAKING: Final = frozenset(("mkdir", "symlink", "mkfifo"))
-"""What can be done where nothing lies."""
+"""Operations that make something where nothing exists."""
 
 
 def _question(fact: Fact) -> str:
-    """What a fact of a tape answers, as ``stat ./a.txt``; empty where it is of another boundary."""
+    """The question that a fact answers, as ``stat ./a.txt``; empty for facts of other boundaries."""
     at = fact.attributes
     if fact.name == e.PLAYHEAD_READ:
         kind = str(at.get(a.PLAYHEAD_READ_KIND, ""))
@@ -512,7 +512,7 @@ KEPT: Final = frozenset(
 
 
 def _named(path: str, do: Callable[[], Any]) -> Any:
-    """What ``do`` gives; an error of it names the path that the program knows."""
+    """The result of ``do``; its errors name the path that the program knows."""
     try:
         return do()
     except OSError as problem:

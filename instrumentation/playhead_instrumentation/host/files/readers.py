@@ -1,8 +1,8 @@
-"""Whose files are recorded: those that the program and its libraries open, list or change.
+"""Decides whose file operations are recorded: those of the program and its libraries.
 
-The standard library does it for whoever calls it, but for what it reads for its own ends (sources of a
-traceback, certificates, locales). Code of threads and callbacks whose callers are all of the standard
-library is the program's too: it was handed over by it.
+The standard library acts for its caller, except for what it reads for its own purposes (sources of a
+traceback, certificates, locales). Threads and callbacks whose callers are all of the standard library
+count as the program's too: the program handed them over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN_ENDS: Final = frozenset(
         "tracemalloc venv warnings zipimport zoneinfo"
     ).split()
 )
-"""Modules of the standard library that read for their own ends; with everything below them."""
+"""Modules of the standard library that read for their own purposes, with their submodules."""
 
 FOR_THE_PROGRAM: Final = frozenset(
     ("anthropic anyio fsspec google.genai mistralai openai sniffio trio uvloop").split()
@@ -39,10 +39,10 @@ FOR_THE_PROGRAM: Final = frozenset(
 """Packages that open files on behalf of their caller: an upload, a download."""
 
 MACHINE: Final = frozenset(("distro", "platform"))
-"""Modules that look up the machine: for the headers of an SDK, or for the program."""
+"""Modules that look up the machine, for the headers of an SDK or for the program."""
 
 ASKED: Final = 5
-"""By one of those."""
+"""Place of the modules in `MACHINE`."""
 
 BETWEEN: Final = frozenset(
     (
@@ -53,16 +53,16 @@ BETWEEN: Final = frozenset(
         "playhead_instrumentation.runtime.patching wrapt"
     ).split()
 )
-"""What stands between a thread and what it was given to do."""
+"""Modules between a thread and the function that it was given to run."""
 
 PLACES: Final[dict[str, int]] = {}
-"""What is known, by file name."""
+"""Known places, by file name."""
 
 _modules: Final[dict[str, int]] = {}
 
 
 def by_agent(frame: FrameType | None) -> bool:
-    """Whether the code of ``frame`` works on files for the program."""
+    """Whether the code of ``frame`` uses files on behalf of the program."""
     while frame is not None:
         name = frame.f_code.co_filename
         place = PLACES.get(name)
@@ -70,7 +70,7 @@ def by_agent(frame: FrameType | None) -> bool:
             module = str(frame.f_globals.get("__name__", ""))
             made = name.startswith("<") and not name.startswith("<frozen ")
             if name.startswith("<frozen importlib"):
-                place = PLACES[name] = MACHINERY  # also before its modules have got their names
+                place = PLACES[name] = MACHINERY  # even before its modules have their names
             else:
                 place = PLACES[name] = BY_MODULE if made else _place_of(module)
         if place == BY_MODULE:
@@ -87,7 +87,7 @@ def _place_of(module: str) -> int:
     place = _modules.get(module)
     if place is None:
         top, _, rest = module.partition(".")
-        if top == "google":  # a namespace of many
+        if top == "google":  # a namespace of many packages
             top = f"google.{rest.partition('.')[0]}"
         if module in BETWEEN or top in BETWEEN:
             place = THROUGH
@@ -113,7 +113,7 @@ def _packages() -> tuple[str, ...]:
 
 
 PACKAGES: Final = _packages()
-"""Where the interpreter and what is installed for it lie: reads there are not recorded."""
+"""Folders of the interpreter and its installed packages: reads there are not recorded."""
 
 DEVICES: Final = ("/dev/", "/sys/")
-"""What lies there is no file of the program's."""
+"""Folders whose entries are no files of the program."""

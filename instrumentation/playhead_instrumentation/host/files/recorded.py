@@ -1,6 +1,6 @@
-"""What a file boundary asks: who answers what the program reads of files, and where it writes.
+"""The interface of the file boundary: it answers reads of files, and decides where writes go.
 
-A recording lets the real file system answer, and puts on the tape what it said and did.
+In a recording the real file system answers; its answers and changes are put on the tape.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from playhead_semconv.tape.protocols import Sink
 log = logging.getLogger(__name__)
 
 Real = Callable[[str | None], Any]
-"""Does it in the file system: where the program says (None), or on this path."""
+"""Does the operation in the file system: on the program's own path (None), or on the given one."""
 
 Written = tuple[str, Content | None, dict[str, Any]]
-"""An effect: ``write`` or ``append``, the content, the attributes."""
+"""An effect: ``write`` or ``append``, the content, and the attributes."""
 
 SETTLED_NS: Final = 50_000_000
-"""A file that changed no longer ago than that may change again and look the same."""
+"""A file that changed within this time may change again without a change of its signature."""
 
 CONTENT: Final = "file/content "
-"""What the kind of a read begins with that tells what a large file held."""
+"""Prefix of the kind of a read that has the content of a large file."""
 
 DATABASE: Final = "database"
-"""The question that stands on tape for a connection to one of SQLite."""
+"""The question on the tape for a connection to a SQLite database."""
 
 _now_ns: Final = time.time_ns
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class Effects(Protocol):
-    """`Driver.effect`."""
+    """The signature of `Driver.effect`."""
 
     def __call__(
         self,
@@ -69,7 +69,7 @@ class Effects(Protocol):
         fidelity: Fidelity | None = None,
         attributes: dict[str, Any] | None = None,
     ) -> int:
-        """See there."""
+        """See `Driver.effect`."""
         ...
 
 
@@ -91,13 +91,13 @@ class Handle:
 
 
 class Files:
-    """The file system as the program meets it, put on the tape. Safe from any thread.
+    """The file system as the program sees it, put on the tape. Safe from any thread.
 
-    ``op`` is what is asked (``stat``, ``listdir``, …), ``path`` an absolute path.
+    ``op`` is the operation (``stat``, ``listdir``, …), ``path`` an absolute path.
     """
 
     scratch = ""
-    """The folder that a replay writes to in the place of others; empty: nothing is kept apart."""
+    """The folder to which a replay redirects writes; empty: writes are not redirected."""
 
     def __init__(
         self,
@@ -117,13 +117,13 @@ class Files:
         self._handles: dict[int, Handle] = {}
         self._folders: dict[int, str] = {}
         self.ended = False
-        """Whether nothing is asked any more: what happens now, nobody hears of."""
+        """Whether the session is over: nothing is answered or recorded any more."""
         self._of = b""
         self._contents: Contents | None = None
         self._renew()
 
     def _renew(self) -> None:
-        """A fork: what the parent wrote is not on this instance's tape."""
+        """Start anew after a fork: what the parent wrote is not on this instance's tape."""
         self._of = self._sink.instance
         self._bodies = Bodies(self._redactor.body)
         self._large = Bodies(self._redactor.body)
@@ -137,33 +137,33 @@ class Files:
 
     @property
     def quiet(self) -> bool:
-        """Whether what happens now is no business of the program's."""
+        """Whether the current operation is not the program's."""
         lane = lanes.current()
         return lane is lanes.SHADOW or lane is lanes.GC
 
     @property
     def _unheard(self) -> bool:
-        """Whether nothing of it goes on tape."""
+        """Whether the current operation does not go on the tape."""
         return self.ended or self.quiet
 
     def cwd(self) -> str:
-        """The folder in which the program works."""
+        """The working folder of the program."""
         return os.getcwd()
 
     def moved(self, path: str) -> None:
-        """The program works in this folder now."""
+        """The program has changed to this folder."""
 
     def folder_of(self, fd: int) -> str | None:
-        """The path of an open folder or file; None of one that is not known."""
+        """The path of an open folder or file; None where it is not known."""
         handle = self._handles.get(fd)
         return self._folders.get(fd) if handle is None else handle.path
 
     def touched(self, path: str) -> bool:
-        """Whether the run itself has changed what lies there."""
+        """Whether the run itself has changed this path."""
         return False
 
     def query(self, op: str, path: str, real: Real) -> Any:
-        """What is asked of the file system: a plain value, or `OSError`."""
+        """Answer a query of the file system: a plain value. Raises `OSError`."""
         try:
             value = real(None)
         except OSError as problem:
@@ -175,7 +175,10 @@ class Files:
         return value
 
     def change(self, op: str, path: str, real: Real, to: str = "") -> None:
-        """Something done at once: made, renamed, deleted. ``to``: the second path or another detail."""
+        """Make a change that is complete at once: creation, renaming, deletion.
+
+        ``to``: the second path or another detail. Raises `OSError`.
+        """
         if op == "truncate":
             self._settle_reads(path)
         try:
@@ -192,7 +195,7 @@ class Files:
             self._did(op, path, {}, None, to)
 
     def open(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
-        """A descriptor of the file, as ``os.open`` gives it."""
+        """Open a file; gives a descriptor as ``os.open`` does."""
         how = how_of(flags)
         self._after_fork()
         if self.quiet:
@@ -236,14 +239,14 @@ class Files:
         self._read(opening(how), path, content, values)
 
     def look(self) -> Look:
-        """The workspace before a child starts."""
+        """The state of the workspace before a child starts."""
         self.workspace.touched(*(handle.path for handle in list(self._handles.values())))
         self.workspace.touched(*self.databases.files())
         self._settle_reads()
         return self.workspace.before()
 
     def closing(self, fd: int) -> None:
-        """``fd`` is about to be closed: what was written through it is an effect. Never raises."""
+        """Put on the tape what was written through ``fd``, which is about to be closed. Never raises."""
         self._after_fork()
         self._folders.pop(fd, None)
         handle = self._handles.pop(fd, None)
@@ -252,7 +255,7 @@ class Files:
             self.settle(handle)
 
     def settle(self, handle: Handle) -> None:
-        """Put on the tape what was written through ``handle``. Once; never raises."""
+        """Put on the tape what was written through ``handle``, only once. Never raises."""
         try:
             handle.open.pop()
         except IndexError:
@@ -265,7 +268,7 @@ class Files:
             log.debug("playhead could not record what was written", exc_info=True)
 
     def at_end(self) -> None:
-        """The process ends, or forks: settle what nobody has closed."""
+        """At the end of the process, or at a fork: settle everything that is still open."""
         for fd in list(self._handles):
             self.closing(fd)
         for path in self.databases.paths():
@@ -275,7 +278,7 @@ class Files:
         self.ended = True
 
     def database(self, path: str) -> str | None:
-        """Where SQLite is to open a database: None where the program says. Before each connection."""
+        """Where SQLite is to open a database; None: at its own path. Called before each connection."""
         self._after_fork()
         if self._unheard:
             return None
@@ -292,7 +295,7 @@ class Files:
         return None
 
     def database_closed(self, path: str, by_program: bool) -> None:
-        """A connection to it is closed, by the program or by the collector. Never raises."""
+        """A connection was closed, by the program or by the garbage collector. Never raises."""
         try:
             self._after_fork()
             self.databases.closed(path)
@@ -302,7 +305,7 @@ class Files:
             log.debug("playhead could not record what a database holds", exc_info=True)
 
     def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
-        """Put on the tape that it has changed, where it has."""
+        """Put the database on the tape if it has changed."""
         try:
             said = self.databases.changed(path, most_bytes)
             if said is not None:
@@ -312,7 +315,7 @@ class Files:
             log.debug("playhead could not record what a database holds", exc_info=True)
 
     def _kept_database(self, data: bytes, values: dict[str, Any]) -> Content:
-        """A database as it goes on tape: stars for credentials, so that its pages stay what they are."""
+        """A database for the tape: stars replace credentials, so that its pages stay valid."""
         if not self._redactor.content:
             return Content(b"", len(data))
         scrub = self._redactor.response("", "")
@@ -327,7 +330,7 @@ class Files:
             self._renew()
 
     def _written(self, handle: Handle) -> Written | None:
-        """Put the effect on the tape; None where nothing was written."""
+        """Put the effect on the tape and return it; None where nothing was written."""
         found = os.fstat(handle.fd)
         values: dict[str, Any] = {a.PLAYHEAD_FILE_SIZE: found.st_size}
         self._known.pop(handle.path, None)
@@ -344,14 +347,17 @@ class Files:
         return "write", content, values
 
     def _settle_reads(self, path: str | None = None) -> None:
-        """What lies there, or anywhere, is about to change: have it read that is still to be."""
+        """Read the waiting files at ``path`` (None: all), because they are about to change."""
         if self._contents is not None and self._of == self._sink.instance:
             self._contents.settle(path)
 
     def _held_by(
         self, path: str, fd: int, found: os.stat_result, values: dict[str, Any], how: str
     ) -> Content | None:
-        """What a file holds that the program opens; of a large one ``values`` say where that is told."""
+        """The content of a file that the program opens.
+
+        For a large file: None, and ``values`` gets the number of its report, or why it is not kept.
+        """
         if not self._redactor.content:
             return Content(b"", found.st_size)
         if found.st_size <= HEAD_BYTES:
@@ -370,11 +376,11 @@ class Files:
         return None
 
     def _changes(self, path: str, how: str) -> bool:
-        """Whether the program can change a file without our being told before it does."""
+        """Whether the program can change a file without a call to us before."""
         return how == "update" or any(handle.path == path for handle in list(self._handles.values()))
 
     def _holds(self, job: Job, what: bytes | str) -> None:
-        """A large file has been read: put on the tape what it holds, or why not. Never raises."""
+        """Put on the tape the content of a large file, or why it is not kept. Never raises."""
         try:
             values: dict[str, Any] = {
                 a.PLAYHEAD_READ_KIND: f"{CONTENT}{self._target(job.path, '')}",
@@ -394,14 +400,14 @@ class Files:
             body = Content(content.digest, content.size) if there and content else content
             self._sink.append(Fact(_now_ns(), job.lane, e.PLAYHEAD_READ, attributes=values, body=body))
             if content is not None:
-                self._held.add(content.digest)  # now that its bytes are on the tape
+                self._held.add(content.digest)  # its bytes are on the tape now
         except Exception:
             log.debug("playhead could not record what a file holds", exc_info=True)
 
     def _content(
         self, path: str, fd: int, found: os.stat_result, values: dict[str, Any]
     ) -> Content | None:
-        """What an open file holds. One that is not changed since is not read again."""
+        """The content of an open file. An unchanged file is not read again."""
         signature = found.st_mtime_ns, found.st_size, found.st_ino
         known = self._known.get(path)
         if known is not None and known[0] == signature:
@@ -416,7 +422,7 @@ class Files:
         return content
 
     def _kept(self, data: bytes | None, values: dict[str, Any]) -> Content | None:
-        """``data`` as it goes on tape; each content once."""
+        """``data`` for the tape; each content is put there once."""
         if data is None:
             return None
         if not self._redactor.content:
@@ -477,7 +483,7 @@ class Files:
 
 
 def looks_of(found: Found) -> dict[str, Any]:
-    """The attributes that say what lies where a database is to be opened."""
+    """The attributes that describe what is found where a database is to be opened."""
     if found.error:
         return {a.PLAYHEAD_FILE_ERROR: found.error}
     return {
@@ -488,12 +494,12 @@ def looks_of(found: Found) -> dict[str, Any]:
 
 
 def opening(how: str) -> str:
-    """The question that stands on tape for opening a file."""
+    """The question on the tape for opening a file."""
     return how if how == "open" else f"open-{how}"
 
 
 def how_of(flags: int) -> str:
-    """What opening with ``flags`` is for: ``open`` (to read), ``write``, ``append`` or ``update``."""
+    """The purpose of opening with ``flags``: ``open`` (to read), ``write``, ``append`` or ``update``."""
     access = flags & os.O_ACCMODE
     if access == os.O_RDONLY and not flags & (os.O_TRUNC | os.O_CREAT):
         return "open"
@@ -505,7 +511,10 @@ def how_of(flags: int) -> str:
 
 
 def _bytes_of(fd: int, path: str, start: int, limit_bytes: int) -> bytes | None:
-    """What an open file holds from ``start`` on, its position unmoved; None of more than the limit."""
+    """The content of an open file from ``start`` on; None where it is longer than the limit.
+
+    The position of the file does not change.
+    """
     with _readable(fd, path) as reading:
         pieces: list[bytes] = []
         at = start
@@ -533,7 +542,7 @@ def _digest_of_file(fd: int, path: str) -> bytes:
 
 @contextlib.contextmanager
 def _readable(fd: int, path: str) -> Generator[int]:
-    """A descriptor of the same file that can be read, also where ``fd`` can only be written."""
+    """A readable descriptor of the same file, even where ``fd`` is open for writing only."""
     try:
         os.pread(fd, 1, 0)
     except OSError:

@@ -1,8 +1,9 @@
-"""The files that a run works on: how they look, what has changed since, and that change made again.
+"""The files that a run works on: their state, their changes, and applying these changes again.
 
-A child process changes files behind our back. Whoever starts one looks before and after; a replay, which
-starts none, applies the difference to its scratch folder. The program waits for these looks, so they are
-bounded in entries, in bytes and in time; what was not looked at counts as unchanged.
+A child process changes files without our seeing it, so a look is taken before it starts and after it
+ends. A replay, which starts no child, applies the difference to its scratch folder. The program waits
+for these looks, so they are bounded in entries, in bytes and in time. Files that were not looked at
+count as unchanged.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ IGNORED: Final = frozenset((".venv", "__pycache__", "node_modules"))
 """Folders that are not looked into."""
 
 MOST: Final = 50_000
-"""So many files and folders are looked at, those near the roots first."""
+"""Files and folders in one look, those near the roots first."""
 
 LOOK_S: Final = 0.1
-"""For so long: some 20,000 files and folders."""
+"""Longest duration of one look, in seconds; enough for some 20,000 files and folders."""
 
 CHANGED_BYTES: Final = 64 << 20
 CHANGED_S: Final = 0.25
-"""So much of what a child has written is read, for so long."""
+"""Limits for reading what a child has written: bytes, and seconds."""
 
 SYSTEM: Final = frozenset(
     (
@@ -43,16 +44,16 @@ SYSTEM: Final = frozenset(
         "/var/lib /var/log /var/tmp /Applications /Library /System /Users /Volumes"
     ).split()
 )
-"""Folders that are nobody's workspace, nor is the home of the user. What lies in them may be one."""
+"""Folders that are not a workspace. Nor is the home of the user. Folders in them may be one."""
 
 Unlooked: TypeAlias = Literal["", "folder", "entries", "time", "bytes"]
-"""Why not all was looked at: the run works in a folder of the system; there was too much of it."""
+"""Why a look is incomplete: the run works in a folder of the system, or there was too much."""
 
 LIMIT_BYTES: Final = 16 << 20
-"""Of a larger file the digest is kept, and not the content."""
+"""Largest file whose content is kept, in bytes; of a larger one only the digest is."""
 
 State: TypeAlias = tuple[int, int, int, int]
-"""Mode, size in bytes, time of the last change in ns, inode."""
+"""Mode, size in bytes, modification time in nanoseconds, inode."""
 
 _now_s: Final = time.monotonic
 
@@ -62,10 +63,10 @@ What: TypeAlias = Literal["folder", "written", "mode", "link", "deleted"]
 
 
 class Names:
-    """Paths as they stand on tape: below the folder of the run ``./…``, below the home ``~/…``."""
+    """Paths in the form of the tape: ``./…`` below the folder of the run, ``~/…`` below the home."""
 
     def __init__(self, cwd: str, home: str, *, recorded_cwd: str = "") -> None:
-        """``recorded_cwd``: at replay, the folder of the run as the program may know it too."""
+        """``recorded_cwd``: at replay, the recorded folder of the run, which the program may use too."""
         places = (cwd, "."), (recorded_cwd, "."), (home, "~")
         self._places = [(here, sign) for here, sign in places if len(here) > 1]
 
@@ -85,31 +86,31 @@ class Names:
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """Something in the workspace that is not any more as it was. Stands on tape as MessagePack."""
+    """One change in the workspace. Encoded on the tape as MessagePack."""
 
     path: str
-    """Its name, see `Names`."""
+    """The name of the file or folder, see `Names`."""
     what: What
     mode: int = 0
-    """Type and permissions, as ``st_mode`` has them."""
+    """Type and permissions, as in ``st_mode``."""
     data: bytes | None = None
-    """The content of what was written, where it is not too large; the target of a link."""
+    """The content that was written, where it is not too large; for a link, its target."""
     digest: bytes = b""
-    """BLAKE3 of the content of what was written."""
+    """BLAKE3 digest of the content that was written."""
     size: int = 0
     mtime_ns: int = 0
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What lay there at a moment."""
+    """The state of the workspace at one moment."""
 
     folders: dict[str, dict[str, State]]
-    """By the absolute path of a folder and the name in it; roots by their path, in the folder ``""``."""
+    """States by absolute path of the folder and name in it; roots by path, in the folder ``""``."""
     unlooked: Unlooked = ""
-    """Why there is more than was looked at; empty where there is none. No folder is there in part."""
+    """Why the look is incomplete; empty where it is complete. Each folder is complete or missing."""
 
     def paths(self) -> list[str]:
-        """Of all that lay there."""
+        """The paths of all files and folders."""
         return [os.path.join(folder, name) for folder, inside in self.folders.items() for name in inside]
 
 
@@ -127,10 +128,10 @@ class Workspace:
         limit_bytes: int = LIMIT_BYTES,
         most: int = MOST,
     ) -> None:
-        """``roots``: absolute paths. ``place``: where a path really lies, by default where it says.
+        """``roots``: absolute paths. ``place``: the real place of a path, by default the path itself.
 
-        ``changed``: told of each path that `apply` changes. ``hidden``: folders below the roots that are
-        not looked into.
+        ``changed``: called with each path that `apply` changes. ``hidden``: folders below the roots that
+        are not looked into.
         """
         self.names: Final = names
         self._hidden: Final = frozenset(hidden)
@@ -142,23 +143,23 @@ class Workspace:
         self._limit_bytes = limit_bytes
         self._most = most
         self.is_database: Callable[[str], bool] = lambda path: False
-        """Whether this process has a database of SQLite open there: nobody else may open that file."""
+        """Whether this process has a SQLite database open there; we must not open that file then."""
         self._lock = threading.Lock()
         self._last: Look | None = None
         self._touched: dict[str, None] = {}
-        """What the program itself has changed since the last look."""
+        """Paths that the program itself has changed since the last look."""
 
     @classmethod
     def of_process(
         cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "", hidden: Collection[str] = ()
     ) -> Workspace:
-        """Of the folder that this process works in."""
+        """The workspace of this process: its working folder."""
         cwd = os.getcwd()
         names = Names(cwd, os.path.expanduser("~"), recorded_cwd=recorded_cwd)
         return cls(names, [cwd], hidden=hidden, limit_bytes=limit_bytes)
 
     def placed(self, place: Callable[[str], str], changed: Callable[[str], None]) -> Workspace:
-        """The same, whose paths really lie elsewhere."""
+        """The same workspace with its files in other places."""
         return Workspace(
             self.names,
             self._roots,
@@ -171,15 +172,15 @@ class Workspace:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether what is changed lies elsewhere than its path says: the real files stay as they are."""
+        """Whether changes go to other places than their paths: the real files stay as they are."""
         return self._place is not None
 
     def place(self, path: str) -> str:
-        """Where an absolute path of the program really lies."""
+        """The real place of an absolute path of the program."""
         return path if self._place is None else self._place(path)
 
     def wrote(self, path: str) -> None:
-        """The run made or changed this file or folder: it is looked at too, wherever it lies."""
+        """The run made or changed this file or folder: include it in looks, wherever it is."""
         if not is_workspace(path):
             return
         if path not in self._roots and not any(path.startswith(root + os.sep) for root in self._roots):
@@ -187,14 +188,14 @@ class Workspace:
         self.touched(path)
 
     def touched(self, *paths: str) -> None:
-        """The program itself has changed what lies there: no child did."""
+        """The program itself has changed these paths; the change is not a child's."""
         if self._last is not None:
             self._touched.update(dict.fromkeys(paths))
 
     def before(self) -> Look:
-        """How everything looks now, as far as the program knows: the last look, and its own changes.
+        """The present state as far as the program knows: the last look and the program's own changes.
 
-        What else has changed since the last look counts as done by the next child. Never raises.
+        Other changes since the last look count as done by the next child. Never raises.
         """
         with self._lock:
             if self._last is None:
@@ -205,16 +206,16 @@ class Workspace:
             return self._last
 
     def look(self) -> Look:
-        """How everything looks now: one ``lstat`` each. Never raises."""
+        """The present state: one ``lstat`` for each file and folder. Never raises."""
         found = self._look(self._roots)
         return Look(found.folders, found.unlooked or self._unlooked)
 
     def changes(self, before: Look) -> list[Change]:
-        """What is not as it was: first what is gone, then what is there, folders before their files."""
+        """The changes since ``before``: deletions first, then the rest, folders before their files."""
         return self.compared(before)[0]
 
     def compared(self, before: Look) -> tuple[list[Change], Unlooked]:
-        """The same, and why there may be more."""
+        """The changes, and why they may be incomplete."""
         with self._lock:
             self._touched = {}
             after = self._last = self.look()
@@ -237,7 +238,7 @@ class Workspace:
             if not os.path.lexists(path) and not self._beside(path)
         ]
         for path in [path for path in there if self._beside(path)]:
-            # What its log says, the database says.
+            # The content of the log is in the snapshot of the database.
             del there[path]
             with contextlib.suppress(OSError):
                 main = path.rpartition("-")[0]
@@ -258,7 +259,7 @@ class Workspace:
                 left -= 1
                 if stat.S_ISDIR(state[0]):
                     waiting.append(root)
-        for folder in waiting:  # which grows meanwhile
+        for folder in waiting:  # grows during the loop
             if folder in found:
                 continue
             inside, folders = _inside(folder, left)
@@ -272,7 +273,7 @@ class Workspace:
         return Look(found)
 
     def _again(self, last: Look, paths: Iterable[str]) -> Look:
-        """``last`` with these places as they are now."""
+        """``last`` with the present state of these paths."""
         folders, unlooked = dict(last.folders), last.unlooked
         own: set[str] = set()
         for path in paths:
@@ -323,12 +324,12 @@ class Workspace:
             yield Change(name, "written", mode, kept, digest_of(data), len(data), now[2])
 
     def _beside(self, path: str) -> bool:
-        """Whether it belongs to a database that this process has open."""
+        """Whether the path is a side file of a database that this process has open."""
         main, dash, end = path.rpartition("-")
         return bool(dash) and dash + end in databases.BESIDE and self.is_database(main)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make the same changes where the paths really lie. What cannot be done is left out."""
+        """Make the same changes at the real places. Changes that fail are skipped."""
         for change in changes:
             path = os.path.normpath(self.names.long(change.path))
             try:
@@ -348,29 +349,29 @@ def _state(found: os.stat_result) -> State:
 
 
 def is_workspace(path: str) -> bool:
-    """Whether what lies there may be looked at: no folder of the system, nor the home of the user."""
+    """Whether a path may be looked at: it is no folder of the system and not the user's home."""
     if path in SYSTEM or path.startswith(("/proc/", "/sys/", "/dev/")):
         return False
     return path != os.path.expanduser("~")
 
 
 def _comparable(folder: str, before: Look, after: Look) -> bool:
-    """Where not all was looked at: whether it is known what became of what lies in a folder."""
+    """For incomplete looks: whether the changes in a folder are known."""
     if folder in before.folders:
         return folder in after.folders or not os.path.isdir(folder)
     home, name = os.path.split(folder)
     if home in before.folders:
-        return name not in before.folders[home]  # it is new
+        return name not in before.folders[home]  # the folder is new
     return home != folder and home in after.folders and _comparable(home, before, after)
 
 
 class _Left:
-    """How much may still be read of what a child has written."""
+    """The remaining budget for reading what a child has written."""
 
     def __init__(self) -> None:
         self._bytes, self._end_s = CHANGED_BYTES, _now_s() + CHANGED_S
         self.over: Unlooked = ""
-        """What there was too much of."""
+        """The limit that was exceeded; empty: none."""
 
     def take(self, size: int) -> bool:
         if size > self._bytes:
@@ -384,9 +385,9 @@ class _Left:
 
 
 def _inside(folder: str, most: int) -> tuple[dict[str, State], list[str]]:
-    """What lies in a folder, by name; and the folders in it that are looked into, by path.
+    """The entries of a folder by name, and the paths of the folders in it that are looked into.
 
-    Of more than ``most``, one more.
+    Where there are more than ``most`` entries, gives ``most`` plus one.
     """
     states: dict[str, State] = {}
     folders: list[str] = []
@@ -410,7 +411,7 @@ def _inside(folder: str, most: int) -> tuple[dict[str, State], list[str]]:
 
 def _content(path: str, size: int) -> bytes:
     with open(path, "rb") as file:
-        return file.read(size)  # not what is still being appended
+        return file.read(size)  # excludes bytes that are still being appended
 
 
 def _digest_of(path: str) -> bytes:

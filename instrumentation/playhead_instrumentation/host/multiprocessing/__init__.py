@@ -1,1 +1,1 @@
-"""What processes of `multiprocessing` tell each other."""
+"""Communication between processes of `multiprocessing`: messages, connections, shared locks."""

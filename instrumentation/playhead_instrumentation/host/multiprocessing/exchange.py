@@ -1,7 +1,7 @@
-"""What one process of a run learns from another: a message, that one is there, that a lock is free.
+"""What one process of a run learns from another: a message, its arrival, or that a lock is free.
 
-Each is an exchange of kind ``pipe``. What it brought stands on the tape of whoever learned it, so a
-replay of that process needs no other: nothing goes through a pipe then, and no lock is held.
+Each is an exchange of kind ``pipe``. Its answer is on the tape of the process that learned it, so a
+replay of that process needs no other process: nothing goes through a pipe then, and no lock is held.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import WorldBlocked
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class PipeBlocked(WorldBlocked, PermissionError):
-    """Nothing tells what another process said. An `OSError`, as a program expects of a pipe."""
+    """The tape does not answer for another process. An `OSError`, as a program expects for a pipe."""
 
     def __init__(self, key: str, why: str) -> None:
         WorldBlocked.__init__(self, f"the replay does not answer {key} between processes", cause=why)
@@ -37,16 +37,8 @@ class PipeBlocked(WorldBlocked, PermissionError):
     __str__ = WorldBlocked.__str__
 
 
-def recording() -> Session | None:
-    """The session, where what this lane asks of another process is recorded."""
-    session = current()
-    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
-        return None
-    return session
-
-
 def stay() -> None:
-    """Wait until the process is gone, in a thread that goes with it."""
+    """Block until the process ends, if this is a daemon thread."""
     if threading.current_thread().daemon:
         forever = _thread.allocate_lock()
         forever.acquire()
@@ -62,10 +54,10 @@ def answered(
     *,
     writes: bool = False,
 ) -> bytes | None:
-    """What ``live`` gives, or what it gave when recorded; raises what it raised.
+    """The result of ``live``, or its recorded result. Raises the error of ``live``, or the recorded one.
 
-    ``body``: what makes it another; ``writes``: it tells another process something.
-    `PipeBlocked` where no tape answers.
+    ``body``: what distinguishes it from other requests of this key. ``writes``: it sends something to
+    another process. Raises `PipeBlocked` where no tape answers.
     """
     if session.driver.ending and not session.driver.fenced:
         return live()
@@ -81,7 +73,7 @@ def answered(
     if isinstance(verdict, Refused):
         call.end("error", None, record_of(verdict.error, str))
         raise PipeBlocked(key, verdict.error.cause or verdict.error.what) from None
-    # Raised here in both cases: a program that prints the traceback prints the same.
+    # Raised here in both cases, so that a program that prints the traceback prints the same.
     if isinstance(verdict, Played):
         data, error = _again(session, call, verdict)
     else:
@@ -129,7 +121,7 @@ def _again(session: Session, call: Call, played: Played) -> Outcome:
         return None, error
     at = call.arrive(1).wait()
     if end is None or session.driver.ending:
-        stay()  # the process ends, as it did when nothing had come
+        stay()  # the process ends here, as it did in the recording, where nothing had come
     if played.exchange.parts:
         data = played.part(0)
         call.part(data, at)

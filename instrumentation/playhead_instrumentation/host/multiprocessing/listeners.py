@@ -1,7 +1,7 @@
-"""Sockets of `multiprocessing`: where a manager listens, and who connects to it.
+"""Sockets of `multiprocessing`: listeners of managers, and connections to them.
 
-At a replay nobody listens and nobody connects: a connection stands for the recorded one, and what comes
-through it is on the tape. That both know the key is settled when recorded.
+In a replay nothing listens and nothing connects: a dummy connection stands for the recorded one, and its
+data is on the tape. The authentication by key takes place only in the recording.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.host.multiprocessing.exchange import PipeBlocked, answered, recording, stay
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.host.multiprocessing.exchange import PipeBlocked, answered, stay
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_semconv.errors import ExchangeExhausted
 
 
 def patch(module: ModuleType) -> None:
-    """Patch what makes sockets, and the challenges."""
+    """Patch the functions that make sockets, and the authentication."""
     listener: Any = required(module, "SocketListener")
     connection: Any = required(module, "Connection")
     client, accept = required(module, "SocketClient"), required(listener, "accept")
@@ -49,7 +50,7 @@ def patch(module: ModuleType) -> None:
         try:
             return _connected(connection, "accept", b"", lambda: accept(self))
         except (ExchangeExhausted, PipeBlocked):
-            stay()  # who serves goes round as long as the process is there
+            stay()  # a server loops as long as the process runs
             raise
 
     @functools.wraps(close)
@@ -82,7 +83,7 @@ def _connected(owner: Any, key: str, body: bytes, live: Callable[[], Any]) -> An
 
 
 def _nowhere() -> int:
-    """A descriptor that stands for one that leads to another process."""
+    """A descriptor that stands in for one to another process."""
     return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 
@@ -98,7 +99,7 @@ def _settled(original: Any) -> Any:
 
 
 def patch_folders(module: ModuleType) -> None:
-    """The folder for socket files: none is needed at a replay, so nobody asks for it there."""
+    """Patch the folder for socket files, which a replay does not need."""
     original = required(module, "get_temp_dir")
 
     @functools.wraps(original)
@@ -116,7 +117,7 @@ def patch_folders(module: ModuleType) -> None:
 
 
 def patch_managers(module: ModuleType) -> None:
-    """What a manager holds is named by its address in memory."""
+    """Record the memory addresses by which a manager names its objects."""
 
     def name(thing: object) -> int:
         session = recording()
@@ -126,7 +127,7 @@ def patch_managers(module: ModuleType) -> None:
 
 
 def patch_handles(module: ModuleType) -> None:
-    """A descriptor that is sent through a connection."""
+    """Patch the sending and receiving of descriptors through a connection."""
     send, receive = required(module, "send_handle"), required(module, "recv_handle")
     if hasattr(send, "__playhead__"):
         return
@@ -156,7 +157,7 @@ def patch_handles(module: ModuleType) -> None:
 
 
 def patch_sender(module: ModuleType) -> None:
-    """Who asks for a descriptor, and a worker that is done, says which process it is."""
+    """Patch the pid that is sent with a request for a descriptor or by a worker that is done."""
     own = ModuleType("os")
     own.__dict__.update(required(module, "os").__dict__)
 

@@ -1,7 +1,8 @@
 """Locks, semaphores and values that processes of `multiprocessing` share.
 
-Whether a lock was free, and what stood in a shared value, is on the tape of whoever asked. Events,
-conditions, barriers and queues are made of these. At a replay no lock is held: nobody else is there.
+The state of a lock and the content of a shared value are on the tape of the process that asked. Events,
+conditions, barriers and queues are built from these. In a replay no lock is held: there is no other
+process.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, cast
 
-from playhead_instrumentation.host.multiprocessing.exchange import answered, recording
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.host.multiprocessing.exchange import answered
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
 RECURSIVE = 0
-"""Kind of a lock that its owner may take again."""
+"""Kind of a lock that its owner may acquire again."""
 
 
 def patch(module: ModuleType) -> None:
-    """Have `multiprocessing.synchronize` make its locks of ours."""
+    """Make `multiprocessing.synchronize` use our locks."""
     real: Any = required(required(module, "_multiprocessing"), "SemLock")
     if hasattr(real, "__playhead__"):
         return
@@ -40,13 +42,13 @@ def patch(module: ModuleType) -> None:
 
 
 class _Lock:
-    """Goes before the real lock among the bases of a class."""
+    """Mixin that precedes the real lock among the bases of a class."""
 
     __slots__ = ()
     __playhead__ = True
 
     def acquire(self: Any, block: bool = True, timeout: float | None = None) -> bool:
-        """As the real one."""
+        """See `acquire` of the real lock."""
         session, above = recording(), cast("Any", super())
         real: Callable[..., bool] = above.acquire
         if session is None:
@@ -60,7 +62,7 @@ class _Lock:
         return self._took() if taken and played else bool(taken)
 
     def release(self: Any) -> None:
-        """As the real one."""
+        """See `release` of the real lock."""
         session = recording()
         if session is None or not session.driver.fenced:
             return super().release()  # type: ignore[misc]
@@ -107,7 +109,7 @@ class _Lock:
 
 
 def patch_values(module: ModuleType) -> None:
-    """What is read of a synchronized value or array."""
+    """Patch the reads of synchronized values and arrays."""
     array = required(module, "SynchronizedArray")
     if hasattr(required(array, "__getitem__"), "__playhead__"):
         return
@@ -122,7 +124,7 @@ def patch_values(module: ModuleType) -> None:
 
 
 def _read(given: Any, kind: str) -> Any:
-    """A property that is answered by the tape."""
+    """A property whose reads the driver answers."""
     return property(_reading(given.fget, kind), given.fset, given.fdel, given.__doc__)
 
 

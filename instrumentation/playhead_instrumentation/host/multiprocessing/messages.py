@@ -1,7 +1,7 @@
-"""Messages of `multiprocessing` connections: pipes, queues, pools and managers are made of them.
+"""Messages of `multiprocessing` connections, which pipes, queues, pools and managers use.
 
-A message that was received stands on the tape of its receiver. A message that is sent is compared with
-the one that was sent when recorded; at a replay it goes nowhere.
+A received message is on the tape of its receiver. A sent message is compared with the recorded one; a
+replay does not send it.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.host.multiprocessing.exchange import answered, recording
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.host.multiprocessing.exchange import answered
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_semconv.facts import digest_of
 
 WHOLE_BYTES: Final = 4096
-"""Of a longer message that is sent, its size and digest are asked with: it stands on another tape."""
+"""Longest sent message that is asked with its bytes; a longer one, which is on another tape, is asked
+with its size and digest."""
 
 PLACED: Final = frozenset("FRAME MEMOIZE PUT BINPUT LONG_BINPUT".split())
-"""What in a pickle is about its bytes, not about what it says."""
+"""Pickle opcodes that concern the layout of the bytes, not the content."""
 
 
 class _Received(io.BytesIO):
     """A message. CPython 3.12.0 and 3.12.1 crash when a `BytesIO` is collected with a view of it."""
 
     def getbuffer(self) -> memoryview:
-        """Of the bytes themselves."""
+        """A view of the bytes, not of the buffer."""
         return memoryview(self.getvalue())
 
 
@@ -76,7 +78,8 @@ def patch(module: ModuleType) -> None:
 
 
 def patch_pool(module: ModuleType) -> None:
-    """A pool that was imported before keeps a ``wait`` of its own; one of threads has no processes."""
+    """Patch the ``wait`` of a pool module that was imported before, and pools of threads, which have no
+    processes."""
     from multiprocessing import connection
 
     if module.__dict__.get("wait") is connection.__dict__.get("_playhead_wait"):
@@ -93,7 +96,7 @@ def patch_pool(module: ModuleType) -> None:
 
     @functools.wraps(begin)
     def begin_with_a_pipe_of_its_own(self: Any) -> None:
-        # How often its keeper wakes is chance, where no order of threads is held.
+        # How often its handler thread wakes up is chance where the order of threads is not kept.
         session = recording()
         if session is not None and session.driver.gate.level != "strict":
             self._change_notifier.put = _in_shadow(self._change_notifier.put)
@@ -116,7 +119,7 @@ def _bytes(found: Any) -> bytes | None:
 
 
 def _ready(wait: Any, several: Sequence[Any], timeout: float | None) -> Callable[[], list[int]]:
-    """Asks which of ``several`` are ready, as places in the list."""
+    """Gives a function for the indexes of those in ``several`` that are ready."""
 
     def ready() -> list[int]:
         with Shadow():
@@ -131,7 +134,7 @@ def _of(several: Sequence[Any], places: Sequence[int]) -> list[Any]:
 
 
 def _said(data: bytes, redactor: Redactor) -> bytes:
-    """What a message says, to be compared; credentials removed."""
+    """A message in a form for comparison, without credentials."""
     _, count = redactor.body(data)
     if count:
         data = _without_places(data, redactor)
@@ -141,7 +144,7 @@ def _said(data: bytes, redactor: Redactor) -> bytes:
 
 
 def _without_places(data: bytes, redactor: Redactor) -> bytes:
-    """A pickle in which a credential of another length changes nothing."""
+    """A pickle in a form that does not depend on the length of its credentials."""
     try:
         found = [
             [code.name.removeprefix("SHORT_").rstrip("48"), redactor.text(str(argument))]

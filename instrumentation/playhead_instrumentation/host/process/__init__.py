@@ -1,1 +1,1 @@
-"""Child processes in full: what they are told and say, signals, waits, and their part in a replay."""
+"""Child processes above level ``exchanges``: streams, signals, waits, and how a replay answers them."""

@@ -1,7 +1,7 @@
-"""Processes of asyncio: what an event loop brings of them.
+"""Processes of asyncio: the events of a child that an event loop delivers.
 
-asyncio starts its children through `subprocess.Popen`, and reads their pipes with ``os.read``. Met here
-are the end of a child, and, at a replay, everything that the loop would bring: a task brings it.
+asyncio starts its children through `subprocess.Popen` and reads their pipes with ``os.read``. This
+module handles the end of a child. In a replay, a task delivers everything that the loop would deliver.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _process_exited(process_exited: Any, transport: Any, returncode: int) -> Non
 
 
 def patch_watchers(module: ModuleType) -> None:
-    """Patch every class that waits for the ends of children."""
+    """Patch every class that watches for the end of children."""
     owners: list[Any] = list(vars(module).values())
     for owner in owners:
         if isinstance(owner, type) and "add_child_handler" in vars(owner):
@@ -64,7 +64,7 @@ def patch_watchers(module: ModuleType) -> None:
 def _add_child_handler(add: Any, watcher: Any, pid: int, callback: Any, *args: Any) -> Any:
     child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
     if child is not None and child.played is not None:
-        return None  # nobody is there to be waited for
+        return None  # there is no process to wait for
     with Shadow():
         return add(watcher, pid, callback, *args)
 
@@ -80,7 +80,7 @@ def _of(transport: Any) -> Child | None:
 
 
 async def _feed(transport: Any, child: Child) -> None:
-    """Bring what is recorded of a child, in its order."""
+    """Deliver the recorded events of a child in their order."""
     assert child.played is not None
     recorded = child.played.exchange
     try:
@@ -93,7 +93,7 @@ async def _feed(transport: Any, child: Child) -> None:
                 data = child.took(index, at)
                 _bring(transport, child, stream, data)
         if child.observed and recorded.end is not None and recorded.end.how == "complete":
-            # That a stream came to its end was not recorded.
+            # The ends of the streams were not recorded.
             _bring(transport, child, "stdout", b"")
             _bring(transport, child, "stderr", b"")
         await _exit(transport, child)
@@ -102,7 +102,7 @@ async def _feed(transport: Any, child: Child) -> None:
 
 
 async def _exit_before(transport: Any, child: Child, due: Any) -> None:
-    """The end of the child may come before what its pipes still hold."""
+    """Deliver the end of the child if it is due before the rest of its pipes."""
     assert child.played is not None
     end = child.played.exchange.end
     if child.call.ended is not None or end is None or end.delivery is None or due is None:
@@ -135,7 +135,7 @@ def _bring(transport: Any, child: Child, stream: str, data: bytes) -> None:
 
 
 def _break(transport: Any, error: Exception) -> None:
-    """Nothing answers any more: the program gets ``error`` where it reads."""
+    """Stop answering: the program gets ``error`` where it reads."""
     log.debug("a replayed process is not answered to its end", exc_info=error)
     for number in (1, 2):
         if transport._protocol is not None and transport.get_pipe_transport(number) is not None:

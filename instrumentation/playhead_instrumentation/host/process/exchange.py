@@ -1,9 +1,9 @@
-"""One child process: what it was asked, what the program learned of it, and what it did.
+"""One child process: how it was started, what the program learned of it, and what it changed.
 
-An exchange of kind ``process``. Its parts are what the program learned, in the order in which it did:
-bytes of a stream, that a stream ended, that the child still ran. The end is its exit status, with what
-changed in the workspace meanwhile; pieces of a stream may follow it. The edges (`popen`,
-`pipes`, `asyncio_transport`, `os_calls`) only move the bytes.
+It is an exchange of kind ``process``. Its parts are what the program learned, in that order: bytes of a
+stream, the end of a stream, or that the child still ran. The end has the exit status and the changes in
+the workspace; pieces of a stream may follow it. The edges (`popen`, `pipes`, `asyncio_transport`,
+`os_calls`) only move the bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from playhead_instrumentation.boundaries.process import child_environment, unpatched
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process.observed import EXPIRED, KIND, asked
+from playhead_instrumentation.boundaries.process.pipes import PipeEnd, end_of
 from playhead_instrumentation.boundaries.process.words import Started
 from playhead_instrumentation.driver.exceptions import again, record_of
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.verdict import Played, Refused
-from playhead_instrumentation.host.files.workspace import Change
+from playhead_instrumentation.host.files.covered import files_of
+from playhead_instrumentation.host.files.workspace import Change, Workspace
 from playhead_instrumentation.host.process.far_ends import FarEnds
 from playhead_instrumentation.host.process.given_files import GivenFiles
 from playhead_instrumentation.host.process.stdin import Stdin
@@ -39,9 +41,6 @@ from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
 
-if TYPE_CHECKING:
-    from playhead_instrumentation.boundaries.process.pipes import PipeEnd
-
 RUNNING = "status.running"
 STATUS = (RUNNING, EXPIRED)
 
@@ -49,23 +48,23 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[Change]).decode
 
 ENDED_BY: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-"""Signals by which a program ends a child that takes too long."""
+"""Signals with which a program ends a child that takes too long."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """A wait that was in vain."""
+    """A wait that timed out."""
 
     timeout: float
-    """As the program was told, in seconds."""
+    """The timeout that the program was told, in seconds."""
 
 
 def begin(session: Session, started: Started) -> Child | None:
-    """Ask the driver for a process; None when that failed and the world may answer.
+    """Ask the driver for a process; None where that failed and the world may answer.
 
-    `ProcessBlocked` where neither a tape nor the world answers.
+    Raises `ProcessBlocked` where neither a tape nor the world answers.
     """
     try:
         session.settle()
@@ -80,30 +79,30 @@ def begin(session: Session, started: Started) -> Child | None:
 
 
 class Child:
-    """What is known of one child process while it goes on. Safe from any thread."""
+    """The state of one open exchange with a child process. Safe from any thread."""
 
     def __init__(self, session: Session, started: Started) -> None:
         self.key = started.key
         self.pid = 0
         self.asynchronous = False
-        """Whether an event loop brings what comes from it."""
+        """Whether an event loop delivers its events."""
         self.feeder: Any = None
-        """The task of its event loop, at replay."""
+        """Replay: the task of its event loop that delivers its events."""
         self.far: Final = FarEnds(self._drain)
-        """The other ends of its pipes, at replay."""
+        """Replay: the other ends of its pipes."""
         self.files: Final = GivenFiles(self)
         self.beside = 0
-        """Pid of a fork that runs for real at a replay."""
+        """Replay: pid of a fork that runs for real; 0: none."""
         self.terminal: PipeEnd | None = None
-        """Our end of the terminal that it runs on."""
+        """Our end of the terminal on which it runs."""
         self.own_group = False
         """Whether it leads a process group."""
         self.runs = False
-        """Whether it could be started."""
+        """Whether it was started."""
         self.told: BaseException | None = None
-        """The last error by which the program learned that it waited in vain."""
+        """The last error by which the program learned that a wait timed out."""
         self.refusal: ProcessBlocked | None = None
-        """At replay: why nothing answers any more."""
+        """Replay: why nothing answers any more."""
         self._session = session
         self._lock = threading.RLock()
         self._ended: set[str] = set()
@@ -118,18 +117,18 @@ class Child:
         verdict = self.call.verdict
         self.played: Final = verdict if isinstance(verdict, Played) else None
         self.observed: Final = self.played is not None and not session.has("processes.talk")
-        """At replay: whether the tape knows only what the program read of it, and its exit status."""
+        """Replay: whether the tape has only what the program read from it, and its exit status."""
         self._due: dict[str, deque[int]] = {}
         self._stdin = Stdin(None if self.observed else self.played)
         if self.played is not None:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
         else:
-            files = session.driver.files if session.has("processes.talk") else None
+            files = files_of(session.driver) if session.has("processes.talk") else None
             self._before = None if files is None else files.look()
 
     def admit(self) -> None:
-        """`ProcessBlocked` where nothing answers."""
+        """Raise `ProcessBlocked` where nothing answers."""
         verdict = self.call.verdict
         if isinstance(verdict, Refused):
             self.call.end("error", None, record_of(verdict.error, str))
@@ -141,7 +140,7 @@ class Child:
             self.block(f"its {streams} went where no recording sees it")
 
     def block(self, why: str) -> None:
-        """Nothing answers, although there is a recording: say so, and raise."""
+        """Report that the recording does not answer, and raise `ProcessBlocked`."""
         error = self.refusal = ProcessBlocked(self.key, why)
         self._session.driver.effect(KIND, f"{self.key}: {why}", fidelity=Fidelity.BLOCKED)
         self._end("error", None, None)
@@ -149,22 +148,22 @@ class Child:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
+        """Whether it is no longer recorded: the session is over, or this process is a fork of ours."""
         return current() is not self._session or self.call.inherited
 
     def environment(self, env: Any) -> Any:
-        """For a child that was to have ``env`` (None: ours): it is told where it was started."""
+        """The environment for a child that was given ``env`` (None: ours), plus its trace context."""
         told = child_environment.environment(env, str(self.call.id))
         return os.environ if told is None else told
 
     def execs(self) -> AbstractContextManager[None]:
-        """For what forks only to become another program: that fork says nothing of itself."""
+        """Context for a fork that only executes another program: that fork is not recorded."""
         return self._session.process.forks("", execs=True)
 
-    # How it started
+    # Start
 
     def failed(self, error: BaseException) -> None:
-        """It could not be started."""
+        """The child could not be started."""
         at = self.call.arrive().wait() if isinstance(error, Exception) else None
         record = record_of(error, self._session.redactor.text)
         if isinstance(error, OSError) and error.errno is not None:
@@ -173,14 +172,14 @@ class Child:
         self._session.closed(self)
 
     def started(self, pid: int) -> None:
-        """It runs."""
+        """The child runs."""
         self.pid, self.runs = pid, True
         if pid:
             CHILDREN[pid] = self
         self.call.head({a.PROCESS_PID: pid}, None)
 
     def start_again(self) -> int:
-        """At replay: the recorded pid; raises what was raised."""
+        """Replay: the recorded pid. Raises the recorded error."""
         assert self.played is not None
         recorded = self.played.exchange
         if not recorded.head:
@@ -200,10 +199,10 @@ class Child:
         self.started(int(recorded.head[a.PROCESS_PID]))
         return self.pid
 
-    # What it says
+    # Output
 
     def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
-        """At most ``size`` bytes of a stream; nothing at its end, None where nothing is there yet."""
+        """Read at most ``size`` bytes of a stream; empty at its end, None where no data is there yet."""
         if size == 0:
             return b""
         if self.played is not None:
@@ -234,7 +233,7 @@ class Child:
                 self.took(index)
                 return None
             if index is None:
-                if self.observed:  # the program came to its end, or reads on where it did not
+                if self.observed:  # the stream's end; or the program reads more than when recorded
                     self._ended.add(stream)
                     return b""
                 self.call.never().wait()
@@ -245,13 +244,14 @@ class Child:
         return left[:size]
 
     def next(self, streams: Iterable[str]) -> tuple[int | None, str]:
-        """At replay: which part comes next of these streams, as an index, and of which it is."""
+        """Replay: index of the next part of these streams, and its stream; (None, "") if there is
+        none."""
         with self._lock:
             found = [(due[0], name) for name in streams if (due := self._due.get(name))]
         return min(found) if found else (None, "")
 
     def took(self, index: int, at: Delivery | None = None) -> bytes:
-        """At replay: the program learns what a part of the recording says; its bytes."""
+        """Replay: deliver a part of the recording to the program; its bytes."""
         assert self.played is not None
         name = stream_of(self.played.exchange.parts[index])
         with self._lock:
@@ -262,12 +262,12 @@ class Child:
         return data
 
     def end_stream(self, stream: str) -> None:
-        """At replay: it has ended, as an event loop tells the program."""
+        """Replay: note the end of a stream that an event loop reports to the program."""
         with self._lock:
             self._ended.add(stream)
 
     def learned(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
-        """Put on the tape what the program learned of it."""
+        """Put on the tape what the program learned of the child."""
         more: dict[str, Any] = {a.PLAYHEAD_PROCESS_STREAM: stream}
         if offset is not None:
             more[a.PLAYHEAD_PROCESS_OFFSET] = offset
@@ -282,10 +282,10 @@ class Child:
             self._scrubs[stream] = self._session.redactor.response("", "")
         return self._scrubs[stream]
 
-    # What it is told
+    # Input
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """The program writes to its stdin; how much was taken, None where there is no room."""
+        """Write to the child's stdin; the number of bytes taken, None where there is no room."""
         if self.played is None:
             try:
                 count = live()
@@ -297,7 +297,7 @@ class Child:
             return count
         whole = bytes(memoryview(data).cast("B"))
         self.answers()
-        if self.observed:  # what it was told was not recorded
+        if self.observed:  # its input was not recorded
             self.call.sent(whole)
             return len(whole)
         room = self._stdin.room()
@@ -311,14 +311,14 @@ class Child:
         return len(taken)
 
     def takes_more(self) -> bool:
-        """At replay: whether more of its stdin is due, or none may be."""
+        """Replay: whether the child takes more stdin, or it is closed or broken."""
         if self.observed:
             return True
         broken, _ = self.next(("stdin.broken",))
         return self._stdin.room() > 0 or self._stdin.closed or broken is not None
 
     def closes(self, stream: str) -> None:
-        """The program closes a pipe to it."""
+        """The program closes a pipe to the child."""
         self.far.let_go(stream)
         if self.passes or not self.runs or stream in self._ended:
             return
@@ -338,25 +338,25 @@ class Child:
             self.block(f"its stdin differs {difference}")
 
     def answers(self) -> None:
-        """At replay: raises why nothing answers any more."""
+        """Replay: raise the refusal where nothing answers any more."""
         if self.refusal is not None:
             raise self.refusal
 
-    # Whether it runs
+    # Status and end
 
     def running(self) -> None:
-        """The program was told that it still runs."""
+        """The program was told that the child still runs."""
         self.learned(RUNNING, b"", None)
 
     def expired(self, error: BaseException) -> None:
-        """The program waited for it in vain."""
+        """A wait of the program for the child timed out."""
         if self.told is not error:
             self.told = error
             timeout = json.dumps(getattr(error, "timeout", None)).encode()
             self.learned(EXPIRED, timeout, self.call.arrive().wait())
 
     def exited(self, status: int, at: Delivery | None = None, *, in_turn: bool = False) -> None:
-        """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
+        """The child has ended. ``status``: as `subprocess` gives it, negative for a signal."""
         if self.call.ended is not None or self.passes:
             return
         if in_turn:
@@ -370,9 +370,14 @@ class Child:
                 log.debug("playhead could not see what a process did", exc_info=True)
         self._end("complete", at, status, body)
 
+    def _workspace(self) -> Workspace | None:
+        """The workspace of the run; in a replay, the one in the scratch folder."""
+        files = files_of(self._session.driver)
+        return None if files is None else files.workspace
+
     def _changes(self) -> Content | None:
-        """What changed in the workspace since it was started."""
-        redactor, workspace = self._session.redactor, self._session.workspace
+        """The changes in the workspace since the child was started."""
+        redactor, workspace = self._session.redactor, self._workspace()
         changes: list[Change] = []
         found, self._unlooked = ((), "") if workspace is None else workspace.compared(self._before)
         for change in found:
@@ -383,7 +388,7 @@ class Child:
         return Content.of(_encode(changes)) if changes else None
 
     def poll(self) -> int | Expired | None:
-        """At replay: whether the program is told that it has ended; its exit status."""
+        """Replay: the exit status, if the program learns of the end now; else None or `Expired`."""
         self.answers()
         index, _ = self.next(STATUS)
         if index is not None:
@@ -396,7 +401,7 @@ class Child:
         return self.wait() if self._end_due() is not None else None
 
     def poll_quietly(self) -> int | None:
-        """At replay: its exit status, where a finalizer learned it."""
+        """Replay: the exit status, where a finalizer learned it."""
         assert self.played is not None
         end = self.played.exchange.end
         if end is None or end.how != "complete" or end.delivery is not None:
@@ -404,7 +409,7 @@ class Child:
         return self.exits(None)
 
     def wait(self, timeout: float | None = None) -> int | Expired:
-        """At replay: wait for its end; its exit status. ``timeout``: so long, and it may be in vain."""
+        """Replay: wait for the end; the exit status, or `Expired`. ``timeout``: in seconds."""
         self.answers()
         if self.observed and (timeout is not None or self._end_due() is None):
             if timeout is None and self.beside:
@@ -430,17 +435,17 @@ class Child:
         return self.exits(turn.wait() if turn is not None else None)
 
     def expires(self, index: int) -> Expired:
-        """At replay: the wait that a part of the recording tells of was in vain."""
+        """Replay: the timed-out wait in a part of the recording."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
 
     def needs_nobody(self) -> bool:
-        """At replay: whether it died before it said anything, so that nothing of it is missing."""
+        """Replay: whether a signal ended it, so that nothing of it is missing."""
         assert self.played is not None
         end = self.played.exchange.end
         return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
 
     def exit_turn(self) -> Turn | None:
-        """At replay: the turn of its end; None where it came without one."""
+        """Replay: the turn of its end; None where the end had no turn."""
         assert self.played is not None
         end = self.played.exchange.end
         if end is None or end.how != "complete":
@@ -453,7 +458,7 @@ class Child:
         return None if end is None or end.how != "complete" else len(self.played.exchange.parts)
 
     def _ends_beside(self, options: int) -> int | None:
-        """At replay: how the process ends that runs in its place, where nothing says how it did."""
+        """Replay: exit status of the process that runs in its place, where the tape has none."""
         assert unpatched.waitpid is not None
         self._session.driver.gate.ripe(None)
         with lanes.Outside():
@@ -464,7 +469,7 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
     def _outlasts(self) -> bool:
-        """At replay: whether it goes on until the program ends it, which it has not."""
+        """Replay: whether it runs until the program ends it, and the program has not."""
         assert self.played is not None
         end = self.played.exchange.end
         if end is None or end.how != "complete":
@@ -477,14 +482,14 @@ class Child:
         return end.delivery if end is not None and end.how == "complete" else None
 
     def exits(self, at: Delivery | None) -> int:
-        """At replay: its end is there, with all that it did; its exit status."""
+        """Replay: deliver its end with all its changes; the exit status."""
         assert self.played is not None
         recorded = self.played.exchange.end
         assert recorded is not None
         status = int(recorded.values[a.PROCESS_EXIT_CODE])
         if self.call.ended is None:
             self._differs(self._stdin.at_exit())
-            workspace = self._session.workspace
+            workspace = self._workspace()
             if recorded.body is not None and workspace is not None and workspace.elsewhere:
                 workspace.apply(_decode(self.played.read(recorded.body)))
             self.files.write_again()
@@ -505,32 +510,30 @@ class Child:
             del CHILDREN[self.pid]
 
     def abandoned(self) -> None:
-        """The program ends. Safe in a finalizer."""
+        """The program ends before the child. Safe in a finalizer."""
         self._end("abandoned", None, None)
         self.far.release()
 
     def offer(self) -> None:
-        """At replay: have those wait no longer who wait for what comes next."""
+        """Replay: wake up the waiters for the next event."""
         if self.played is not None and not self.asynchronous and self.far:
             self.far.offer(self.next(("stdout", "stderr", *STATUS))[1], self._ended)
 
     def _drain(self, stream: str) -> None:
-        from playhead_instrumentation.boundaries.process.pipes import end_of
-
         end = end_of(self, stream)
         if end is not None:
             end.drain()
 
 
 _pids: Final = itertools.count(1 << 22)
-"""For children whose pid is on no tape: no system gives such ones."""
+"""Pids for children whose pid is on no tape: no system uses such numbers."""
 
 CHILDREN: Final[dict[int, Child]] = {}
-"""Children of this process that run, by pid."""
+"""Running children of this process, by pid."""
 
 
 def stream_of(part: Part) -> str:
-    """What a part of such an exchange belongs to."""
+    """The stream of a part of such an exchange."""
     return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
 
 

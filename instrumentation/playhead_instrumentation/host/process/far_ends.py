@@ -1,4 +1,4 @@
-"""The other ends of the pipes to a child process, which are ours at a replay: nobody else is there."""
+"""The other ends of the pipes to a child process. A replay holds them, since no child exists."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class FarEnds:
-    """Descriptors by the name of the stream. What is read stands on the tape; they make it readable."""
+    """Descriptors by stream name. They make pipes readable; the data itself comes from the tape."""
 
     def __init__(self, drain: Callable[[str], None]) -> None:
-        """``drain``: have the program's end of a stream not be readable any more."""
+        """``drain``: makes the program's end of a stream unreadable again."""
         self._drain: Final = drain
         self._held: dict[str, int] = {}
         self._offered: set[str] = set()
@@ -23,11 +23,11 @@ class FarEnds:
         return bool(self._held)
 
     def hold(self, stream: str, number: int) -> None:
-        """``number`` is the other end of a stream from now on, and ours to close."""
+        """Take ``number`` as the other end of a stream. It is closed here."""
         self._held[stream] = number
 
     def offer(self, following: str, ended: set[str]) -> None:
-        """Have the pipe be readable whose data comes next, and no other: so is who waits for several."""
+        """Make only the pipe with the next data readable, for a program that waits for several."""
         for stream in ("stdout", "stderr"):
             number = self._held.get(stream)
             if number is None:
@@ -42,14 +42,14 @@ class FarEnds:
                 self._drain(stream)
 
     def let_go(self, stream: str) -> None:
-        """Nobody is at the other end of a stream any more."""
+        """Close the other end of a stream."""
         number = self._held.pop(stream, None)
         self._offered.discard(stream)
         if number is not None:
             os.close(number)
 
     def release(self) -> None:
-        """Close them all."""
+        """Close all ends."""
         held = list(self._held.values())
         self._held.clear()
         self._offered.clear()

@@ -1,7 +1,7 @@
-"""``os.fork``, and what forks through it (`multiprocessing`): the child has a tape of its own.
+"""``os.fork``, and code that forks through it (`multiprocessing`): the child has a tape of its own.
 
-To the parent it is a process like any other. A replay forks for real, and the child goes on with its own
-tape; what goes through pipes between the two is theirs.
+For the parent the child is a process like any other. A replay forks for real, and the child continues
+with its own tape. Data in pipes between the two is left to them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_instrumentation.boundaries import random_state
-from playhead_instrumentation.boundaries.process.start import recording
 from playhead_instrumentation.boundaries.process.words import FORK, Started
+from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.driver.verdict import Live, Played, Verdict
 from playhead_instrumentation.host.files import covered
 from playhead_instrumentation.host.process.exchange import begin
@@ -30,10 +30,10 @@ def fork(original: Any) -> int:
     if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
         child.block("the child that was forked then has no tape")
     if played is not None and tape is None:
-        return child.start_again()  # raises what was raised
+        return child.start_again()  # raises the recorded error
     origin = "" if tape is None else tape.instance.hex()
     try:
-        # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
+        # Fork hooks of other libraries (OpenTelemetry describes the process anew) are not the program's.
         with session.process.forks(str(child.call.id), origin), Shadow():
             pid = original()
     except BaseException as error:
@@ -48,12 +48,12 @@ def fork(original: Any) -> int:
     if tape is not None:
         session.become(tape)
         covered.answered_by(session)
-    random_state.restore(session)  # Python seeds its generator anew
+    random_state.restore(session)  # Python reseeds its generator
     return 0
 
 
 def _tape_of(session: Session, verdict: Verdict) -> IndexedTape | None:
-    """Of the process that was forked then; also where it went on when the tape of its parent ends."""
+    """The tape of the process that was forked then; it may continue after the end of its parent's."""
     if isinstance(verdict, Played):
         return session.fork_of(verdict.instance, str(verdict.exchange.id))
     if isinstance(verdict, Live) and verdict.instead_of is not None:

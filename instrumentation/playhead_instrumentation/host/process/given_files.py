@@ -1,30 +1,50 @@
-"""Files that a program gives to a child process for its stdout or stderr: what the child wrote there."""
+"""Files that a program gives to a child process as stdout or stderr."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
 
+from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery
 
-if TYPE_CHECKING:
-    from playhead_instrumentation.host.process.exchange import Child
+
+class Writer(Protocol):
+    """The exchange of a child, to which the files report what the child wrote."""
+
+    @property
+    def played(self) -> Played | None:
+        """The recording that answers; None while recording."""
+        ...
+
+    def learned(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
+        """Put ``data`` of a stream on the tape, at ``offset`` in its file."""
+        ...
+
+    def next(self, streams: Iterable[str]) -> tuple[int | None, str]:
+        """Replay: index of the next part of these streams, and its stream."""
+        ...
+
+    def took(self, index: int, at: Delivery | None = None) -> bytes:
+        """Replay: deliver a part of the recording to the program; its bytes."""
+        ...
 
 
 class GivenFiles:
-    """The regular files of one child, each by the name of its stream."""
+    """The regular files of one child, by stream name."""
 
-    def __init__(self, child: Child) -> None:
-        self._child: Final = child
+    def __init__(self, child: Writer) -> None:
+        self._child: Final[Writer] = child
         self._files: dict[str, tuple[int, int]] = {}
 
     def writes_to(self, stream: str, number: int, offset: int) -> None:
-        """A stream of it goes to a regular file, from ``offset`` on. ``number`` is ours to close."""
+        """Note that a stream goes to a regular file, from ``offset`` on. ``number`` is closed here."""
         self._files[stream] = number, offset
 
     def tell(self) -> None:
-        """It has ended: put on the tape what it wrote."""
+        """The child has ended: put on the tape what it wrote."""
         for stream, (number, offset) in self._taken():
             try:
                 end = os.lseek(number, 0, os.SEEK_CUR)
@@ -35,7 +55,7 @@ class GivenFiles:
                 os.close(number)
 
     def write_again(self) -> None:
-        """At replay: it has ended, and what it wrote is there."""
+        """Replay: the child has ended; write what it wrote to the files."""
         played = self._child.played
         assert played is not None
         for stream, (number, _) in self._taken():
@@ -58,7 +78,7 @@ class GivenFiles:
 def _between(number: int, start: int, end: int) -> bytes:
     try:
         return os.pread(number, end - start, start)
-    except OSError:  # open for writing only
+    except OSError:  # the file is open for writing only
         with open(f"/proc/self/fd/{number}", "rb") as file:
             file.seek(start)
             return file.read(end - start)

@@ -1,4 +1,4 @@
-"""Processes through `os`: system, spawn*, posix_spawn*, exec*; waiting for them, signals to them."""
+"""Processes through `os`: system, spawn*, posix_spawn*, exec*; waits for them and signals to them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead_instrumentation.boundaries.process import child_environment, unpatched
-from playhead_instrumentation.boundaries.process.blocked import block
-from playhead_instrumentation.boundaries.process.start import WITH_ENVIRONMENT, recording
+from playhead_instrumentation.boundaries.process.in_full import InFull, enter
 from playhead_instrumentation.boundaries.process.words import EXCHANGE, VARIABLES, Started, words_of
-from playhead_instrumentation.host.process import forks, terminals
+from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.host.process import forks, popen, terminals
 from playhead_instrumentation.host.process.exchange import CHILDREN, Child, begin
+from playhead_instrumentation.host.process.fence import block
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import INNER, Patches
 from playhead_instrumentation.runtime.real_clock import REAL
 
 STARTS: dict[str, Callable[..., Any]] = {}
-"""What starts a process, by its name in `os`. Installed by `boundaries.process.start`."""
+"""Layers of functions that start a process, by name in `os`; called through
+`boundaries.process.in_full`."""
 
 TALK: dict[str, Callable[..., Any]] = {}
-"""What waits for a process, or signals to one."""
+"""Layers of functions that wait for a process or signal to one, by name in `os`."""
 
 
 def watch(patches: Patches, session: object = None) -> None:
-    """Patch what waits for processes, signals to them, and puts them on terminals."""
+    """Record processes in full: patch starts, waits, signals and terminals."""
+    enter(InFull(popen.start, STARTS, begin, until_over))
     if os.name != "posix":
         return
     for name, layer in TALK.items():
@@ -56,7 +59,7 @@ def _talks(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _begin(call: str, args: Any, *, program: Any = "", **more: Any) -> Child | None:
-    """The exchange of a process that starts now; None where none is recorded, or it is a mistake."""
+    """The exchange of a process that starts now; None where it is not recorded or the call is wrong."""
     session = recording()
     if session is None:
         return None
@@ -85,7 +88,7 @@ def _system(original: Any, command: Any) -> Any:
 
 
 def _traced(command: Any, child: Child) -> Any:
-    """A command line of the shell that hands its children the trace."""
+    """A shell command line that passes the trace context to its children."""
     told = child_environment.variables()
     if not told:
         return command
@@ -105,7 +108,7 @@ def _spawn(original: Any, mode: int, file: Any, args: Any, env: Any, func: Any) 
     if child.played is not None:
         pid = child.start_again()
         return child.wait() if waits else pid
-    function = WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
+    function = child_environment.WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
     if env is not None or function is not None:
         env = child.environment(env)
         func = func if function is None else getattr(os, function)
@@ -146,7 +149,7 @@ STARTS["posix_spawnp"] = functools.partial(_posix_spawn, "os.posix_spawnp")
 
 
 def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
-    """The run goes on in another program; at a replay it ends there, as its tape does."""
+    """Continue the run in another program. Replay: end here, like the tape."""
     child = _begin("os.exec", argv, program=path, environ=env[0] if env else None)
     if child is None:
         return original(path, argv, *env)
@@ -199,11 +202,11 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
 
 
 KILLED_PATIENCE_S = 5.0
-"""So long a process of this replay that was killed when recorded may take to come to that point."""
+"""Seconds that a replayed process may take to reach the point where its recording was killed."""
 
 
 def until_over(child: Child, status: int) -> None:
-    """A fork of this replay is there no more, either: what it has written into pipes is in them."""
+    """Wait until the fork of this replay has ended too, so that its output is in the pipes."""
     pid, child.beside = child.beside, 0
     if not pid or unpatched.waitpid is None:
         return

@@ -1,7 +1,8 @@
-"""Processes through `subprocess`: the edge of `Popen`, which stays what it is.
+"""Processes through `subprocess`: the edge of `Popen`.
 
-Patched is below ``Popen.__init__``: where the child is started, waited for and talked to. At a replay no
-child is there: its pid and status come from the tape, and so does what is read from its pipes.
+`Popen` itself is kept. The patches are below ``Popen.__init__``: at the start of the child, at waits,
+and at reads and writes. A replay has no child: its pid, its status and the data of its pipes come from
+the tape.
 """
 
 from __future__ import annotations
@@ -15,25 +16,28 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process import pipes as process_pipes
-from playhead_instrumentation.boundaries.process.start import recording
 from playhead_instrumentation.boundaries.process.streams import PIPES, started_of
 from playhead_instrumentation.boundaries.process.words import Started
+from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.host.process.exchange import STATUS, Child, Expired, begin
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
 
 STDIN_BYTES = 16 << 20
-"""So much of a file that a child is given as its stdin is looked at."""
+"""Bytes that are read of a file given to a child as stdin."""
 
 CHILD = "_playhead_child"
-"""Attribute of a `Popen`: its exchange."""
+"""Attribute of a `Popen` that holds its exchange."""
 
 _within = threading.local()
 
 
 def patch(module: ModuleType) -> None:
-    """Patch how the program talks to a child and waits for it."""
+    """Patch reads, writes and waits of the program for a child.
+
+    Raises `Unpatchable` on systems other than POSIX.
+    """
     owner: Any = required(module, "Popen")
     if "posix" not in os.name:
         raise Unpatchable("processes are recorded on POSIX systems only")
@@ -51,7 +55,7 @@ def patch(module: ModuleType) -> None:
 
 
 class InEventLoop:
-    """Context manager: what is started inside belongs to an event loop."""
+    """Context manager: children started inside belong to an event loop."""
 
     def __enter__(self) -> None:
         _within.loop = True
@@ -61,7 +65,7 @@ class InEventLoop:
 
 
 def _selecting(selector: Any) -> Any:
-    """The selector of ``communicate``: its thread waits for the world outside."""
+    """The selector of ``communicate``; its thread counts as waiting for the outside world."""
     original = selector.select
 
     def select(self: Any, timeout: float | None = None) -> Any:
@@ -78,19 +82,19 @@ def _selecting(selector: Any) -> Any:
 
 
 def of(popen: Any) -> Child | None:
-    """The exchange of a `Popen`, where it is recorded."""
+    """The exchange of a `Popen`; None where it is not recorded."""
     child: Child | None = popen.__dict__.get(CHILD)
     return None if child is None or child.passes else child
 
 
 def start(session: Session, original: Any, popen: Any, given: dict[str, Any]) -> Any:
-    """``Popen._execute_child`` with its arguments by name: start the child, or answer from the tape."""
+    """Start the child or answer from the tape; ``given``: arguments of ``Popen._execute_child``."""
     try:
         started = started_of(
             popen, given, stdin_bytes=STDIN_BYTES if session.has("processes.talk") else 0
         )
     except (TypeError, ValueError, OSError):
-        return original(popen, **given)  # a mistake that it reports itself
+        return original(popen, **given)  # the original reports the wrong argument
     child = begin(session, started)
     if child is None:
         given["env"] = child_environment.environment(given["env"])
@@ -137,7 +141,7 @@ def _follow_files(child: Child, started: Started, given: dict[str, Any]) -> None
 
 
 def _place(number: int) -> int:
-    """Where in a file is written next."""
+    """The offset in a file at which the next write goes."""
     import fcntl
 
     appends = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND
@@ -168,7 +172,7 @@ def _internal_poll(original: Any, popen: Any, _deadstate: Any = None, *args: Any
     child = None if popen.returncode is not None else of(popen)
     if child is None:
         return original(popen, _deadstate, *args, **kwargs)
-    asked = _deadstate is None  # else a finalizer asks
+    asked = _deadstate is None  # otherwise a finalizer asks
     if child.played is not None:
         popen.returncode = child.poll() if asked else child.poll_quietly()
         return popen.returncode
@@ -195,7 +199,7 @@ def _communicate(module: Any, original: Any, popen: Any, input: Any, endtime: An
 def _communicate_again(
     module: Any, child: Child, popen: Any, input: Any, endtime: Any, timeout: Any
 ) -> tuple[Any, Any]:
-    """As the original does, but that the tape says what comes next."""
+    """Work like the original, except that the tape decides what comes next."""
     if popen.stdin and not popen._communication_started:
         try:
             popen.stdin.flush()
@@ -251,7 +255,7 @@ def _send_again(child: Child, popen: Any) -> None:
     try:
         while popen._input_offset < len(left):
             if not child.takes_more():
-                return  # it was not taken when recorded: the wait expired, or the process was killed
+                return  # it was not taken when recorded: the wait timed out, or the process was killed
             popen._input_offset += os.write(popen.stdin.fileno(), left[popen._input_offset :])
     except BrokenPipeError:
         pass

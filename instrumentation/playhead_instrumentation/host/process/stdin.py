@@ -1,4 +1,4 @@
-"""What a child process is told on its stdin, against what it was told when recorded."""
+"""Compares the stdin of a child process with the recorded stdin."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from playhead_semconv import attributes as a
 
 
 class Stdin:
-    """What was sent when recorded, against what is sent now."""
+    """The recorded input, compared with the input now."""
 
     def __init__(self, played: Played | None) -> None:
         pieces = played.exchange.sent if played is not None else []
         self._recorded = b"".join(piece.data.inline or b"" for piece in pieces)
         self.closed = any(a.PLAYHEAD_PROCESS_STREAM in piece.attributes for piece in pieces)
-        """Whether the program closed it."""
+        """Whether the program closed stdin in the recording."""
         self._sent = 0
 
     def room(self) -> int:
-        """How many bytes more were sent when recorded."""
+        """Bytes of the recorded input that have not been sent yet."""
         return len(self._recorded) - self._sent
 
     def take(self, data: bytes) -> str:
-        """More is sent; where it differs, and how; empty: it does not."""
+        """Take more input; the first difference, or empty where there is none."""
         expected = self._recorded[self._sent : self._sent + len(data)]
         if data == expected:
             self._sent += len(data)
@@ -33,11 +33,11 @@ class Stdin:
         return self._said(self._sent + at, expected[at:], data[at:])
 
     def end(self) -> str:
-        """It is closed now."""
+        """Take the close of stdin; the difference, or empty where there is none."""
         return self._said(self._sent, self._recorded[self._sent :], b"") if self.room() > 0 else ""
 
     def at_exit(self) -> str:
-        """The process ends."""
+        """Take the end of the process; the difference, or empty where there is none."""
         return self.end()
 
     @staticmethod

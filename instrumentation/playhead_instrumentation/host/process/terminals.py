@@ -1,7 +1,8 @@
 """Processes on a terminal of their own: ``pty.spawn``, ``pty.fork``, ``os.forkpty``.
 
-What the terminal says is the child's stdout, what the program types its stdin. A replay starts nothing,
-also where the child is a fork that runs Python: the program sees what its terminal said.
+The output of the terminal is the child's stdout; the program's input to it is the child's stdin. A
+replay starts nothing, even where the child is a fork that runs Python: the program gets the recorded
+output.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.process.pipes import PipeEnd, watch_numbers
-from playhead_instrumentation.boundaries.process.start import recording
 from playhead_instrumentation.boundaries.process.words import Started, words_of
+from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.host.process.exchange import Child, begin
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES
@@ -29,10 +30,10 @@ _spawning = threading.local()
 
 
 class Master(PipeEnd):
-    """Our end of a terminal. The end of what it says is an error."""
+    """Our end of a terminal. The end of its output is an error."""
 
     def live(self, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-        """As `PipeEnd`."""
+        """See `PipeEnd.live`."""
 
         def until_end(size: int) -> bytes:
             try:
@@ -45,7 +46,7 @@ class Master(PipeEnd):
         return until_end
 
     def ends(self, data: bytes) -> bytes:
-        """As `PipeEnd`."""
+        """See `PipeEnd.ends`. Raises `OSError` (EIO)."""
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
@@ -60,7 +61,7 @@ def patch(module: ModuleType) -> None:
     PATCHES.around(module, "fork", _fork)
     PATCHES.around(module, "spawn", _spawn)
     if "waitpid" in module.__dict__:
-        PATCHES.put(module, "waitpid", os.waitpid)  # imported before that was patched
+        PATCHES.put(module, "waitpid", os.waitpid)  # the module imported the original
 
 
 def _spawn(original: Any, argv: Any, *args: Any, **kwargs: Any) -> Any:

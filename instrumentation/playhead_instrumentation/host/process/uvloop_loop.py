@@ -1,6 +1,6 @@
-"""Processes of uvloop, which libuv starts: while recorded, they are started as asyncio starts its own.
+"""Processes of uvloop, which libuv starts. A recording starts them as asyncio starts its own.
 
-So `asyncio_transport` brings what comes of them. A program that asks the loop itself for a process gets
+So `asyncio_transport` handles their events. A program that asks the loop itself for a process gets
 asyncio's transport instead of uvloop's; both have the same methods.
 """
 
@@ -12,7 +12,7 @@ from asyncio import base_events, unix_events
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.process.start import recording
+from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 
 _events: Any = unix_events
@@ -21,7 +21,7 @@ _unix: Any = unix_events._UnixSelectorEventLoop  # pyright: ignore[reportPrivate
 
 
 def patch(module: ModuleType) -> None:
-    """Patch the two ways to ask a loop for a process."""
+    """Patch the two loop methods that start a process."""
     owner: Any = required(module, "Loop")
     if _watcher() is None:
         raise Unpatchable("asyncio has no watcher of children that needs no loop of its own")
@@ -38,7 +38,7 @@ def _close(close: Any, loop: Any) -> None:
 
 
 _open: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
-"""Transports of processes that go on, by loop: it ends them when it is closed."""
+"""Transports of running processes by loop, which ends them when it is closed."""
 
 
 async def _exec(original: Any, loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +60,7 @@ def _watcher() -> Any:
 
 
 class _Unix:
-    """A loop as asyncio's transports of processes and pipes see theirs."""
+    """Wraps a loop of uvloop for asyncio's transports of processes and pipes."""
 
     connect_read_pipe = _base.connect_read_pipe
     connect_write_pipe = _base.connect_write_pipe
@@ -77,14 +77,14 @@ class _Unix:
         self._remove_writer = self._if_open(loop.remove_writer)
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
-        """As the loop; at once where it is closed, which ends what a program has not closed."""
+        """See `call_soon` of the loop. On a closed loop: call at once, which ends open transports."""
         if not self._loop.is_closed():
             return self._loop.call_soon(callback, *args, context=context)
         with contextlib.suppress(RuntimeError):
             callback(*args)
 
     def _if_open(self, function: Any) -> Any:
-        """uvloop leaves without a word what a program has not closed."""
+        """Make ``function`` do nothing on a closed loop, as uvloop ignores what is left open."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return None if self._loop.is_closed() else function(*args, **kwargs)

@@ -1,1 +1,1 @@
-"""Databases of SQLite that lie in files."""
+"""SQLite databases in files."""

@@ -1,7 +1,7 @@
-"""Databases of SQLite that lie in files: `sqlite3.connect`, and so aiosqlite, SQLAlchemy, savers.
+"""SQLite databases in files: `sqlite3.connect`, and so aiosqlite, SQLAlchemy and checkpoint savers.
 
-SQLite itself runs at record and at replay. What is recorded is what the file held when it was opened;
-a replay opens a copy of that in its scratch folder.
+SQLite itself runs in a recording and in a replay. The content of the file when it was opened is
+recorded; a replay opens a copy of that in its scratch folder.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 
 URI_AT: Final = 6
-"""Which of the arguments after the first says whether that is a URI."""
+"""Index of ``uri`` among the arguments after the first."""
 
 _library: Library | None = None
-"""None where it cannot be reached."""
+"""The SQLite library of this process; None where it cannot be reached."""
 
 
 def patch(module: ModuleType) -> None:
@@ -37,7 +37,7 @@ def patch(module: ModuleType) -> None:
         ours = genuine(original, Covered(original, _connecting))
         PATCHES.put(module, "connect", ours)
         home = sys.modules.get(original.__module__)
-        if getattr(home, "connect", None) is original:  # where `pickle` looks for it
+        if getattr(home, "connect", None) is original:  # `pickle` looks it up there
             PATCHES.put(home, "connect", ours)
         PATCHES.attempt("sqlite3 library", _reach)
     if not hasattr(module.Connection, "serialize"):
@@ -45,7 +45,7 @@ def patch(module: ModuleType) -> None:
 
 
 def reaches_all() -> bool:
-    """Whether every file that SQLite opens is ours to choose, also where nobody called `connect`."""
+    """Whether we choose every file that SQLite opens, even without a call of `connect`."""
     return _library is not None
 
 
@@ -88,7 +88,10 @@ def _connected(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any
 
 
 def _file_of(database: Any, is_uri: bool) -> tuple[str, Callable[[str], str]] | None:
-    """The path that is meant, and how another is said in its place; None of what lies in no file."""
+    """The path that ``database`` means, and a function that puts another path in its place.
+
+    None for a database that is not in a file.
+    """
     name = os.fsdecode(database)
     if not (is_uri and name.startswith("file:")):
         return (name, str) if name and name != ":memory:" else None
@@ -104,22 +107,22 @@ def _file_of(database: Any, is_uri: bool) -> tuple[str, Callable[[str], str]] | 
 
 
 class _Ends:
-    """A function of a connection: SQLite lets go of it when it has closed the connection."""
+    """A function registered with a connection. SQLite drops it when it has closed the connection."""
 
     def __init__(self, asked: Files, path: str) -> None:
         self._asked = asked
         self._path = path
 
     def __call__(self) -> None:
-        """Nobody calls it."""
+        """Never called."""
 
     def __del__(self) -> None:
-        # A connection that nobody has closed is closed by the collector, which comes when it comes.
+        # The garbage collector closes a connection that was left open, at an arbitrary time.
         self._asked.database_closed(self._path, threading.get_ident() not in _collecting)
 
 
 _collecting: Final[set[int]] = set()
-"""Threads in which the collector is at work."""
+"""Threads in which the garbage collector runs."""
 
 
 def _collected(phase: str, info: Any) -> None:
@@ -127,7 +130,7 @@ def _collected(phase: str, info: Any) -> None:
 
 
 def _heed(asked: Files, path: str, connection: Any) -> None:
-    """Have `Files.database_closed` called when the connection is closed."""
+    """Call `Files.database_closed` when the connection is closed."""
     import sqlite3
 
     if _collected not in gc.callbacks:

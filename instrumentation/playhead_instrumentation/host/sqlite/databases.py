@@ -1,7 +1,7 @@
-"""The databases of SQLite that this process works on: what they hold, and whether that has changed.
+"""The SQLite databases that this process uses: their content, and whether it has changed.
 
 A file that SQLite has open is never opened here by other means: closing it would drop the locks of the
-whole process. It is read through a connection of its own.
+whole process. It is read through a separate connection.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from urllib.parse import quote
 from playhead_semconv.facts import digest_of
 
 BESIDE: Final = ("-wal", "-journal", "-shm")
-"""What SQLite lays beside a database, by the end of the name."""
+"""Suffixes of the files that SQLite keeps beside a database."""
 
 SMALL_BYTES: Final = 256 << 10
-"""A database that is not larger is looked at whenever a connection to it is closed."""
+"""Largest database that is checked at each close of a connection, in bytes."""
 
 PATIENCE_S: Final = 0.1
-"""How long another process may keep the database locked."""
+"""How long to wait for a database that another process has locked, in seconds."""
 
 Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies where a database is to be opened."""
+    """The state found where a database is to be opened."""
 
     error: int = 0
-    """An errno where there is none that can be read."""
+    """Errno where no database can be read; else 0."""
     mode: int = 0
     mtime_ns: int = 0
     size: int = 0
     data: bytes | None = None
-    """What the file holds, its log included; None of one that is too large or cannot be read now."""
+    """Content of the file, its log included; None where it is too large or cannot be read now."""
 
 
 class _State:
@@ -48,30 +48,30 @@ class _State:
     def __init__(self) -> None:
         self.connections = 0
         self.signature: Signature = ()
-        """How its files looked when a connection was last closed."""
+        """Signature of its files when a connection was last closed."""
         self.digest = b""
-        """Of what it held when it was last looked at."""
+        """Digest of its content when it was last checked."""
 
 
 class Databases:
-    """By absolute path. Safe from any thread."""
+    """States of databases by absolute path. Safe from any thread."""
 
     def __init__(self, place: Callable[[str], str], limit_bytes: int) -> None:
-        """``place``: where a path really lies."""
+        """``place``: gives the real place of a path."""
         self._place = place
         self._limit_bytes = limit_bytes
         self._states: dict[str, _State] = {}
 
     def paths(self) -> list[str]:
-        """All that were opened."""
+        """Paths of all databases that were opened."""
         return list(self._states)
 
     def files(self) -> list[str]:
-        """Every file that they may consist of."""
+        """Every file of which they may consist."""
         return [path + end for path in list(self._states) for end in ("", *BESIDE)]
 
     def look(self, path: str) -> Found | None:
-        """What lies there, before it is opened; None where it is as this process has left it."""
+        """The state before the database is opened; None where this process left it in that state."""
         state = self._states.get(path)
         if state is not None and (state.connections or state.signature == self._signature(path)):
             return None
@@ -83,7 +83,7 @@ class Databases:
         return found
 
     def holds(self, path: str, digest: bytes) -> None:
-        """It holds what has this digest."""
+        """Note the digest of the content of a database."""
         self._states.setdefault(path, _State()).digest = digest
 
     def is_open(self, path: str) -> bool:
@@ -92,20 +92,21 @@ class Databases:
         return state is not None and state.connections > 0
 
     def opened(self, path: str) -> None:
-        """There is one more connection."""
+        """Count one more connection."""
         self._states.setdefault(path, _State()).connections += 1
 
     def closed(self, path: str) -> None:
-        """There is one connection less."""
+        """Count one connection less."""
         state = self._states.get(path)
         if state is not None:
             state.connections = max(0, state.connections - 1)
             state.signature = self._signature(path)
 
     def changed(self, path: str, most_bytes: int = sys.maxsize) -> bytes | None:
-        """What it says now, as SQL, where it has changed since this was last asked.
+        """The content as SQL, if it has changed since the last call; else None.
 
-        ``most_bytes``: a larger one is not looked at. Of one over the limit it is never said.
+        ``most_bytes``: a larger database is not checked. The content of one over the limit is never
+        given.
         """
         state = self._states[path]
         found = self._found(path, most_bytes)
@@ -140,13 +141,14 @@ class Databases:
 
 
 def snapshot(place: str) -> bytes | None:
-    """What a database file holds, its log included; None where SQLite cannot read it now.
+    """The content of a database file, its log included; None where SQLite cannot read it now.
 
-    What is no database is given as it is. `OSError` where it is not there.
+    The bytes of a file that is not a database are given unchanged. Raises `OSError` where there is no
+    file.
     """
     import sqlite3
 
-    for mode in ("ro", "rw"):  # with a log that nobody uses, or one to be rolled back, "ro" does not do
+    for mode in ("ro", "rw"):  # "ro" fails with an unused log or one that has to be rolled back
         connection = None
         try:
             name = f"file:{quote(place)}?mode={mode}"
@@ -166,7 +168,7 @@ def snapshot(place: str) -> bytes | None:
 
 
 def dump(data: bytes) -> bytes:
-    """What a database says, as SQL: the same for every layout of its pages and version of SQLite."""
+    """The content of a database as SQL; it depends on neither page layout nor SQLite version."""
     import sqlite3
 
     if not data:
@@ -184,7 +186,7 @@ def dump(data: bytes) -> bytes:
 
 
 def lay(data: bytes, place: str, mode: int, mtime_ns: int) -> None:
-    """Put a database where no connection has it open."""
+    """Write a database to a place at which no connection has one open."""
     remove(place)
     os.makedirs(os.path.dirname(place), exist_ok=True)
     with open(place, "wb") as file:
@@ -198,7 +200,7 @@ def _text(data: bytes) -> str:
 
 
 def take_over(data: bytes, place: str) -> None:
-    """Make a database that is open hold ``data``. `OSError` where that cannot be done."""
+    """Replace the content of an open database by ``data``. Raises `OSError` where that fails."""
     import sqlite3
 
     source, target = sqlite3.connect(":memory:"), sqlite3.connect(place, timeout=PATIENCE_S)
@@ -213,12 +215,12 @@ def take_over(data: bytes, place: str) -> None:
 
 
 def _without_log(data: bytes) -> bytes:
-    """The same as one that can be in memory: its bytes 18 and 19 tell of no log."""
+    """The same database for use in memory: bytes 18 and 19 say that it has no write-ahead log."""
     return data[:18] + b"\x01\x01" + data[20:]
 
 
 def remove(place: str) -> None:
-    """Leave nothing of a database."""
+    """Delete all files of a database."""
     for one in (place, *(place + end for end in BESIDE)):
         try:
             os.unlink(one)

@@ -1,8 +1,9 @@
-"""What SQLite asks of the system by itself: the time, its seed, and the files that SQL names.
+"""Requests of SQLite itself to the system: the time, its seed, and the files that SQL names.
 
-It asks through a table of functions of C, its VFS. Three of them are ours while the program runs. So
-``now`` in SQL and ``CURRENT_TIMESTAMP`` are reads of a clock, ``random()`` draws from a recorded seed,
-and a database that is attached, or opened by `sqlite3.Connection` itself, is covered like others.
+SQLite makes them through its VFS, a table of C functions. We replace three of them while the program
+runs. So ``now`` in SQL and ``CURRENT_TIMESTAMP`` are reads of a clock, ``random()`` draws from a
+recorded seed, and a database that is attached, or opened by `sqlite3.Connection` itself, is covered
+like others.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation.determinism.ambient.stand_ins import getframe, reads_of_agent
 from playhead_instrumentation.host.files.covered import absolute, asked
 from playhead_instrumentation.host.files.readers import by_agent
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable
+from playhead_instrumentation.session.readers import getframe, reads_of_agent
 from playhead_instrumentation.session.session import current
 
 SEED_BYTES: Final = 256
-"""No version takes more."""
+"""Largest seed, in bytes; no version of SQLite takes more."""
 
 CANTOPEN: Final = 14
 
@@ -33,7 +34,7 @@ _CurrentTime = ctypes.CFUNCTYPE(ctypes.c_int, _pointer, ctypes.POINTER(ctypes.c_
 
 
 class _Vfs(ctypes.Structure):
-    """``struct sqlite3_vfs``, up to what is used here."""
+    """``struct sqlite3_vfs``, up to the last field used here."""
 
     _fields_ = [
         ("iVersion", ctypes.c_int),
@@ -49,7 +50,7 @@ class _Vfs(ctypes.Structure):
 
 
 class Library:
-    """The SQLite of this process. `Unpatchable` where it cannot be reached."""
+    """The SQLite library of this process. Raises `Unpatchable` where it cannot be reached."""
 
     def __init__(self) -> None:
         import _sqlite3
@@ -72,7 +73,7 @@ class Library:
         self._ours: list[Any] = []
 
     def cover(self) -> None:
-        """Take the place of its functions."""
+        """Replace its functions."""
         full, random, now = (
             _FullPathname(self._vfs.xFullPathname),
             _Randomness(self._vfs.xRandomness),
@@ -87,23 +88,23 @@ class Library:
         self._before = {name: getattr(self._vfs, name) for name in ours}
         for name, function in ours.items():
             setattr(self._vfs, name, ctypes.cast(function, _pointer).value)
-        # What is still open then may be closed when there is no interpreter any more.
+        # Databases that are still open may be closed after the interpreter has ended.
         atexit.register(self.uncover)
 
     def uncover(self) -> None:
-        """Give it its own functions back."""
+        """Restore its functions."""
         for name, before in self._before.items():
             setattr(self._vfs, name, before)
 
     def seed(self) -> None:
-        """Have it draw from a recorded seed. Once."""
+        """Seed it with a recorded seed, only once."""
         session = current()
         if not self._seed and session is not None:
             self._seed = session.driver.reads.read("entropy/sqlite3.seed", _drawn)
             self._randomness(0, None)
 
     def opening(self, path: str, do: Callable[[], Any]) -> Any:
-        """What ``do`` gives, which opens the database at ``path``: that one is covered already."""
+        """Call ``do``, which opens the database at ``path``, which is already covered."""
         self._opens.known = path
         try:
             return do()
@@ -117,7 +118,7 @@ class Library:
             known = path is None or path == getattr(self._opens, "known", "")
             if files is not None and path is not None and not known and _for_agent():
                 place = files.database(path)
-                # Nobody tells when it is closed: from here on it is open.
+                # Its close is not reported, so it counts as open from here on.
                 files.databases.opened(path)
                 if place is not None:
                     return real(vfs, ctypes.c_char_p(os.fsencode(place)), size, out)
@@ -154,5 +155,5 @@ def _drawn() -> bytes:
 def _for_agent() -> bool:
     try:
         return by_agent(getframe(2))
-    except ValueError:  # no Python above
+    except ValueError:  # no Python frame above
         return False

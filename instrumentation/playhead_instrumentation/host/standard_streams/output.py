@@ -1,7 +1,7 @@
-"""What the program prints: text on stdout and stderr, as effects on the tape.
+"""Output of the program: text on stdout and stderr, as effects on the tape.
 
-The stream objects stay what they are; their `write` is covered on the instance, so that a program that
-puts another object in the place of `sys.stdout` prints there, and not on the tape.
+The stream objects are kept; their `write` is covered on the instance. So the output of a program that
+replaces `sys.stdout` by another object goes there and not on the tape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 LONGEST = 4096
-"""A line may grow to so many characters before a part of it is recorded."""
+"""Characters of an unfinished line after which they are recorded."""
 
 
 def watch(patches: Patches, session: Session) -> None:
@@ -38,7 +38,7 @@ def watch(patches: Patches, session: Session) -> None:
 
 
 _printed: dict[str, Printed] = {}
-"""By name of the stream."""
+"""Recorders by stream name."""
 
 
 def _write(name: str, write: Any, text: Any, /) -> Any:
@@ -66,15 +66,14 @@ _LAYERS: Final = {
 
 
 def is_the_programs() -> bool:
-    """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
+    """Whether the output is the program's: not from below an exchange, nor of a console exporter."""
     return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
 
 
 class Printed:
-    """What goes through one stream, recorded line by line.
+    """Records the output of one stream line by line.
 
-    A line that is not ended is recorded when the stream is flushed, and before the program asks for
-    something.
+    An unfinished line is recorded when the stream is flushed, and before the program makes a request.
     """
 
     def __init__(self, session: Session, name: str, encoding: str) -> None:
@@ -84,7 +83,7 @@ class Printed:
         self._pieces: list[str] = []
 
     def new(self, text: str) -> str:
-        """What of ``text`` is not on the terminal or in the file yet."""
+        """The part of ``text`` that is not yet on the terminal or in the file."""
         if current() is not self._session:
             return text
         return self._session.driver.prints(self._name, text, self._encoding)
@@ -99,7 +98,7 @@ class Printed:
             self.settle()
 
     def settle(self) -> None:
-        """Put on the tape what is not yet there. Never raises."""
+        """Put pending output on the tape. Never raises."""
         pieces, self._pieces = self._pieces, []
         if pieces and current() is self._session:
             try:

@@ -1,8 +1,8 @@
-"""What the program reads of its standard input: one exchange, its chunks as they came.
+"""Standard input of the program: one exchange with its chunks as they came.
 
-`sys.stdin` becomes a text stream over a raw file of ours; everything above (decoding, lines, iteration,
-`input`, `fileinput`) is Python's own. A line that is typed at a terminal, which Python reads below
-`sys.stdin`, is an exchange of its own; a password is one too, and not on the tape.
+`sys.stdin` becomes a text stream over a raw file of ours; the layers above (decoding, lines, iteration,
+`input`, `fileinput`) are Python's own. A line typed at a terminal, which Python reads below `sys.stdin`,
+is a separate exchange. So is a password, which is not put on the tape.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STAR: Final = ord("*")
 
 
 def watch(patches: Patches, session: object = None) -> None:
-    """Put our file below `sys.stdin`, and cover what reads past it."""
+    """Put our file below `sys.stdin`, and cover functions that bypass it."""
     if _plain(sys.stdin):
         patches.attempt("stdin", _replace)
     patches.attempt("input", lambda: patches.around(builtins, "input", _typed))
@@ -54,21 +54,21 @@ def _replace() -> None:
     raw.below = old
     for name in ("stdin", "__stdin__"):
         if getattr(sys, name) is old:
-            # What it has read ahead is nowhere else.
+            # It alone holds the bytes that it has read ahead.
             PATCHES.put(sys, name, made, stays=lambda: raw.has_read)
 
 
 class Heard(io.FileIO):
-    """Descriptor 0, as the driver answers it."""
+    """Descriptor 0, answered by the driver."""
 
     below: Any = None
-    """What it stands in the place of, kept open."""
+    """The raw file that it replaces, kept open."""
     _input: Input | None = None
     _rest = b""
     has_read = False
 
     def readinto(self, buffer: Any, /) -> Any:
-        """As of a file."""
+        """See `io.RawIOBase.readinto`."""
         view = memoryview(buffer).cast("B")
         if not len(view):
             return 0
@@ -79,14 +79,14 @@ class Heard(io.FileIO):
         return size
 
     def readall(self) -> bytes:
-        """As of a file."""
+        """See `io.RawIOBase.readall`."""
         chunks: list[bytes] = []
         while chunk := self.read(io.DEFAULT_BUFFER_SIZE):
             chunks.append(chunk)
         return b"".join(chunks)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As of a file."""
+        """See `io.RawIOBase.read`."""
         if size is None or size < 0:
             return self.readall()
         buffer = bytearray(size)
@@ -106,7 +106,7 @@ class Heard(io.FileIO):
 
 
 class Input:
-    """One exchange: what comes in from whoever the program listens to."""
+    """One exchange that holds the input from one source."""
 
     def __init__(self, session: Session, key: str, asked: bytes) -> None:
         session.settle()
@@ -119,7 +119,7 @@ class Input:
 
     @property
     def over(self) -> bool:
-        """Whether its end was read."""
+        """Whether the exchange has ended."""
         return self.call.ended is not None
 
     def read(self, live: Any) -> bytes:
@@ -142,11 +142,11 @@ class Input:
         return data
 
     def abandoned(self) -> None:
-        """The program reads no further."""
+        """The program stops reading."""
         self._end("abandoned", None, None)
 
     def finished(self) -> None:
-        """There is nothing more to come."""
+        """The end of the input was reached."""
         self._end("complete", None, None)
 
     def _answer(self, live: Any) -> bytes:
@@ -174,12 +174,12 @@ class Input:
 
 
 def _skip(read: list[bytes]) -> None:
-    """What the tape holds is not read again, where the same file is given once more."""
+    """Skip the bytes that the tape holds, if the same file is given again."""
     data = b"".join(read)
     try:
         if stat.S_ISREG(os.fstat(0).st_mode) and os.lseek(0, 0, os.SEEK_CUR) == 0:
             there = os.pread(0, len(data), 0)
-            # Of a credential the tape holds stars.
+            # The tape has stars in place of credentials.
             same = all(one in (other, STAR) for one, other in zip(data, there, strict=False))
             if len(there) == len(data) and same:
                 os.lseek(0, len(data), os.SEEK_SET)
@@ -198,7 +198,7 @@ def _typed(original: Any, prompt: object = "", /) -> str:
         getattr(getattr(sys.stdin, "buffer", None), "raw", None), Heard
     ):
         return original(prompt)
-    # At a terminal Python reads the line itself, and prints the prompt past `sys.stdout`.
+    # At a terminal Python reads the line itself and prints the prompt without `sys.stdout`.
     if not session.driver.reads.read("inputs/terminal", _at_terminal):
         return original(prompt)
     return _line(session, "input", str(prompt), functools.partial(original, prompt))

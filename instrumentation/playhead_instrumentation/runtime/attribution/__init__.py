@@ -1,1 +1,1 @@
-"""Whose code it is that runs: the program's, a library's, or the machinery's below them."""
+"""Attribution of running code: to the program, to a library, or to the machinery below them."""

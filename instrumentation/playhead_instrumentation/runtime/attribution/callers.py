@@ -1,4 +1,4 @@
-"""Whose doing something is: the library, and the line of the program."""
+"""Attribution of a call to a library and a line of the program."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OWN: Final = str(Path(__file__).parents[2]) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls."""
+    """The library and the line of the program that call."""
 
     library: str = ""
-    """The installed package that is nearest; empty where it is the program itself."""
+    """The nearest installed package on the stack; empty where the program itself calls."""
     place: str = ""
     """``agent.py:12``: the nearest line of the program; empty where none is on the stack."""
 
@@ -32,7 +32,7 @@ def installed(path: str) -> bool:
 
 
 def caller(depth: int) -> Caller:
-    """Who called the code ``depth`` frames above this function."""
+    """The caller of the code ``depth`` frames above this function."""
     library = ""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:

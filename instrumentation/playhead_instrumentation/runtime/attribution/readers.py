@@ -1,8 +1,8 @@
-"""Who reads a clock or entropy: the program and its libraries, or the machinery below them.
+"""Attribution of reads of clocks and entropy: to the program and its libraries, or to the machinery.
 
-Only reads of the first kind are recorded. Which it is, is decided by the module whose code reads, and
-remembered by the name of its file. Modules of the standard library that read on behalf of their caller
-(``uuid``, ``secrets``, …) are looked through.
+Only reads of the first kind are recorded. The module of the reading code decides; the decision is cached
+by file name. Modules of the standard library that read on behalf of their caller (``uuid``, ``secrets``,
+…) are skipped: their caller decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AGENT: Final = 1
 MACHINERY: Final = 2
 THROUGH: Final = 3
 BY_MODULE: Final = 4
-"""Code that was made at run time: its file name says nothing, its module does."""
+"""Place of code made at run time: its module decides, because its file name says nothing."""
 
 LOOKED_THROUGH: Final = frozenset(
     (
@@ -27,7 +27,7 @@ LOOKED_THROUGH: Final = frozenset(
         "tarfile tempfile time_machine timeit uuid zipfile "
     ).split()
 )
-"""Modules that read for whoever calls them; with everything below them."""
+"""Modules that read on behalf of their caller, with their submodules."""
 
 BELOW: Final = frozenset(
     (
@@ -40,17 +40,18 @@ BELOW: Final = frozenset(
         "websockets wrapt wsproto xdist "
     ).split()
 )
-"""Packages that read for their own ends: the HTTP stack, SDKs, event loops, telemetry, test runners."""
+"""Packages that read for their own purposes: the HTTP stack, SDKs, event loops, telemetry, test
+runners."""
 
 RUNNERS: Final = frozenset("_pytest iniconfig pluggy pytest xdist".split())
-"""Test runners. One that is the recorded program prints what it reads of clocks."""
+"""Test runners. A recorded test runner prints its reads of clocks."""
 
 _below = BELOW
-"""Packages that read for their own ends now."""
+"""Packages that read for their own purposes in this session."""
 
 
 def look_at_runners(of_program: bool) -> None:
-    """Whether test runners are a part of the program, or only run the one who records."""
+    """Set whether test runners are part of the program, or only run the recorder."""
     global _below
     _below = BELOW - RUNNERS if of_program else BELOW
     PLACES.clear()
@@ -63,14 +64,14 @@ SECRETS: Final = frozenset(
         "jwt nacl oauthlib OpenSSL paramiko passlib rsa secrets ssl"
     ).split()
 )
-"""Modules that draw keys, tokens and nonces. What they draw is recorded only where somebody chose so."""
+"""Modules that draw keys, tokens and nonces. Their draws are recorded only if that was chosen."""
 
 _secrets = SECRETS
-"""Those of them that are not looked through now."""
+"""Modules of `SECRETS` that count as readers themselves in this session."""
 
 
 def look_through_secrets(through: bool) -> None:
-    """Whether reads of these modules count as reads of their callers."""
+    """Set whether reads of the modules in `SECRETS` count as reads of their callers."""
     global _secrets
     _secrets = frozenset[str]() if through else SECRETS
     PLACES.clear()
@@ -78,24 +79,24 @@ def look_through_secrets(through: bool) -> None:
 
 
 DRAWS: Final = ("urandom", "getrandom")
-"""How names end by which Python code draws of the system."""
+"""Suffixes of the names by which Python code draws from the system."""
 
 _NATIVE: Final = SECRETS - sys.stdlib_module_names
-"""Packages whose compiled code may draw of `os.urandom`: no frame of theirs is on the stack."""
+"""Packages whose compiled code may call `os.urandom` without a frame on the stack."""
 
 
 def draws_secrets(frame: FrameType | None) -> bool:
-    """Whether code that draws of the system does it for a secret, whoever calls it.
+    """Whether code that draws from the system does so for a secret, whatever its caller.
 
-    `random.SystemRandom` does, which `secrets` is made of. So does compiled code of a library of
-    cryptography: the code that is seen to draw then calls something of another name.
+    `random.SystemRandom` does, on which `secrets` is built. So does compiled code of a cryptography
+    library: the Python code that then seems to draw calls a function of another name.
     """
     if frame is None or not _secrets:
         return False
     code = frame.f_code
     if code.co_qualname.startswith("SystemRandom.") and frame.f_globals.get("__name__") == "random":
         return True
-    # The view looks up the few names; the set would go through all modules, at each draw.
+    # The view looks up the few names; the set would go through all modules at each draw.
     if sys.modules.keys().isdisjoint(_NATIVE):
         return False
     place = id(code), frame.f_lasti
@@ -110,11 +111,11 @@ def draws_secrets(frame: FrameType | None) -> bool:
 MOST_DRAWS: Final = 1024
 
 _draws: Final[dict[tuple[int, int], tuple[CodeType, bool]]] = {}
-"""By the identity of the code, whose hash takes as long as its text, and the place in it."""
+"""Answers by identity of the code object and position in it; the hash of a code object is slow."""
 
 
 def _calls_by_name(code: CodeType, at: int) -> bool:
-    """Whether what is called at ``at`` has such a name in ``code``."""
+    """Whether the function called at ``at`` in ``code`` has a name with one of the suffixes `DRAWS`."""
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
     if not any(name.endswith(DRAWS) for name in names):
         return False
@@ -122,11 +123,11 @@ def _calls_by_name(code: CodeType, at: int) -> bool:
     instructions = {one.offset: one for one in dis.get_instructions(code)}
     call = instructions[at].positions
     if call is None or call.col_offset is None:
-        return True  # it was compiled without positions
+        return True  # the code was compiled without positions
     for offset, one in instructions.items():
         place = one.positions
         begins = None if place is None else (place.lineno, place.col_offset)
-        # A call begins where the name of what is called begins.
+        # A call begins at the name of the called function.
         if offset < at and begins == (call.lineno, call.col_offset) and isinstance(one.argval, str):
             called = one.argval
     return called.endswith(DRAWS)
@@ -138,13 +139,13 @@ _STANDARD: Final = tuple(
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 PLACES: Final[dict[str, int]] = {}
-"""What is known, by file name."""
+"""Known places, by file name."""
 
 _modules: Final[dict[str, int]] = {}
 
 
 def by_agent(frame: FrameType | None) -> bool:
-    """Whether the code of ``frame`` reads for the program."""
+    """Whether the code of ``frame`` reads on behalf of the program."""
     while frame is not None:
         name = frame.f_code.co_filename
         place = PLACES.get(name) or _learn(name, frame)
@@ -172,7 +173,7 @@ def _learn(name: str, frame: FrameType) -> int:
 
 
 def _of_secrets(module: str) -> int | None:
-    """Where a module of `SECRETS` stands; None of any other."""
+    """The place of a module of `SECRETS`; None for any other module."""
     top = module.partition(".")[0]
     if top not in SECRETS:
         return None
@@ -182,11 +183,11 @@ def _of_secrets(module: str) -> int | None:
 
 
 def _of_module(module: str) -> int:
-    """Of a module outside the standard library, or of code made at run time in any module."""
+    """The place of a module outside the standard library, or of code made at run time in any module."""
     place = _modules.get(module)
     if place is None:
         top, _, rest = module.partition(".")
-        if top == "google":  # a namespace of many
+        if top == "google":  # a namespace of many packages
             top = f"google.{rest.partition('.')[0]}"
         loaded = getattr(sys.modules.get(module), "__file__", None)
         if top in _below:

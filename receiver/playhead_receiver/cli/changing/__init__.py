@@ -1,1 +1,1 @@
-"""What verbs share that change a store: deleting, bringing in, the note in the audit log."""
+"""Shared by verbs that change a store: deletion, import, entries in the audit log."""

@@ -1,4 +1,4 @@
-"""What commands write into the audit log themselves: they go to the data folder without a receiver."""
+"""Audit log entries of commands that access the data folder without a receiver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def note(session: Session, by: str, action: Action, subject: str) -> None:
-    """Write down what ``by`` does, where the folder has tokens. `StoreUnavailable`.
+    """Write an action of ``by`` to the audit log, if the folder has tokens. `StoreUnavailable`.
 
-    Not in a folder that cannot be written to, as a copy on a read-only disk.
+    Does nothing if the folder is not writable, as with a copy on a read-only disk.
     """
     from playhead_receiver.access import Audit, TokenBook
     from playhead_receiver.access.database import AccessFile

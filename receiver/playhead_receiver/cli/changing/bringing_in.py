@@ -1,4 +1,4 @@
-"""A run from a file into the store: what verbs have in common that bring one."""
+"""Shared by verbs that import a run from a file into the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def send(session: Session, found: Incoming) -> int:
-    """Send what a file holds to the receiver of the data folder; how many records it rejected."""
+    """Send the content of a file to the receiver of the data folder.
+
+    Returns the number of rejected records.
+    """
     from playhead_exporter.shipping.transports import transport_opener
     from playhead_receiver.cli.running.agent import delivering_to
     from playhead_receiver.cli.running.receiver_for_run import housing
@@ -28,7 +31,10 @@ def send(session: Session, found: Incoming) -> int:
 
 
 def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
-    """The same of a tape file; and the names of its runs by trace id."""
+    """Send a tape file.
+
+    Returns the number of rejected records, and the names of its runs by trace id.
+    """
     from playhead_receiver.transfer.run_files import incoming
 
     found = incoming(path)

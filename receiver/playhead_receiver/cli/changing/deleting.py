@@ -1,4 +1,4 @@
-"""What verbs that delete have in common: they ask first, do it or have it done, and say what went."""
+"""Shared by verbs that delete: they ask, delete or have the receiver delete, and report the result."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ MOST_SHOWN = 20
 
 
 def user() -> str:
-    """The name of the user who runs this command; the number where there is no name."""
+    """The name of the user who runs this command; the user id if there is no name."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # no entry for this id
+    except (OSError, KeyError):  # no entry for this user id
         return f"user {os.getuid()}"
 
 
 def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
-    """Show what would go and ask whether it shall; ``again``: the command that asks nothing.
+    """List what would be deleted and ask for confirmation; ``again``: the same command without a
+    question.
 
-    `UsageError` where there is nobody to ask.
+    `UsageError` if there is no terminal to ask on.
     """
     if session.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         if not session.as_json:
@@ -49,7 +50,7 @@ def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
 
 
 def carry_out(session: Session, errand: Errand) -> Answer:
-    """Do an errand, or have the receiver do it that holds the data folder."""
+    """Execute an errand, or have it executed by the receiver that holds the data folder."""
     from playhead_receiver.access import Audit, TokenBook
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.maintenance.errands import ask, do
@@ -74,7 +75,10 @@ def carry_out(session: Session, errand: Errand) -> Answer:
 
 
 def say_deleted(session: Session, done: Deleted, **more: Any) -> None:
-    """Say what went, after the folders of forks that are gone went too; ``more``: in JSON."""
+    """Remove orphaned folders of forks, then report what was deleted.
+
+    ``more``: additional fields in JSON.
+    """
     from playhead_receiver.store import open_store
     from playhead_receiver.store.keeping.retention import names_of_runs
     from playhead_replay.forks.workspace import sweep

@@ -1,4 +1,4 @@
-"""``playhead verify FILE``: whether a tape file is what its chains were made over."""
+"""``playhead verify FILE``: whether a tape file matches its chains."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_SHOWN = 50
 
 
 def verify_file(session: Session, path: Path, key_text: str | None = None) -> int:
-    """Look at a file, say what is wrong with it; exit status 1 where something is.
+    """Check a file and report what is wrong. Returns exit status 1 if anything is.
 
-    ``key_text``: the public key with which it has to be signed, or the file that has it.
-    `TapeMissing`, `CorruptTape` where it is damaged, `TapeTooNew`.
+    ``key_text``: the public key with which it must be signed, or a file with that key. `TapeMissing`,
+    `CorruptTape` if it is damaged, `TapeTooNew`.
     """
     from playhead_receiver.cli.views.custody import difference_lines, findings_of, process_object
     from playhead_replay.run.run import trace_of
@@ -65,30 +65,30 @@ def _key(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSignature:
-    """The signature of a file, and what is wrong with it."""
+    """The signature of a file, and why it is not valid."""
 
     signature: Signature | None
     problems: list[str]
     is_checked: bool
-    """Whether it was looked at: without the library nobody can."""
+    """Whether it was checked; this needs the library."""
     is_known: bool
-    """Whether the key is one that the reader has named."""
+    """Whether the key is one that the user gave."""
 
     @classmethod
     def of(
         cls, found: TapeFile, processes: list[Chained], trace_id: str, key: bytes | None
     ) -> CheckedSignature:
-        """Look at it. ``key``: the public one with which the file has to be signed."""
+        """Check it. ``key``: the public key with which the file must be signed."""
         from playhead_receiver.custody.signing import problems
 
         try:
             wrong, is_checked = problems(found, processes, trace_id, key), True
-        except UsageError:  # the library is not here, and no key was given
+        except UsageError:  # the library is not installed, and no key was given
             wrong, is_checked = list[str](), False
         return cls(found.signature, wrong, is_checked, key is not None)
 
     def line(self) -> str:
-        """In words."""
+        """As a line of text."""
         from playhead_receiver.cli.views.custody import when
         from playhead_receiver.custody.signing import fingerprint
         from playhead_semconv.custody import signed_of
@@ -104,7 +104,7 @@ class CheckedSignature:
         return f"signed {when(signed_of(self.signature).time_ns)} with {name}{whose}"
 
     def plain(self) -> dict[str, Any] | None:
-        """For programs."""
+        """As an object for JSON."""
         from playhead_receiver.custody.signing import fingerprint
 
         if self.signature is None:

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 def show_custody(session: Session, target: Target) -> None:
-    """Print it. `RunUnknown` where there is neither such a run nor a tombstone of one."""
+    """Print the custody of a run. `RunUnknown` if there is neither such a run nor a tombstone of one."""
     if target.is_file or Path(target.run).is_file():
         _show_file(session, Path(target.run))
         return
@@ -70,7 +70,7 @@ def _show_stored(session: Session, store: Upkeep, name: str) -> None:
 
 
 def _as_file(store: Upkeep, trace_id: str) -> tuple[str, TapeFile]:
-    """The name of a run, and what its file would hold."""
+    """The name of a run, and the content that its file would have."""
     from playhead_receiver.transfer.run_files import Material
     from playhead_replay.tape_files.tape_file import TapeFile, standing_alone
     from playhead_semconv.custody import Link, Part

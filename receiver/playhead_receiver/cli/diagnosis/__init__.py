@@ -1,1 +1,1 @@
-"""What ``playhead doctor`` finds out: one check per matter, and the source of the program."""
+"""The checks of ``playhead doctor``: one function per subject, and analysis of a program's source."""

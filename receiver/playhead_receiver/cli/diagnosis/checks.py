@@ -1,4 +1,4 @@
-"""What ``playhead doctor`` looks at, one function per matter."""
+"""The checks of ``playhead doctor``, one function per subject."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PROBED = (
     "httpx",
     "httpx2",
 )
-"""Distributions that are looked for in the agent's interpreter."""
+"""Distributions that are looked up in the agent's interpreter."""
 
 _PROBE = (
     "import json, sys\n"
@@ -61,7 +61,7 @@ _PROBE = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the doctor."""
+    """One line of the report."""
 
     mark: Mark
     text: str
@@ -73,7 +73,7 @@ class Finding:
 
 
 def check_interpreter(python: str) -> Iterator[Finding]:
-    """The agent's interpreter and what is installed there."""
+    """The agent's interpreter and its installed distributions."""
     path = agent_python(python, os.environ)
     try:
         done = subprocess.run(
@@ -92,7 +92,7 @@ def check_interpreter(python: str) -> Iterator[Finding]:
 
 
 def check_boundaries(session: Session) -> Iterator[Finding]:
-    """What is recorded at the level in force, and what is not, row by row of the table."""
+    """What is recorded at the current level and what is not, by row of the boundaries table."""
     level = session.settings.recording_level
     on = selected(level, session.settings.boundaries)
     origin = session.resolved.origins["level"]
@@ -109,13 +109,13 @@ def check_boundaries(session: Session) -> Iterator[Finding]:
 
 
 def _had_with(row: Boundary) -> str:
-    """What a recording has to be told, to have it."""
+    """The setting that makes a recording include this boundary."""
     ways = [f"level {row.level}"] if row.level is not None else []
     return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)
 
 
 def check_script(script: Path) -> Iterator[Finding]:
-    """What a program and its own modules bring in: seen and unseen, with file, line and what to do."""
+    """Recorded and unrecorded inputs of a program and its own modules, with file, line and advice."""
     try:
         imports = [one for path in sources_of(script) for one in imports_of(path)]
     except (SyntaxError, ValueError, OSError) as problem:
@@ -133,7 +133,7 @@ def check_script(script: Path) -> Iterator[Finding]:
 
 
 def check_run(run: Run) -> Iterator[Finding]:
-    """What a recorded run says of itself."""
+    """What a recorded run reports about itself."""
     start: dict[str, Any] = {}
     redacted = 0
     for tape in run.tapes:
@@ -187,7 +187,7 @@ def check_run(run: Run) -> Iterator[Finding]:
 
 
 def _unseen_effects(run: Run) -> list[tuple[str, str]]:
-    """Sockets that the program opened itself, each once."""
+    """Sockets that the program opened itself, without duplicates."""
     found: dict[tuple[str, str], None] = {}
     for effect in run.outputs.effects:
         if effect.kind == "socket":
@@ -196,7 +196,7 @@ def _unseen_effects(run: Run) -> list[tuple[str, str]]:
 
 
 def check_receiver(session: Session) -> Iterator[Finding]:
-    """Where records go, and whether somebody takes them."""
+    """Where records are sent, and whether a receiver accepts them."""
     found = running(session.data_dir)
     if found is not None:
         where = " and ".join(one for one in (found.http, found.grpc) if one) or "nowhere yet"
@@ -223,7 +223,7 @@ def check_receiver(session: Session) -> Iterator[Finding]:
 
 
 def check_store(session: Session) -> Iterator[Finding]:
-    """Whether what is stored can be read, and found."""
+    """Whether stored data can be read and searched."""
     if session.nothing_kept:
         return
     from playhead_receiver.store import open_store
@@ -248,7 +248,7 @@ def check_store(session: Session) -> Iterator[Finding]:
 
 
 def check_spool(session: Session) -> Iterator[Finding]:
-    """What was not delivered."""
+    """Undelivered data in the spool."""
     from playhead_exporter.push import pending
 
     found = pending(session.settings)
@@ -272,7 +272,7 @@ def check_spool(session: Session) -> Iterator[Finding]:
 
 
 def check_replay() -> Iterator[Finding]:
-    """How well a replay is kept from the world."""
+    """How well a replay is isolated from the world."""
     from playhead_replay.launch.isolation import enforceable
 
     by_kernel = enforceable()
@@ -291,7 +291,7 @@ def check_replay() -> Iterator[Finding]:
 
 
 def check_settings(session: Session) -> Iterator[Finding]:
-    """Whether the settings can be read at all."""
+    """Whether the settings can be read."""
     try:
         chosen = sum(origin != "default" for origin in session.resolved.origins.values())
         if chosen:

@@ -1,7 +1,7 @@
-"""What of a program the tape does not hold: found in its source, with file, line and what to do.
+"""Finds inputs of a program that the tape does not hold, in its source, with file, line and advice.
 
-Only what nearly always matters is named: a false alarm on an ordinary program costs more than a
-silence.
+Only what nearly always matters is reported: a false alarm about an ordinary program costs more than a
+missed case.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ CALLS = {
     "multiprocessing.RawValue": ("what another process writes there", "use Value, which has a lock"),
     "threading.get_native_id": ("numbers that the system gives", "use the thread's name"),
 }
-"""Calls whose result the tape does not hold: what it is, and what to do."""
+"""Calls whose result is not on the tape: what is missing, and what to do."""
 
 SEEDS = {"torch": "torch.manual_seed", "tensorflow": "tensorflow.random.set_seed"}
-"""Libraries that draw at random by themselves, and what makes that the same each time."""
+"""Libraries with a random generator of their own, and the call that seeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +56,27 @@ class Import:
 
     @property
     def seen(self) -> str:
-        """How its traffic is recorded; empty where it is not."""
+        """How its traffic is recorded; empty if it is not."""
         return seen(self.module)
 
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """A place in a program that brings in what the tape does not hold."""
+    """A place in a program that brings in input which the tape does not hold."""
 
     what: str
     """The module or function."""
     file: str
     line: int
     missing: str
-    """What of it is not on the tape."""
+    """What is not on the tape."""
     hint: str
 
 
 def sources_of(script: Path) -> list[Path]:
-    """A program's own file and the modules beside it that it imports, each once.
+    """The file of a program and the modules beside it that it imports, without duplicates.
 
-    SyntaxError where the script is no Python; a module that is none is left out.
+    SyntaxError if the script is not valid Python; invalid modules are left out.
     """
     root = script.resolve().parent
     found: list[Path] = []
@@ -101,7 +101,7 @@ def sources_of(script: Path) -> list[Path]:
 
 
 def imports_of(script: Path) -> Iterator[Import]:
-    """The imports of a file, in order. SyntaxError where it is no Python."""
+    """The imports of a file, in order. SyntaxError if it is not valid Python."""
     found: dict[str, int] = {}
     for node in ast.walk(ast.parse(script.read_bytes(), str(script))):
         if isinstance(node, ast.Import):
@@ -114,7 +114,7 @@ def imports_of(script: Path) -> Iterator[Import]:
 
 
 def uncovered(script: Path) -> Iterator[Uncovered]:
-    """What of a program is not on the tape, file by file, in order of the lines."""
+    """Places whose input is not on the tape, file by file, in order of lines."""
     for path in sources_of(script):
         name = path.name if path == script else str(path.relative_to(script.parent))
         places = [*_modules(path, name), *_calls(path, name)]
@@ -152,7 +152,7 @@ def _calls(path: Path, name: str) -> Iterator[Uncovered]:
 
 
 def _imported_names(tree: ast.AST) -> dict[str, str]:
-    """What a name of a file stands for, dotted."""
+    """The dotted name that each imported name of a file refers to."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -166,7 +166,7 @@ def _imported_names(tree: ast.AST) -> dict[str, str]:
 
 
 def _dotted(node: ast.expr, names: dict[str, str]) -> str:
-    """The dotted name of what is called, by its imports; empty where it is something else."""
+    """The dotted name of a called function, resolved with the imports; empty for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)

@@ -1,1 +1,1 @@
-"""Runs for agents: an MCP server over the query API, in a compact form."""
+"""An MCP server over the query API: runs for agents, in a compact form."""

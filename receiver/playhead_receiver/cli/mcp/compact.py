@@ -1,4 +1,4 @@
-"""What the query API answers, in few words: an agent that reads pays for each."""
+"""Compact text forms of answers of the query API, because agents pay for each token that they read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from playhead_receiver.cli.views.words import age, count, took
 from playhead_semconv.untrusted.shown_text import visible
 
 LONGEST_CHARS = 2000
-"""Of one text so much is shown, unless more is asked for."""
+"""Default number of characters shown of one text."""
 
 Answer = dict[str, Any]
 
 
 def shortened(text: str, longest: int = LONGEST_CHARS) -> str:
-    """The beginning and the end of a long text, and how much is between."""
+    """The beginning and the end of a long text, with the number of characters left out."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -36,7 +36,7 @@ def run_line(run: Answer, now_ns: int) -> str:
 
 
 def tree_lines(tree: Answer) -> Iterator[str]:
-    """A line per span, indented by depth: id, name, how long, what went wrong."""
+    """A line per span, indented by depth: id, name, duration, error."""
     for line in tree["spans"]:
         words = [line["span_id"], line["name"] or "(no name)"]
         if line["ended_ns"] is None:
@@ -53,7 +53,7 @@ def tree_lines(tree: Answer) -> Iterator[str]:
 
 
 def message_lines(messages: Answer, longest: int) -> Iterator[str]:
-    """System instructions, what was said in and out; names of tools."""
+    """System instructions, input and output messages, names of tools."""
     for part in messages["system_instructions"]:
         yield f"system: {_part(part, longest)}"
     for name, sign in (("input_messages", ""), ("output_messages", "answer of ")):
@@ -92,7 +92,7 @@ def span_lines(span: Answer, longest: int) -> Iterator[str]:
 
 
 def hit_lines(found: Answer) -> Iterator[str]:
-    """Where something is said: run, span, what stands around it."""
+    """Occurrences of a text: run, span, surrounding text."""
     for hit in found["hits"]:
         yield f"{hit['run']} {hit['span_id']}: {hit['excerpt']}"
     if found["behind"]:
@@ -114,12 +114,12 @@ def group_lines(stats: Answer) -> Iterator[str]:
 
 
 def _cost(usd: float | None, more: bool) -> list[str]:
-    """``$0.0900``; with a ``+`` where some of it has no known price."""
+    """``$0.0900``; with a ``+`` if some prices are unknown."""
     if usd is None:
         return ["cost unknown"] if more else []
     return [f"${usd:.4f}{'+' if more else ''}"]
 
 
 def joined(lines: Iterable[str], nothing: str) -> str:
-    """As one text."""
+    """The lines as one text; ``nothing`` if there are none."""
     return visible("\n".join(lines)) or nothing

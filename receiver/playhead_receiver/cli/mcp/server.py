@@ -1,4 +1,7 @@
-"""The tools of the MCP server. Each asks the query API once or twice; none changes anything."""
+"""The tools of the MCP server.
+
+Each makes one or two requests to the query API; none changes anything.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ Chars = Annotated[int, Field(ge=100, le=100_000, description="Longest text that 
 
 
 class QueryApi:
-    """Asks a receiver."""
+    """A client of the query API of a receiver."""
 
     def __init__(self, url: str, token: str = "", trust: Trust = Trust()) -> None:  # noqa: B008, frozen
         self._url = url.rstrip("/")
@@ -55,7 +58,7 @@ class QueryApi:
         )
 
     def get(self, *path: str, **wanted: Any) -> dict[str, Any]:
-        """The answer to a question. `ToolError`, with the receiver's reason."""
+        """The answer to a request. `ToolError` with the receiver's reason."""
         asked = urlencode({name: value for name, value in wanted.items() if value not in (None, "")})
         url = f"{self._url}/v1/{'/'.join(quote(part, safe='') for part in path)}?{asked}"
         try:
@@ -70,7 +73,7 @@ class QueryApi:
 
 
 def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
-    """The server, to be run on any transport."""
+    """The server, which can run on any transport."""
     server: MCPServer[Any] = MCPServer(
         "playhead", instructions=INSTRUCTIONS, version=version, log_level="ERROR"
     )

@@ -1,1 +1,1 @@
-"""Verbs that start a program: which one, as which process, delivering where."""
+"""Shared by verbs that start a program: the program, its process, and where it delivers."""

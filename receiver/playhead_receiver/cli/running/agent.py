@@ -1,4 +1,4 @@
-"""What stands behind ``playhead record``: which program, which interpreter, which environment."""
+"""The program behind ``playhead record``: its command, interpreter and environment."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from playhead_semconv.errors import UsageError
 from playhead_semconv.settings import Resolved, Settings
 
 HASH_SEED = "0"
-"""PYTHONHASHSEED of a recording, unless the user has set one: set order is an input too."""
+"""PYTHONHASHSEED of a recording unless the user has set one, because set order is an input too."""
 
 LEVEL = "strict"
-"""Level of order under ``playhead record``, unless the user has set one."""
+"""Recording level of ``playhead record`` unless the user has set one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A program that is to be recorded."""
+    """A program to be recorded."""
 
     words: tuple[str, ...]
     """SCRIPT and its arguments, ``-m`` MODULE and its arguments, or a command."""
     is_command: bool = False
-    """Whether it is an arbitrary command rather than something that Python runs."""
+    """Whether it is an arbitrary command and not something that Python runs."""
 
     @property
     def name(self) -> str:
-        """How it is called in a line of text."""
+        """Its name in a line of text."""
         word = self.words[1] if self.words[0] == "-m" else self.words[0]
         return os.path.basename(word)
 
     def command_line(self, python: str) -> list[str]:
-        """The child's command line."""
+        """The command line of the child process."""
         if self.is_command:
             return [python, "-m", "playhead_instrumentation", "command", "--", *self.words]
         return [python, "-m", "playhead_instrumentation", "record", "--", *self.words]
 
 
 def parse_agent(words: Sequence[str]) -> Agent:
-    """The program that the words after the options mean. `UsageError` where there is none."""
+    """The program given by the words after the options. `UsageError` if there is none."""
     is_command = bool(words) and words[0] == "--"
     rest = tuple(words[1:] if is_command else words)
     if not rest or (rest[0] == "-m" and len(rest) == 1):
@@ -90,10 +90,10 @@ def recorded_environment(
 ) -> dict[str, str]:
     """The environment of a recorded agent.
 
-    ``receiver``: of the data folder; None where the user named an endpoint, which stays.
+    ``receiver``: that of the data folder; None if the user gave an endpoint, which is kept.
     """
     settings = for_children(resolved)
-    settings.pop("PLAYHEAD_STORE", None)  # a way into the database is nothing for the agent
+    settings.pop("PLAYHEAD_STORE", None)  # the agent must not get access to the database
     child = {**environ, **settings}
     child.setdefault("PYTHONHASHSEED", HASH_SEED)
     child["PLAYHEAD_LEVEL"] = resolved.settings.level or LEVEL

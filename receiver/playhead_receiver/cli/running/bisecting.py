@@ -13,33 +13,35 @@ from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_replay import Replay, Run
+    from playhead_receiver.cli.running.program import Program
+    from playhead_replay import ReplayResult, Run
 
 GOOD, BAD = 0, 1
 UNJUDGED = 125
-"""``git bisect`` skips the commit."""
+"""Exit status: ``git bisect`` skips the commit."""
 STOPS = 128
-"""``git bisect`` ends: the mistake is in the command, not in a commit."""
+"""Exit status: ``git bisect`` stops, because the command is wrong and not a commit."""
 
 BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError")
-"""What ends a program that cannot run here at all."""
+"""Exceptions that end a program which cannot run here at all."""
 
 BAD_COMMIT = "refs/bisect/bad"
 
 
 def is_bisecting(words: Sequence[str]) -> bool:
-    """Whether a command line is of this kind."""
+    """Whether a command line uses ``--bisect``."""
     option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
     return words[:1] == ["replay"] and next(option, None) is not None
 
 
-def judged(session: Session, golden: Path, *, python: str, cwd: str, checks: Sequence[Path]) -> int:
-    """0: the program does what the golden holds; 1: it does not; 125: that cannot be told here.
+def judged(session: Session, golden: Path, program: Program) -> int:
+    """0: the program behaves as in the golden; 1: it does not; 125: this cannot be determined here.
 
-    Where the golden is not in the working tree, it is that of the commit that is known to be bad.
+    A golden that is missing in the working tree is read from the commit that is known to be bad.
+    ``program``: its interpreter, folder and check functions are used, if given.
     """
     try:
-        done = _replayed(golden, python, cwd, checks)
+        done = _replayed(golden, program)
     except PlayheadError as problem:
         session.say(f"this commit cannot be judged: {problem.what}")
         if problem.cause:
@@ -50,16 +52,21 @@ def judged(session: Session, golden: Path, *, python: str, cwd: str, checks: Seq
     return GOOD if done.report.exit_code == 0 else BAD
 
 
-def _replayed(golden: Path, python: str, cwd: str, checks: Sequence[Path]) -> Replay:
-    from playhead_replay import replay
+def _replayed(golden: Path, program: Program) -> ReplayResult:
+    from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
 
     run, folder = _read(golden)
-    folder = Path(cwd) if cwd else folder if _has_program(run, folder) else Path.cwd()
+    if program.cwd:
+        folder = Path(program.cwd)
+    elif not _has_program(run, folder):
+        folder = Path.cwd()
     if not _has_program(run, folder):
         raise TapeMissing(f"{run.command.script} is not in {folder}")
-    # What a commit before it has left compiled may pass for this one's.
+    # Bytecode of an earlier commit could be mistaken for that of this one.
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = replay(run, python=python, cwd=str(folder), environ=environ, force=True, checks=checks)
+    around = Surroundings(program.python, folder, environ)
+    rules = Rules(force=True, checks=program.checks)
+    done = Replayer(ReplayConfiguration(around, rules)).replay(run)
     _require_started(run, done)
     return done
 
@@ -69,7 +76,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
 
     if golden.exists():
         return read_golden(golden)
-    import subprocess  # every verb imports this module
+    import subprocess  # imported late, since every verb imports this module
     import tempfile
 
     place = os.path.relpath(golden)
@@ -80,7 +87,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
         copy = Path(scratch, golden.name)
         copy.write_bytes(shown.stdout)
         run, folder = read_golden(copy)
-        # As seen from where it lies.
+        # Relative to the golden's real location.
         seen = os.path.relpath(folder, Path(scratch).resolve())
         return run, (golden.absolute().parent / seen).resolve()
 
@@ -90,8 +97,8 @@ def _has_program(run: Run, folder: Path) -> bool:
     return folder.is_dir() and (path is None or path.is_file())
 
 
-def _require_started(run: Run, done: Replay) -> None:
-    """`ReplayFailed` where the program could not run: a module is missing, a file does not compile."""
+def _require_started(run: Run, done: ReplayResult) -> None:
+    """`ReplayFailed` if the program could not run: a missing module, or a file that does not compile."""
     from playhead_replay.run.outputs import Outputs
 
     recorded, now = run.outputs.exit, Outputs.exit_of(done.now)

@@ -1,4 +1,4 @@
-"""What `fork` and `resume` share: the process is started, recorded, and said of it what it did."""
+"""Shared by `fork` and `resume`: starting the process, recording it, and reporting what it did."""
 
 from __future__ import annotations
 
@@ -23,53 +23,29 @@ from playhead_semconv.untrusted.shown_text import visible
 if TYPE_CHECKING:
     from playhead_receiver.cli.running.receiver_for_run import Housing
     from playhead_receiver.cli.targets.run_argument import Target
-    from playhead_receiver.store.protocol.store import RunSummary
-    from playhead_replay import RecordedExchange, Run
+    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_replay import RecordedExchange, Run, Surroundings
     from playhead_replay.forks.resume import Decide
-    from playhead_semconv.rerun.plans import Plan, Unknown
-    from playhead_semconv.tape.protocols import Tape
+    from playhead_replay.forks.start import Fork
+    from playhead_semconv.rerun.plans import Unknown
 
 SHOWN_BYTES, SHOWN_LINES = 2000, 10
-"""So much is shown of the answer to a request."""
+"""How much of the answer to a request is shown, in bytes and in lines."""
 
 OURS = ("OTEL_", "PLAYHEAD_")
-"""How variables begin that are for the recording, and not for the program."""
+"""Prefixes of variables that are meant for the recording and not for the program."""
 
 
 def started(
-    session: Session,
-    house: Housing,
-    tape: Tape,
-    plan: Plan,
-    *,
-    python: str,
-    folder: Path,
-    forks: Sequence[Tape] = (),
-    headers: Mapping[str, str] = {},
-    checks: Sequence[Path] = (),
-    foreign: bool = False,
+    session: Session, house: Housing, fork: Fork, around: Surroundings, checks: Sequence[Path]
 ) -> tuple[int, Run | None]:
-    """Run the process of a fork to its end: its exit status, and the run that it was.
+    """Run the process of a fork to its end. Returns its exit status and its run.
 
-    ``foreign``: somebody else has recorded what goes on.
-    ``headers``: what requests to a service are asked with. ``checks``: files of check functions; where
-    one fails, the exit status of a program that ended well is 1.
+    ``around``: where the program runs. ``checks``: files of check functions; if one fails, the exit
+    status of a program that ended well is 1.
     """
-    from playhead_replay.forks.start import prepare
-
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
-        ready = prepare(
-            tape,
-            plan,
-            Path(scratch),
-            python=python,
-            folder=folder,
-            environ=os.environ,
-            forks=forks,
-            headers=headers,
-            checks=checks,
-            foreign=foreign,
-        )
+        ready = fork.prepare(Path(scratch), around, checks)
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
@@ -93,9 +69,9 @@ def started(
 
 @contextmanager
 def origin_opened(session: Session, target: Target) -> Generator[tuple[Housing, Run]]:
-    """A receiver, and the run that is forked or resumed, with all that dead processes left behind.
+    """A receiver, and the run to be forked or resumed, including what dead processes left undelivered.
 
-    Meanwhile signals are the program's, and folders of forks stay.
+    Inside the context signals go to the program, and folders of forks are kept.
     """
     from playhead_receiver.cli.running.receiver_for_run import housing
     from playhead_receiver.cli.targets.run_argument import opened_run
@@ -108,7 +84,7 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[Housing, 
 
 
 def delivered(session: Session, house: Housing) -> None:
-    """Have what dead processes left behind in the store."""
+    """Deliver what dead processes left in their spools."""
     from playhead_exporter.push import push
 
     report = push(delivering_to(session.settings, house.listening()))
@@ -131,12 +107,12 @@ def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run 
 
 
 def checked(made: Run) -> list[str]:
-    """A sentence on each check function that failed, and the span at which it did."""
+    """A sentence for each failed check function, with the span at which it failed."""
     return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
 
 
 def said_of(run: Run) -> tuple[list[str], bool]:
-    """What of a fork came from the tape and what did not, a line each; whether something was refused."""
+    """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
     from playhead_replay.forks.outcome import Outcome
 
     outcome = Outcome.of(run)
@@ -144,7 +120,7 @@ def said_of(run: Run) -> tuple[list[str], bool]:
 
 
 def _answers(run: Run) -> list[str]:
-    """What the program answered to the requests that came to it."""
+    """The program's answers to the requests it received."""
     lines: list[str] = []
     for one in run.requests:
         said = b"".join(one.pieces)[:SHOWN_BYTES].decode("utf-8", "replace")
@@ -154,7 +130,7 @@ def _answers(run: Run) -> list[str]:
 
 
 def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
-    """Sentences on requests that a fork of ``run`` answered as those of somebody unknown."""
+    """Sentences on requests that a fork of ``run`` refused as unauthorized."""
     from playhead_replay.run.inbound_requests import turned_away
 
     if not made.tapes:
@@ -178,7 +154,7 @@ reopen_option = click.option(
 
 
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
-    """Who says what becomes of a write that was sent and not answered."""
+    """The function that decides what happens to a write that was sent and not answered."""
 
     from playhead_semconv.rerun.held_connections import stays_open
 

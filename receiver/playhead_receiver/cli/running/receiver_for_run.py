@@ -1,4 +1,4 @@
-"""The receiver that a recording goes to: the one that runs on the data folder, or one of our own."""
+"""The receiver for a recording: the one that runs on the data folder, or one of our own."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from playhead_semconv.settings import Settings
 
 PATIENCE_S = 15.0
-"""How long to wait for a receiver that has the lock and does not listen yet."""
+"""Seconds to wait for a receiver that holds the lock and does not listen yet."""
 
 POLL_S = 0.02
 
 LOOPBACK = "127.0.0.1"
 
 BACKLOG = 2048
-"""Connections that may wait while the receiver starts."""
+"""Largest number of connections that wait while the receiver starts."""
 
 
 class Housing:
-    """Finds a receiver for a data folder, and embeds one where there is none.
+    """Finds a receiver for a data folder, and embeds one if there is none.
 
-    Another process's receiver may go away at any time; `listening` looks again each time it is asked.
+    The receiver of another process may go away at any time; `listening` checks again on each call.
     """
 
     def __init__(self, data_dir: Path, store: str = "", blobs: str = "", references: str = "") -> None:
@@ -45,14 +45,14 @@ class Housing:
 
     @property
     def embedded(self) -> bool:
-        """Whether the receiver is our own."""
+        """Whether the receiver runs in this process."""
         return self._own is not None
 
     def soon(self) -> Listening:
-        """The receiver of the data folder, without waiting until our own has started.
+        """The receiver of the data folder, without waiting until an embedded one has started.
 
-        What is asked of it meanwhile waits. `StoreBusy` as for `listening`, `StoreUnavailable` where the
-        folder cannot be written to.
+        Requests to it wait until then. `StoreBusy` as in `listening`, `StoreUnavailable` if the folder
+        is not writable.
         """
         if self._own is None and running(self._data_dir) is None:
             with suppress(StoreBusy):
@@ -60,10 +60,10 @@ class Housing:
         return self.listening() if self._own is None else self._own.listening
 
     def listening(self) -> Listening:
-        """The receiver of the data folder, and where it listens now.
+        """The receiver of the data folder, with its current address.
 
-        `StoreBusy` when somebody holds the folder for long and does not listen, and whatever our own
-        could not start for.
+        `StoreBusy` when a process holds the folder for long and does not listen; errors of starting an
+        embedded receiver.
         """
         if self._own is not None:
             self._own.wait()
@@ -89,7 +89,7 @@ class Housing:
             time.sleep(POLL_S)
 
     def close(self) -> None:
-        """Stop our own receiver. Idempotent."""
+        """Stop the embedded receiver. Idempotent."""
         own, self._own = self._own, None
         if own is not None:
             own.stop()
@@ -116,7 +116,7 @@ class Housing:
 
 
 class Starting:
-    """A receiver of our own that is loaded and started in a thread; its socket listens at once."""
+    """An embedded receiver that is loaded and started in a thread; its socket listens at once."""
 
     def __init__(self, make: Callable[[socket.socket], Receiver], lock: WriterLock) -> None:
         self._make = make
@@ -129,13 +129,13 @@ class Starting:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until it has started. Raises why it could not."""
+        """Wait until it has started. Raises the error if it could not start."""
         self._thread.join()
         if self._problem is not None:
             raise self._problem
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the receiver."""
         self._thread.join()
         if self._receiver is not None:
             self._receiver.stop()
@@ -147,13 +147,13 @@ class Starting:
             self._receiver = receiver
         except BaseException as problem:
             self._problem = problem
-            self._listener.close()  # who waits is refused
+            self._listener.close()  # waiting connections are refused
             self._lock.release()
 
 
 @contextmanager
 def housing(settings: Settings) -> Generator[Housing]:
-    """A `Housing` that is closed at the end."""
+    """A `Housing` that is closed on exit."""
     found = Housing(data_dir(settings), settings.store, settings.blobs, settings.references)
     try:
         yield found

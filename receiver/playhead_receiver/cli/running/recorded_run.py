@@ -1,28 +1,29 @@
-"""The run of a process that has just been recorded."""
+"""Finds the run of a process that has just been recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead_receiver.store.protocol.store import Query
+from playhead_receiver.store.values.run_summaries import Query
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import RunSummary, Store
+    from playhead_receiver.store.protocol.store import Store
+    from playhead_receiver.store.values.run_summaries import RunSummary
 
 NEWEST = 100
-"""Runs that are looked at: those that started while the process ran."""
+"""Largest number of runs that are checked, those that started while the process ran."""
 
 SKEW_NS = 1_000_000_000
 
 
 def find_recorded(store: Store, pid: int, since_ns: int, by: str = "") -> RunSummary | None:
-    """The run that process ``pid``, started at ``since_ns``, has left; None if there is none.
+    """The run of process ``pid``, which was started at ``since_ns``; None if there is none.
 
-    Where that is no Python itself (``uv run``, a shell, make), one of a process that it has started, as
-    the word ``by`` tells: one with something in it, else the first.
+    If that process is not Python itself (``uv run``, a shell, make), a run of one of its children, which
+    are recognized by the word ``by``: the first that is not empty, else the first.
     """
     below: list[RunSummary] = []
     for run in store.runs(Query(mode=None, limit=NEWEST)):
@@ -37,6 +38,6 @@ def find_recorded(store: Store, pid: int, since_ns: int, by: str = "") -> RunSum
 
 
 def _start_of(store: Store, instance: bytes) -> Mapping[str, Any]:
-    """What a process instance said at its start."""
+    """Attributes of a process instance's start fact."""
     first = next(iter(store.tape(instance).facts()), None)
     return {} if first is None or first.name != e.PLAYHEAD_PROCESS_START else first.attributes

@@ -1,1 +1,1 @@
-"""What a verb is about: which run, which step, and whether its program is trusted."""
+"""Arguments of verbs: the run, the step, and whether its program is trusted."""

@@ -1,4 +1,4 @@
-"""The live fold of a run: facts and spans as they come in, to lines of what happens."""
+"""Folds incoming facts and spans of a running run into lines about its steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from playhead_receiver.cli.views.words import gist, label
-from playhead_receiver.store.protocol.store import StoredSpan
+from playhead_receiver.store.values.stored import StoredSpan
 from playhead_replay.run.spans import Span, spans_of, started_span
 from playhead_replay.run.steps import Step, is_logical, is_request
 from playhead_semconv import events as e
@@ -17,7 +17,7 @@ from playhead_semconv.tape.span_starts import starts_of
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happened to a step."""
+    """An event of a step."""
 
     time_ns: int
     number: int
@@ -37,26 +37,26 @@ class Moment:
 
 
 class Following:
-    """Folds what comes in of one trace. Taking the same thing twice changes nothing."""
+    """Folds the incoming data of one trace. Idempotent: the same item may be taken twice."""
 
     def __init__(self, trace_id: bytes) -> None:
         self._trace_id = trace_id
         self._steps: dict[str, Step] = {}
-        """By span id: the step that a span is, or that encloses it."""
+        """By span id: the step that the span is, or that encloses it."""
         self._seen: set[str] = set()
         self._ended: set[str] = set()
         self._streaming: set[int] = set()
         self._count = 0
 
     def take(self, item: StoredSpan | Fact) -> Iterator[Moment]:
-        """What ``item`` tells of the run."""
+        """The events that ``item`` brings."""
         if item.trace_id != self._trace_id:
             return
         if isinstance(item, StoredSpan):
             for span in spans_of(item.otlp):
                 yield from self._end(span)
             return
-        for start in reversed(starts_of(item)):  # a step before what it encloses
+        for start in reversed(starts_of(item)):  # a step comes before what it encloses
             yield from self._start(started_span(start))
         if item.name == e.PLAYHEAD_EXCHANGE_DATA:
             yield from self._data(item)

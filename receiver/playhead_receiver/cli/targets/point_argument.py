@@ -1,4 +1,4 @@
-"""POINT on the command line: which step of a run is meant."""
+"""POINT on the command line: a step of a run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Step
 
 SHORTEST_PREFIX = 4
-"""Hex digits that a span id prefix needs at least; fewer digits are a step number."""
+"""Smallest length of a span id prefix in hex digits; fewer digits are a step number."""
 
 LONGEST_NUMBER = 7
-"""Decimal digits that a step number has at most; more are a span id prefix."""
+"""Largest length of a step number in decimal digits; more digits are a span id prefix."""
 
 _NUMBER = re.compile(rf"[0-9]{{1,{LONGEST_NUMBER}}}\Z")
 _PREFIX = re.compile(rf"[0-9a-f]{{{SHORTEST_PREFIX},16}}\Z")
@@ -27,17 +27,17 @@ class Point:
 
     step: Step
     exchange: RecordedExchange | None = None
-    """The one exchange that was named, where one was."""
+    """The exchange that was named, if any."""
     snapped: str = ""
-    """What was done to reach a step, in words; empty where the point was a step already."""
+    """How the step was found, in words; empty if the point was a step itself."""
 
 
 def find_point(run: Run, text: str) -> Point:
-    """The step that ``text`` means in ``run``.
+    """The step that ``text`` names in ``run``.
 
     A step number as shown, a span id prefix, lane and ordinal (``main#4``), ``start``, ``error``,
-    ``end``. Where it is no step, the nearest one is taken and `Point.snapped` says so. `UsageError`
-    where there is nothing of that name.
+    ``end``. If it is not a step, the nearest step is taken and `Point.snapped` says so. `UsageError` if
+    nothing has that name.
     """
     if not run.steps:
         raise UsageError(f"{run.name} has no steps", hint=f"playhead show {run.name}")

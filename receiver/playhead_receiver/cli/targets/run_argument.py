@@ -1,4 +1,4 @@
-"""RUN on the command line: which run is meant, and where it is read from."""
+"""RUN on the command line: a run, and where it is read from."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from playhead_replay.tape_files.tape_file import SUFFIX
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import RunSummary, Store
+    from playhead_receiver.store.protocol.store import Store
     from playhead_receiver.store.protocol.upkeep import Upkeep
+    from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import Run
 
 LATEST = "last"
@@ -24,7 +25,7 @@ TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """RUN[:POINT], taken apart."""
+    """RUN[:POINT], split into its parts."""
 
     run: str
     point: str = ""
@@ -36,7 +37,7 @@ class Target:
 
 
 def parse_target(text: str | None, at: str | None = None) -> Target:
-    """Take RUN[:POINT] apart; ``at`` is POINT given as an option, and wins.
+    """Split RUN[:POINT]; ``at`` is POINT given as an option, which takes precedence.
 
     >>> parse_target("refund-7:3")
     Target(run='refund-7', point='3')
@@ -61,7 +62,10 @@ def parse_target(text: str | None, at: str | None = None) -> Target:
 
 @contextmanager
 def reading(session: Session) -> Generator[Upkeep]:
-    """The store of the data folder, opened for reading. `RunUnknown` where nothing was recorded yet."""
+    """The store of the data folder, opened for reading.
+
+    `RunUnknown` if nothing has been recorded yet.
+    """
     from playhead_receiver.store import open_store
 
     if session.nothing_kept:
@@ -74,7 +78,7 @@ def reading(session: Session) -> Generator[Upkeep]:
 
 
 def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
-    """The run that ``name`` means, with its summary. `RunUnknown`, `RunAmbiguous`."""
+    """The run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
     from playhead_replay import Run
 
     summary = store.resolve(name)
@@ -82,7 +86,7 @@ def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
 
 
 def origin_name(store: Store, origin: str) -> str:
-    """``refund-7``, ``refund-7:3``: what a run comes from, by name; by id where that is not kept."""
+    """``refund-7``, ``refund-7:3``: the origin of a run by name; by id if the origin is not stored."""
     run_id, colon, step = origin.partition(":")
     trace_id = run_id.partition("-")[0]
     try:

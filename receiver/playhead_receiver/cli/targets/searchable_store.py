@@ -1,4 +1,4 @@
-"""A store in which everything can be found, for verbs that look for what was said."""
+"""A fully indexed store, for verbs that search text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def searchable(session: Session) -> Upkeep:
-    """The store, all of it searchable where no receiver writes to it. `RunUnknown` if there is none."""
+    """The store; its index is completed first if no receiver writes to it.
+
+    `RunUnknown` if there is none.
+    """
     from playhead_receiver.store import open_store
     from playhead_receiver.store.content.references import References
 
@@ -21,7 +24,7 @@ def searchable(session: Session) -> Upkeep:
     references = References.named(session.settings.references)
     try:
         store = open_store(session.store, references=references)
-    except StoreBusy:  # the receiver sees to it
+    except StoreBusy:  # the receiver maintains the index
         return open_store(session.store, read_only=True, references=references)
     while store.index():
         session.progress(f"{store.lag().bundles} groups of spans to go")

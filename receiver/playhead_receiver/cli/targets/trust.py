@@ -1,4 +1,4 @@
-"""Runs that somebody else has recorded: their programs are shown, and asked for, before they run."""
+"""Runs recorded by somebody else: their programs are shown and confirmed before they run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from playhead_replay import Run
 
 KNOWN = "known-tapes"
-"""File of the data folder: digests of the tape files that were written here, or trusted once."""
+"""File in the data folder: digests of tape files that were written here or trusted once."""
 
 PIECE_BYTES = 1 << 20
 MOST_CHARS = 4000
-"""Of a program that the tape brings."""
+"""Characters shown of a program that the tape contains."""
 
 trust_option = click.option(
     "--trust", is_flag=True, help="Run the program of a tape that was not recorded here."
@@ -33,7 +33,7 @@ trust_option = click.option(
 
 
 def is_foreign(session: Session, target: Target, run: Run) -> bool:
-    """Whether a run was recorded by somebody else: a file that is not known here, or one imported."""
+    """Whether somebody else recorded a run: an unknown file, or an imported run."""
     from playhead_receiver.cli.targets.run_argument import reading
 
     if target.is_file or Path(target.run).is_file():
@@ -43,7 +43,7 @@ def is_foreign(session: Session, target: Target, run: Run) -> bool:
 
 
 def is_known(data_dir: Path, file: Path) -> bool:
-    """Whether a tape file was written from this store, or trusted once."""
+    """Whether a tape file was written from this store or trusted once."""
     try:
         return digest_of_file(file) in (data_dir / KNOWN).read_text().split()
     except (FileNotFoundError, UnicodeDecodeError):
@@ -51,7 +51,7 @@ def is_known(data_dir: Path, file: Path) -> bool:
 
 
 def note_known(data_dir: Path, file: Path) -> None:
-    """From now on ``file``, as it is, is known here. Nothing where that cannot be written."""
+    """Remember ``file`` with its present content as known. Does nothing if that cannot be written."""
     if not file.is_file() or is_known(data_dir, file):
         return
     try:
@@ -64,7 +64,7 @@ def note_known(data_dir: Path, file: Path) -> None:
 
 
 def digest_of_file(file: Path) -> str:
-    """Of its content, hex."""
+    """Digest of a file's content, hex."""
     digest = blake2b(digest_size=32)
     with open(file, "rb") as content:
         while piece := content.read(PIECE_BYTES):
@@ -73,10 +73,10 @@ def digest_of_file(file: Path) -> str:
 
 
 def require_trust(session: Session, target: Target, run: Run, *, trust: bool, live: bool) -> bool:
-    """Whether ``run`` is somebody else's, who is trusted then.
+    """Whether ``run`` is foreign; returns only if it may run.
 
-    Shows what would run and asks, unless ``trust``. ``live``: its program goes on for real.
-    `UsageError` where it is refused, or nobody can be asked.
+    Shows what would run and asks, unless ``trust``. ``live``: its program will run for real.
+    `UsageError` if the user refuses, or if there is no terminal to ask on.
     """
     if not is_foreign(session, target, run):
         return False
@@ -99,7 +99,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 
 def told(run: Run, *, live: bool) -> list[str]:
-    """What would run, a sentence each."""
+    """What would run, one sentence each."""
     from playhead_replay.launch.child_processes import commands_of
     from playhead_replay.run.command import Command
 

@@ -22,7 +22,7 @@ def command(session: Session, folder: Path) -> int:
     So are the stores of all tenants, tokens (as digests) and the audit log. What is damaged here is
     so in the copy; exit status 1 where a blob could not be read.
     """
-    from playhead_receiver.maintenance.backup import back_up
+    from playhead_receiver.tenants.backup import back_up
 
     note(session, "playhead backup", "export", "everything")
     missing = back_up(session.store, session.data_dir, folder)

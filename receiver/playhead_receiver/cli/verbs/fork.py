@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.options import check_option, header_option, verb
+from playhead_receiver.cli.options import check_option, gathered, header_option, verb
 from playhead_receiver.cli.running.branching import (
     checked,
     on_unknown_option,
@@ -21,11 +22,11 @@ from playhead_receiver.cli.running.branching import (
     unknown_decider,
 )
 from playhead_receiver.cli.running.child_process import die_as
+from playhead_receiver.cli.running.program import Program
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.targets.run_argument import parse_target
 from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.given_headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.targets.point_argument import Point
@@ -36,6 +37,26 @@ BY_HAND = "\0"
 """``--edit`` without a value."""
 
 REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Options that say where a fork leaves its origin, and what is changed there."""
+
+    at: str | None
+    edits: tuple[str, ...]
+    patch: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Options that say how it goes on."""
+
+    times: int
+    offline: bool
+    in_place: bool
+    on_unknown: str
+    reopen: Reopen | None
 
 
 @verb("fork", short_help="go back to a step, change something, and go on for real")
@@ -61,23 +82,8 @@ REFUSED = 3
 @trust_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
-def command(
-    session: Session,
-    target: str | None,
-    at: str | None,
-    edits: tuple[str, ...],
-    patch: Path | None,
-    times: int,
-    offline: bool,
-    in_place: bool,
-    on_unknown: str,
-    reopen: Reopen | None,
-    header_lines: tuple[str, ...],
-    checks: tuple[Path, ...],
-    trust: bool,
-    python: str,
-    cwd: str,
-) -> int:
+@gathered(program=Program, changes=Changes, way=Way)
+def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
     """Play a run up to a step, change something there, and go on for real.
 
     Without a step: as far as the program, which has changed, agrees with the tape. It is a new run; its
@@ -85,51 +91,37 @@ def command(
     something was refused.
     """
     from playhead_receiver.cli.targets.point_argument import find_point
-    from playhead_replay.forks.fork import fork_of
-    from playhead_replay.forks.forked_processes import forked_of
+    from playhead_replay.forks.fork import ForkPoint, fork_of
+    from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.resume import GoingOn
     from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
-    from playhead_replay.launch.replaying import require_headers
+    from playhead_replay.launch.requirements import require_headers
 
-    decide = unknown_decider(session, on_unknown)
-    headers = parse_headers(header_lines)
-    wanted = parse_target(target, at)
+    decide = unknown_decider(session, way.on_unknown)
+    headers = program.headers()
+    wanted = parse_target(target, changes.at)
     status = 0
     with origin_opened(session, wanted) as (house, run):
-        foreign = require_trust(session, wanted, run, trust=trust, live=True)
+        foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         point = find_point(run, wanted.point) if wanted.point else None
         if point is not None and point.snapped:
             session.say(point.snapped)
-        tape, plan = fork_of(
-            run,
-            None if point is None else point.step,
-            _edits(run, point, edits, patch),
-            exchange=None if point is None else point.exchange,
-            decide=decide,
-            offline=offline,
-            reopen=reopen,
-        )
+        at = None if point is None else ForkPoint(point.step, point.exchange)
+        going_on = GoingOn(decide, way.reopen)
+        edits = _edits(run, point, changes)
+        fork = fork_of(run, at, edits, going_on, offline=way.offline)
         require_headers(run, headers)
-        forks, plan = forked_of(run, tape, plan, decide)
-        own = None if cwd else folder_of_fork(session.data_dir, run.name)
-        place = own or folder_of(run.command, cwd)
-        for _ in range(times):
+        fork = with_forked(run, fork, decide)
+        own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
+        place = own or folder_of(run.command, program.cwd)
+        for _ in range(way.times):
             session.progress(f"forking {run.name}")
-            folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
-            before = {} if in_place else looks(folder)
-            status, made = started(
-                session,
-                house,
-                tape,
-                plan,
-                python=python,
-                folder=folder,
-                forks=forks,
-                headers=headers,
-                checks=checks,
-                foreign=foreign,
-            )
-            left = None if in_place else settled(folder, before, "" if made is None else made.name)
+            folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
+            before = {} if way.in_place else looks(folder)
+            around = program.surroundings(foreign=foreign, folder=folder)
+            status, made = started(session, house, fork, around, program.checks)
+            left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
             if made is None:
                 session.say("nothing was recorded")
                 continue
@@ -145,14 +137,12 @@ def command(
     return die_as(status)
 
 
-def _edits(
-    run: Run, point: Point | None, edits: tuple[str, ...], patch: Path | None
-) -> list[tuple[str, Edit]]:
+def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, Edit]]:
     from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
     from playhead_replay.forks.fork import request_of
 
     found: list[tuple[str, Edit]] = []
-    for text in edits:
+    for text in changes.edits:
         if text != BY_HAND:
             found.append(parse_edit(text))
             continue
@@ -165,4 +155,4 @@ def _edits(
             )
         made = edit_by_hand(request_of(attempts[0]), os.environ)
         found += [(REQUEST, edit) for edit in made]
-    return found + (patch_file(patch) if patch is not None else [])
+    return found + (patch_file(changes.patch) if changes.patch is not None else [])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import gathered, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
@@ -15,6 +16,38 @@ if TYPE_CHECKING:
     from playhead_receiver.store.keeping.retention import Policy
 
 SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Options that say how long what is kept: times, a share from 0 to 1, a size."""
+
+    success: str | None
+    failure: str | None
+    flagged: str | None
+    test: str | None
+    agent: tuple[str, ...]
+    """``NAME=TIME``."""
+    share: float | None
+    budget: str | None
+
+    def times(self) -> dict[str, str]:
+        """The times that are said, by the end that a run came to."""
+        given = {
+            "success": self.success,
+            "failure": self.failure,
+            "flagged": self.flagged,
+            "test": self.test,
+        }
+        return {name: text for name, text in given.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """Options that put a mark on a run, or take it off: run and word."""
+
+    mark: tuple[str, str] | None
+    unmark: tuple[str, str] | None
 
 
 @verb("gc", short_help="delete runs whose time is over")
@@ -31,17 +64,8 @@ SCHEMA_VERSION = 1
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def command(
-    session: Session,
-    agent: tuple[str, ...],
-    share: float | None,
-    budget: str | None,
-    mark: tuple[str, str] | None,
-    unmark: tuple[str, str] | None,
-    dry_run: bool,
-    yes: bool,
-    **times: str | None,
-) -> int:
+@gathered(kept=Kept, marking=Marking)
+def command(session: Session, kept: Kept, marking: Marking, dry_run: bool, yes: bool) -> int:
     """Delete runs whose time is over, with everything that only they hold, and overwrite it.
 
     TIME is 90d, 12h, 30m or 10s after the run's end, or forever. What is not said is as the setting
@@ -54,10 +78,10 @@ def command(
     from playhead_receiver.store import Query, open_store
     from playhead_receiver.store.keeping.retention import above_budget, expired
 
-    if mark or unmark:
-        _mark(session, mark or unmark or ("", ""), on=mark is not None)
+    if given := marking.mark or marking.unmark:
+        _mark(session, given, on=marking.mark is not None)
         return 0
-    policy = _policy(session, agent, share, budget, times)
+    policy = _policy(session, kept)
     store = open_store(session.store, read_only=True)
     try:
         runs = store.runs(Query(mode=None, limit=1 << 60))
@@ -84,31 +108,24 @@ def command(
     return 0
 
 
-def _policy(
-    session: Session,
-    agents: tuple[str, ...],
-    share: float | None,
-    budget: str | None,
-    times: dict[str, str | None],
-) -> Policy:
+def _policy(session: Session, kept: Kept) -> Policy:
     import msgspec
 
-    from playhead_receiver.store.keeping.retention import KEEP_ALL, duration_s, policy_of, size_of
+    from playhead_receiver.store.keeping.amounts import duration_s, size_of
+    from playhead_receiver.store.keeping.retention import KEEP_ALL, policy_of
 
     base = policy_of(session.settings.retention) or KEEP_ALL
-    said: dict[str, Any] = {
-        f"{name}_s": duration_s(text) for name, text in times.items() if text is not None
-    }
+    said: dict[str, Any] = {f"{name}_s": duration_s(text) for name, text in kept.times().items()}
     by_agent = dict(base.agents_s)
-    for one in agents:
+    for one in kept.agent:
         name, _, text = one.rpartition("=")
         if not name:
             raise UsageError(f"--agent {one} says no time", hint=f"--agent {one or 'NAME'}=1d")
         by_agent[name] = duration_s(text)
-    if share is not None:
-        said["success_share"] = share
-    if budget is not None:
-        said["budget_bytes"] = size_of(budget)
+    if kept.share is not None:
+        said["success_share"] = kept.share
+    if kept.budget is not None:
+        said["budget_bytes"] = size_of(kept.budget)
     return msgspec.structs.replace(base, agents_s=by_agent, **said)
 
 

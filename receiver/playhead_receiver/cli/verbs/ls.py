@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import gathered, verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.targets.run_argument import origin_name, reading
@@ -19,12 +20,37 @@ from playhead_receiver.cli.views.words import age, cost
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import RunSummary
+    from playhead_receiver.store.values.run_summaries import Query, RunSummary
 
 SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Options that say which runs, in which order, and how many."""
+
+    agent: str | None
+    status: Any
+    everything: bool
+    sort: Any
+    ascending: bool
+    limit: int
+
+    def query(self) -> Query:
+        """The same as a question to a store."""
+        from playhead_receiver.store import Query
+
+        return Query(
+            agent=self.agent,
+            status=self.status,
+            mode=None if self.everything else "record",
+            sort=self.sort,
+            ascending=self.ascending,
+            limit=self.limit,
+        )
 
 
 @verb("ls", short_help="list runs, newest first")
@@ -35,16 +61,8 @@ STATUSES = ("running", "success", "failure", "partial", "interrupted")
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Least first.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
-def command(
-    session: Session,
-    words: tuple[str, ...],
-    agent: str | None,
-    status: Any,
-    everything: bool,
-    sort: Any,
-    ascending: bool,
-    limit: int,
-) -> None:
+@gathered(listed=Listed)
+def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     """List runs, newest first.
 
     QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
@@ -53,11 +71,8 @@ def command(
     """
     from playhead_receiver.asking.asked_runs import ask_runs
     from playhead_receiver.asking.language import read_language
-    from playhead_receiver.store import Query
 
-    mode = None if everything else "record"
-    base = Query(agent=agent, status=status, mode=mode, sort=sort, ascending=ascending, limit=limit)
-    asked = read_language(" ".join(words), base)
+    asked = read_language(" ".join(words), listed.query())
     try:
         if asked.text:
             with closing(searchable(session)) as found:
@@ -70,7 +85,7 @@ def command(
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
         return
-    if not runs and (words or agent or status):
+    if not runs and (words or listed.agent or listed.status):
         session.say(f"no such runs in {session.store_name}")
         return
     if not runs:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from playhead_receiver.cli.running.receiver_for_run import Housing
     from playhead_receiver.host.writer_lock import Listening
-    from playhead_receiver.store.protocol.store import RunSummary
+    from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_semconv.settings import Settings
 
 SCHEMA_VERSION = 1
@@ -64,96 +65,108 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
     with signals_held():
-        status = _recorded(session, agent, interpreter)
+        status = _recorded(Record(session, agent, interpreter))
     return die_as(status)
 
 
-def _recorded(session: Session, agent: Agent, python: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A program that is recorded: what runs, and where its facts go."""
+
+    session: Session
+    agent: Agent
+    python: str
+    """The interpreter."""
+    house: Housing | None = None
+    """Where its facts are stored; None where the user named an endpoint."""
+
+    def running(self, receiver: Listening | None) -> int:
+        """Run the agent, then see that all of it is kept. Its exit status.
+
+        ``receiver``: of the data folder. `PlayheadError` where the interpreter cannot be started.
+        """
+        session = self.session
+        since_ns = time.time_ns()
+        by = os.urandom(8).hex()
+        environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
+        pid, status = self._run(environ)
+        if not pid:
+            return status
+        try:
+            return self._conclude(pid, status, since_ns, by)
+        except Exception as problem:
+            # The agent has run, and its status is the result, whatever we make of it afterwards.
+            show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+            sys.stderr.write(
+                "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+            )
+            sys.stderr.flush()
+        return status
+
+    def unrecorded(self, problem: Exception) -> int:
+        """Run the agent where nothing can be recorded because of ``problem``, and say so."""
+        show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
+        sys.stderr.write("playhead: nothing is kept of this run\n")
+        sys.stderr.flush()
+        return self._run({**os.environ, "PLAYHEAD_DISABLED": "1"})[1]
+
+    def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
+        try:
+            return run_child(self.agent.command_line(self.python), environ)
+        except OSError as problem:
+            raise PlayheadError(f"{self.python} cannot be started", cause=str(problem)) from problem
+
+    def _conclude(self, pid: int, status: int, since_ns: int, by: str) -> int:
+        """Deliver what the agent left behind and say what was recorded. The exit status."""
+        session, house = self.session, self.house
+        settings = session.settings
+        if house is not None:
+            settings = delivering_to(settings, house.listening())
+        if problem := _pushed(settings):
+            session.say(f"not everything is delivered: {problem}")
+        if house is None:
+            session.say(f"recorded to {settings.endpoint}")
+            return status
+        from playhead_receiver.cli.running.recorded_run import find_recorded
+        from playhead_receiver.cli.targets.run_argument import load_run
+        from playhead_receiver.store import open_store
+
+        failed = 0
+        store = open_store(session.store, read_only=True)
+        try:
+            run = find_recorded(store, pid, since_ns, by)
+            if run is not None and settings.checks:
+                failed = len(load_run(store, run.trace_id)[0].failed_checks)
+        finally:
+            store.close()
+        if run is None:
+            session.say(
+                "nothing was recorded: the program asked nothing of a model, a tool or the network"
+            )
+            session.suggest("playhead doctor")
+            return status
+        status = status or int(failed > 0)
+        _summarize(session, run, status, failed)
+        return status
+
+
+def _recorded(record: Record) -> int:
     """Run the agent and have kept what it records, or say that nothing is. Its exit status."""
+    session = record.session
     try:
         named = session.resolved.origins["endpoint"] != "default"
     except ConfigurationError as problem:
-        return _unrecorded(session, agent, python, problem)
+        return record.unrecorded(problem)
     if named:
-        return _running(session, agent, python, None, None)
+        return record.running(None)
     from playhead_receiver.cli.running.receiver_for_run import housing
 
     with housing(session.settings) as house:
         try:
             receiver = house.soon()
         except (PlayheadError, OSError) as problem:
-            return _unrecorded(session, agent, python, problem)
-        return _running(session, agent, python, house, receiver)
-
-
-def _unrecorded(session: Session, agent: Agent, python: str, problem: Exception) -> int:
-    """Run the agent where nothing can be recorded, and say so."""
-    show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-    sys.stderr.write("playhead: nothing is kept of this run\n")
-    sys.stderr.flush()
-    return _run(agent, python, {**os.environ, "PLAYHEAD_DISABLED": "1"})[1]
-
-
-def _run(agent: Agent, python: str, environ: Mapping[str, str]) -> tuple[int, int]:
-    try:
-        return run_child(agent.command_line(python), environ)
-    except OSError as problem:
-        raise PlayheadError(f"{python} cannot be started", cause=str(problem)) from problem
-
-
-def _running(
-    session: Session, agent: Agent, python: str, house: Housing | None, receiver: Listening | None
-) -> int:
-    """Run the agent, then see that all of it is kept. Its exit status."""
-    since_ns = time.time_ns()
-    by = os.urandom(8).hex()
-    environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
-    pid, status = _run(agent, python, environ)
-    if not pid:
-        return status
-    try:
-        return _conclude(session, pid, status, since_ns, house, by)
-    except Exception as problem:
-        # The agent has run, and its status is the result, whatever we make of it afterwards.
-        show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-        sys.stderr.write(
-            "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
-        )
-        sys.stderr.flush()
-    return status
-
-
-def _conclude(
-    session: Session, pid: int, status: int, since_ns: int, house: Housing | None, by: str
-) -> int:
-    """Deliver what the agent left behind and say what was recorded. The exit status."""
-    settings = session.settings
-    if house is not None:
-        settings = delivering_to(settings, house.listening())
-    if problem := _pushed(settings):
-        session.say(f"not everything is delivered: {problem}")
-    if house is None:
-        session.say(f"recorded to {settings.endpoint}")
-        return status
-    from playhead_receiver.cli.running.recorded_run import find_recorded
-    from playhead_receiver.cli.targets.run_argument import load_run
-    from playhead_receiver.store import open_store
-
-    failed = 0
-    store = open_store(session.store, read_only=True)
-    try:
-        run = find_recorded(store, pid, since_ns, by)
-        if run is not None and settings.checks:
-            failed = len(load_run(store, run.trace_id)[0].failed_checks)
-    finally:
-        store.close()
-    if run is None:
-        session.say("nothing was recorded: the program asked nothing of a model, a tool or the network")
-        session.suggest("playhead doctor")
-        return status
-    status = status or int(failed > 0)
-    _summarize(session, run, status, failed)
-    return status
+            return record.unrecorded(problem)
+        return replace(record, house=house).running(receiver)
 
 
 def _pushed(settings: Settings) -> str:

@@ -5,25 +5,55 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.options import check_option, header_option, verb
+from playhead_receiver.cli.options import check_option, gathered, header_option, verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.running.bisecting import judged
+from playhead_receiver.cli.running.program import Program
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.targets.run_argument import opened_run, parse_target
 from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.given_headers import parse_headers
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_replay import Replay
+    from playhead_replay import ReplayResult, Rules
 
 STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Options that say what the program may do."""
+
+    live: tuple[str, ...]
+    allow: tuple[str, ...]
+    force: bool
+    repeat_effects: bool
+    strict_match: bool
+
+    def rules(self, checks: Sequence[Path]) -> Rules:
+        """The same for a `Replayer`. ``checks``: files of check functions."""
+        from playhead_replay import Rules
+
+        return Rules(self.live, self.allow, self.force, self.repeat_effects, self.strict_match, checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Options that say what is shown and kept."""
+
+    keep: Path | None
+    junitxml: Path | None
+    output: bool
+    point: str | None
+    bisect: Path | None
 
 
 @verb("replay", short_help="run the recorded command again, answered from its tape")
@@ -61,24 +91,9 @@ STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "bloc
     type=click.Path(path_type=Path, dir_okay=False),
     help="Judge this commit for git bisect run: 0 good, 1 bad, 125 cannot be judged.",
 )
+@gathered(program=Program, allowed=Allowed, wanted=Wanted)
 def command(
-    session: Session,
-    target: str | None,
-    python: str,
-    cwd: str,
-    force: bool,
-    keep: Path | None,
-    live: tuple[str, ...],
-    allow: tuple[str, ...],
-    repeat_effects: bool,
-    strict_match: bool,
-    checks: tuple[Path, ...],
-    trust: bool,
-    header_lines: tuple[str, ...],
-    junitxml: Path | None,
-    output: bool,
-    point: str | None,
-    bisect: Path | None,
+    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: Wanted
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
 
@@ -88,49 +103,38 @@ def command(
     diverged, 2 there is nothing to replay, 3 blocked.
     """
     from playhead_receiver.cli.targets.point_argument import find_point
-    from playhead_replay import replay
+    from playhead_replay import ReplayConfiguration, Replayer
     from playhead_replay.launch.from_a_step import shown_from
     from playhead_replay.report.junit import junit_xml
     from playhead_replay.tape_files.whole_files import SHARED, written
 
-    if bisect is not None:
-        if target or point or live or allow or keep or junitxml:
+    if wanted.bisect is not None:
+        unfit = allowed.live or allowed.allow or wanted.keep or wanted.junitxml
+        if target or wanted.point or unfit:
             raise UsageError(
                 "--bisect judges a golden: no RUN, and of the options --python, --cwd and --check",
                 hint="git bisect run playhead replay --bisect tests/goldens/NAME.tape",
             )
-        return judged(session, bisect, python=python, cwd=cwd, checks=checks)
+        return judged(session, wanted.bisect, program)
     began = time.monotonic()
-    wanted = parse_target(target, point)
-    with opened_run(session, wanted) as run:
-        found = find_point(run, wanted.point) if wanted.point else None
+    named = parse_target(target, wanted.point)
+    with opened_run(session, named) as run:
+        found = find_point(run, named.point) if named.point else None
         if found is not None and found.snapped:
             session.say(found.snapped)
-        foreign = require_trust(session, wanted, run, trust=trust, live=False)
+        foreign = require_trust(session, named, run, trust=program.trust, live=False)
         session.progress(f"replaying {run.name}")
-        done = replay(
-            run,
-            python=python,
-            cwd=cwd,
-            force=force,
-            keep=keep,
-            live=live,
-            allow=allow,
-            repeat_effects=repeat_effects,
-            checks=checks,
-            headers=parse_headers(header_lines),
-            say=session.say,
-            foreign=foreign,
-        )
-        done.report.strict_match = strict_match
+        around, rules = program.surroundings(foreign=foreign), allowed.rules(program.checks)
+        done = Replayer(ReplayConfiguration(around, rules, wanted.keep, session.say)).replay(run)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not come to step {found.step.number}")
-    if junitxml is not None:
-        again = _again(target or run.name, python=python, cwd=cwd, force=force, trust=trust)
-        with written(junitxml, SHARED) as file:
+    if wanted.junitxml is not None:
+        words = ["playhead", "replay", target or run.name, *(["--force"] if allowed.force else [])]
+        again = shlex.join([*words, *program.words()])
+        with written(wanted.junitxml, SHARED) as file:
             file.write(junit_xml(done.report, again, time.monotonic() - began))
-    if output:
+    if wanted.output:
         for said in (done.stderr, done.stdout):
             text = said.decode(errors="replace")
             session.err.file.write(visible(text) if sys.stderr.isatty() else text)
@@ -150,16 +154,7 @@ def command(
     return done.report.exit_code
 
 
-def _again(target: str, *, python: str, cwd: str, force: bool, trust: bool) -> str:
-    """The command line that makes the same report."""
-    words = ["playhead", "replay", target, *(["--force"] if force else [])]
-    words += ["--trust"] if trust else []
-    for option, value in (("--python", python), ("--cwd", cwd)):
-        words += [option, value] if value else []
-    return shlex.join(words)
-
-
-def _print(session: Session, done: Replay) -> None:
+def _print(session: Session, done: ReplayResult) -> None:
     from rich.text import Text
 
     lines = [Text(line) for line in done.report.lines()]

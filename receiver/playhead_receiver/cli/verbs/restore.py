@@ -20,7 +20,7 @@ def command(session: Session, folder: Path) -> None:
 
     The tokens of the backup open it, those too that were revoked after the backup was made.
     """
-    from playhead_receiver.maintenance.backup import put_back
+    from playhead_receiver.tenants.backup import put_back
 
     if session.settings.store:
         raise UsageError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.options import check_option, header_option, verb
+from playhead_receiver.cli.options import check_option, gathered, header_option, verb
 from playhead_receiver.cli.running.branching import (
     checked,
     on_unknown_option,
@@ -21,15 +21,24 @@ from playhead_receiver.cli.running.branching import (
     unknown_decider,
 )
 from playhead_receiver.cli.running.child_process import die_as
+from playhead_receiver.cli.running.program import Program
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.targets.run_argument import parse_target
 from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.given_headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_replay import Run
     from playhead_semconv.rerun.plans import Reopen
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Options that say how it goes on."""
+
+    on_unknown: str
+    reopen: Reopen | None
+    repeat_effects: bool
 
 
 @verb("resume", short_help="bring a dead run to its end")
@@ -46,53 +55,34 @@ if TYPE_CHECKING:
 @trust_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
-def command(
-    session: Session,
-    target: str | None,
-    on_unknown: str,
-    reopen: Reopen | None,
-    repeat_effects: bool,
-    header_lines: tuple[str, ...],
-    checks: tuple[Path, ...],
-    trust: bool,
-    python: str,
-    cwd: str,
-) -> int:
+@gathered(program=Program, way=Way)
+def command(session: Session, target: str | None, program: Program, way: Way) -> int:
     """Bring a dead run to its end: from its tape as far as that goes, then for real.
 
     Nothing of the first part happens again: no request, and no write but with --repeat-effects. It is a
     new run, shown under the dead one. Exit status: the program's.
     """
-    from playhead_replay.forks.forked_processes import forked_of
-    from playhead_replay.forks.resume import resume_of
+    from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.resume import GoingOn, resume_of
     from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import folder_of_fork
-    from playhead_replay.launch.replaying import require_headers
+    from playhead_replay.launch.requirements import require_headers
 
-    decide = unknown_decider(session, on_unknown)
-    headers = parse_headers(header_lines)
+    decide = unknown_decider(session, way.on_unknown)
+    headers = program.headers()
     wanted = parse_target(target)
     with origin_opened(session, wanted) as (house, run):
         _require_dead(run)
-        foreign = require_trust(session, wanted, run, trust=trust, live=True)
-        tape, plan = resume_of(run, decide, reopen, repeat_effects=repeat_effects)
+        foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
+        going_on = GoingOn(decide, way.reopen)
+        fork = resume_of(run, going_on, repeat_effects=way.repeat_effects)
         require_headers(run, headers)
-        forks, plan = forked_of(run, tape, plan, decide)
+        fork = with_forked(run, fork, decide)
         session.progress(f"resuming {run.name}")
-        own = None if cwd else folder_of_fork(session.data_dir, run.name)
-        folder = own or folder_of(run.command, cwd)
-        status, made = started(
-            session,
-            house,
-            tape,
-            plan,
-            python=python,
-            folder=folder,
-            forks=forks,
-            headers=headers,
-            checks=checks,
-            foreign=foreign,
-        )
+        own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
+        folder = own or folder_of(run.command, program.cwd)
+        around = program.surroundings(foreign=foreign, folder=folder)
+        status, made = started(session, house, fork, around, program.checks)
     if made is None:
         session.say("nothing was recorded")
     else:

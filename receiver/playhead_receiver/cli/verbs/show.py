@@ -106,7 +106,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     from rich.text import Text
 
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.store.protocol.store import Query
+    from playhead_receiver.store.values.run_summaries import Query
 
     if session.nothing_kept:
         return []

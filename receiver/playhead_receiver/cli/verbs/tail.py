@@ -17,7 +17,8 @@ from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.targets.live_fold import Following, Moment
-    from playhead_receiver.store.protocol.store import Query, RunSummary, Store
+    from playhead_receiver.store.protocol.store import Store
+    from playhead_receiver.store.values.run_summaries import Query, RunSummary
 
 POLL_S = 0.1
 AT_ONCE = 1000

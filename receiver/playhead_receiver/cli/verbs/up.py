@@ -6,11 +6,12 @@ import gc
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.options import keep_flag, verb
+from playhead_receiver.cli.options import gathered, keep_flag, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
@@ -26,6 +27,38 @@ SWITCH_S = 0.001
 COLLECT_AFTER = 10_000
 """New objects until cycles are looked for; requests leave none behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Options that say where it listens; port 0 is any free one."""
+
+    host: str
+    http_port: int
+    grpc_port: int
+    query_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Options that name PEM files."""
+
+    tls_cert: str | None
+    tls_key: str | None
+    tls_client_ca: str | None
+
+    def tls(self) -> Tls | None:
+        """None without any of them. `UsageError` where certificate or key is missing."""
+        from playhead_receiver.host.listening import Tls
+
+        if self.tls_cert is None and self.tls_key is None and self.tls_client_ca is None:
+            return None
+        if self.tls_cert is None or self.tls_key is None:
+            raise UsageError(
+                "TLS needs a certificate and its key",
+                hint="playhead up --tls-cert FILE --tls-key FILE",
+            )
+        return Tls(self.tls_cert, self.tls_key, self.tls_client_ca or "")
 
 
 @verb("up", short_help="run the receiver until it is stopped")
@@ -64,17 +97,9 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
     show_default=True,
     help="Largest OTLP request, after decompression.",
 )
+@gathered(place=Place, files=TlsFiles)
 def command(
-    session: Session,
-    host: str,
-    http_port: int,
-    grpc_port: int,
-    query_port: int,
-    forward: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    tls_client_ca: str | None,
-    max_request_mib: int,
+    session: Session, place: Place, files: TlsFiles, forward: tuple[str, ...], max_request_mib: int
 ) -> None:
     """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
 
@@ -97,14 +122,14 @@ def command(
         session.data_dir,
         store=settings.store,
         blobs=settings.blobs,
-        http_port=http_port,
-        grpc_port=grpc_port,
-        query_port=query_port,
-        host=host,
+        http_port=place.http_port,
+        grpc_port=place.grpc_port,
+        query_port=place.query_port,
+        host=place.host,
         forward=forward,
         token=settings.token,
         guarded=True,
-        tls=_tls(tls_cert, tls_key, tls_client_ca),
+        tls=files.tls(),
         limit_bytes=max_request_mib << 20,
         policy=policy_of(settings.retention),
         history=history_of(settings.process_history),
@@ -128,18 +153,6 @@ def command(
             session.say("stopping")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> Tls | None:
-    from playhead_receiver.host.listening import Tls
-
-    if certificate is None and key is None and client_ca is None:
-        return None
-    if certificate is None or key is None:
-        raise UsageError(
-            "TLS needs a certificate and its key", hint="playhead up --tls-cert FILE --tls-key FILE"
-        )
-    return Tls(certificate, key, client_ca or "")
 
 
 def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:

@@ -42,7 +42,7 @@ def command(session: Session, targets: tuple[str, ...], agent: str | None, limit
 
 
 def _latest(session: Session, agent: str | None, limit: int) -> list[str]:
-    from playhead_receiver.store.protocol.store import Query
+    from playhead_receiver.store.values.run_summaries import Query
 
     if agent is None:
         return []

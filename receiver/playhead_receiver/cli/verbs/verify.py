@@ -41,11 +41,11 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
         return verify_file(session, file, key)
     if key is not None:
         raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
-    from playhead_receiver.access.tenants import FOLDER
     from playhead_receiver.cli.views.custody import tombstone_line, tombstone_object
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.maintenance.backup import tenants_in
     from playhead_receiver.store import open_store
+    from playhead_receiver.tenants.backup import tenants_in
+    from playhead_receiver.tenants.tenants import FOLDER
 
     places: dict[str, str | Path] = {"": session.store}
     if not session.settings.store:

@@ -1,4 +1,4 @@
-"""Two runs beside each other, or many, in text."""
+"""Comparisons of two or more runs as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT, RIGHT, FAINT = "red", "green", "dim"
 
 
 def diff_lines(found: RunDiff, everything: bool) -> Iterator[Text]:
-    """The comparison of two runs; ``everything``: repetitions of earlier differences too."""
+    """The comparison of two runs; ``everything``: includes repetitions of earlier differences."""
     yield Text.assemble(("- ", LEFT), (found.left, "bold"), "  ", ("+ ", RIGHT), (found.right, "bold"))
     yield Text(_summary(found))
     last: tuple[int | None, int | None] | None = None
@@ -91,7 +91,7 @@ def _figures(found: RunDiff) -> str:
 
 
 def variability_lines(found: Variability) -> Iterator[Text]:
-    """Many runs: the distinct paths, the forks, the spreads."""
+    """The comparison of many runs: distinct paths, forks, spreads."""
     statuses = ", ".join(f"{number} {status}" for status, number in found.statuses.items())
     yield Text(f"{count(len(found.runs), 'run')} ({statuses}), {count(len(found.paths), 'path')}")
     for number, path in enumerate(found.paths, 1):

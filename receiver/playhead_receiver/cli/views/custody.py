@@ -29,7 +29,7 @@ def state_of(chained: Chained) -> str:
 
 
 def process_lines(chained: Chained) -> Iterator[str]:
-    """Lines about a process: its state, its chain, and what users did to its facts."""
+    """Lines about a process: its state, its chain, and declared changes to its facts."""
     name, state = chained.instance.hex(), state_of(chained)
     if not chained.links:
         yield f"process {name}: not chained, so nobody can tell whether it was changed"
@@ -59,7 +59,7 @@ def said_line(said: Said) -> str:
 
 
 def difference_lines(processes: Iterable[Chained]) -> Iterator[str]:
-    """Each thing that is wrong, by process and number."""
+    """Each difference from the chain, by process and number."""
     for one in processes:
         for found in one.differences:
             place = "" if found.first < 0 else f" {found.numbers}"
@@ -67,7 +67,7 @@ def difference_lines(processes: Iterable[Chained]) -> Iterator[str]:
 
 
 def process_object(chained: Chained) -> dict[str, Any]:
-    """The same for programs."""
+    """The custody of a process as an object for JSON."""
     return {
         "process": chained.instance.hex(),
         "chain_of": chained.origin.hex() or None,
@@ -100,7 +100,7 @@ def findings_of(chained: Chained) -> list[dict[str, Any]]:
 
 
 def tombstone_line(tombstone: Tombstone) -> str:
-    """Which runs went, when, and by whom."""
+    """Which runs were deleted, when, and by whom."""
     names = [name for _, name in tombstone.runs[:MOST_NAMED]]
     more = len(tombstone.runs) - len(names)
     runs = ", ".join(names) + (f" and {more} more" if more else "")
@@ -113,7 +113,7 @@ def tombstone_line(tombstone: Tombstone) -> str:
 
 
 def tombstone_object(tombstone: Tombstone) -> dict[str, Any]:
-    """The same for programs."""
+    """A tombstone as an object for JSON."""
     return {
         "why": tombstone.why,
         "time_ns": tombstone.time_ns,
@@ -129,7 +129,7 @@ def tombstone_object(tombstone: Tombstone) -> dict[str, Any]:
 
 
 def when(time_ns: int) -> str:
-    """A moment, as far as a clock can have shown it."""
+    """A time in UTC; other words if no date can represent it."""
     try:
         return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):

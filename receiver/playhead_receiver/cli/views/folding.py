@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 LONGEST_PATTERN = 6
-"""Steps in a pattern at most."""
+"""Largest number of steps in a pattern."""
 
 FEWEST_REPEATS = 3
 FEWEST_HIDDEN = 6
-"""A pattern is folded when it stands so often in a row, and folding it hides so many items."""
+"""A pattern is folded if it occurs at least this often in a row and hides at least this many items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,21 +20,21 @@ class Fold:
     first: int
     end: int
     pattern: int
-    """Items in one repetition."""
+    """Number of items in one repetition."""
 
     @property
     def times(self) -> int:
-        """How often the pattern stands there."""
+        """Number of repetitions."""
         return (self.end - self.first) // self.pattern
 
     @property
     def worth_it(self) -> bool:
-        """Whether folding it saves enough."""
+        """Whether folding saves enough lines."""
         return self.times >= FEWEST_REPEATS and (self.times - 1) * self.pattern >= FEWEST_HIDDEN
 
 
 def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
-    """The repeated stretches among ``items``, without overlap. An item None is never part of one.
+    """The repeated stretches among ``items``, without overlap. An item None never belongs to one.
 
     >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
     [Fold(first=2, end=10, pattern=2)]

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page, without anything from elsewhere."""
+"""A comparison as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).with_name("diff.html")
 
 
 def diff_page(found: RunDiff) -> str:
-    """The comparison of two runs as HTML; what the runs say is escaped."""
+    """The comparison of two runs as HTML; content of the runs is escaped."""
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
@@ -36,5 +36,5 @@ def diff_page(found: RunDiff) -> str:
 
 
 def _shown(value: object) -> object:
-    """What hides text in a page, or turns it around, is spelt out there, too."""
+    """The value with characters that hide or reverse text in a page made visible."""
     return visible(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""One step of a run, whole: messages, requests, responses, chunks with their times."""
+"""One step of a run in full: messages, requests, responses, chunks with their times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TITLE = "bold"
 CHUNK_CHARS = 100
-"""How much of a chunk a line shows."""
+"""Characters of a chunk that a line shows."""
 
 LONG = (
     a.GEN_AI_INPUT_MESSAGES,
@@ -43,7 +43,7 @@ LONG = (
 
 
 def step_lines(run: Run, step: Step, messages: Messages) -> Iterator[Text]:
-    """Everything that is known of a step, in text."""
+    """All that is known about a step, as text."""
     span = step.span
     head = Text(f"{run.name}:{step.number} ", style=NUMBER)
     head.append(label(span), style=TITLE)
@@ -163,7 +163,7 @@ def _messages(messages: Messages) -> Iterator[Text]:
 
 
 def message_lines(message: InputMessage | OutputMessage, arrow: str) -> Iterator[Text]:
-    """One message, behind an empty line. ``arrow``: whether it went to the model or came from it."""
+    """One message, after an empty line. ``arrow``: whether it went to the model or came from it."""
     yield Text()
     yield Text(f"{arrow} {message.role}", TITLE)
     for part in message.parts:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 LAST_LINES = 5
-"""Of stderr, where a run has failed."""
+"""Number of last lines of stderr in the object of a failed run."""
 
 
 def run_object(run: Run) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def run_object(run: Run) -> dict[str, Any]:
 
 
 def _exit(run: Run) -> dict[str, Any] | None:
-    """How its first process ended; None where it has not, or not in order."""
+    """How its first process ended; None if it has not ended, or not regularly."""
     ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
     if ended is None:
         return None
@@ -97,7 +97,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def span_object(span: Span) -> dict[str, Any]:
-    """A span with everything under it."""
+    """A span with all its descendants."""
     return {
         "span_id": span.span_id,
         "parent_id": span.parent_id or None,
@@ -121,7 +121,7 @@ def span_object(span: Span) -> dict[str, Any]:
 
 
 def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
-    """A step, whole."""
+    """A complete step."""
     return {
         "schema_version": SCHEMA_VERSION,
         "run": run.name,
@@ -161,7 +161,7 @@ def _exchange(exchange: RecordedExchange) -> dict[str, Any]:
 
 
 def _bytes(data: bytes) -> dict[str, str]:
-    """Bytes as text where they are text, else as base64."""
+    """Bytes as text if they are valid text, else as base64."""
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:

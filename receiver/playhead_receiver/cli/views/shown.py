@@ -1,4 +1,4 @@
-"""A replay from a step on, as lines and as objects of plain values."""
+"""A replay from a given step on, as lines and as plain objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def shown_lines(one: Shown) -> Iterator[Text]:
-    """A step: what was said that is new, what was answered, what the program printed then."""
+    """A step: new messages, the answer, and what the program printed afterwards."""
     line = Text(f"{one.step.number:>3} ", NUMBER)
     line.append(f"{one.fidelity or '-':<8}", style=ERROR if one.fidelity == "blocked" else FAINT)
     line.append(label(one.step.span))
@@ -36,7 +36,7 @@ def shown_lines(one: Shown) -> Iterator[Text]:
 
 
 def shown_object(one: Shown) -> dict[str, Any]:
-    """The same, with all messages."""
+    """A step as an object, with all messages."""
     return {
         "number": one.step.number,
         "recorded_number": one.recorded,
@@ -49,7 +49,7 @@ def shown_object(one: Shown) -> dict[str, Any]:
 
 
 def _news(messages: list[InputMessage]) -> list[InputMessage]:
-    """What was said since the model spoke last."""
+    """The messages after the model's last message."""
     spoken = [at for at, message in enumerate(messages) if message.role == "assistant"]
     return messages[spoken[-1] + 1 :] if spoken else messages
 

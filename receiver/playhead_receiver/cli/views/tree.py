@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playhead_replay import Run, Span, Step
 
 LABEL_WIDTH = 34
-"""Column in which what a line says of its step begins, at the latest."""
+"""Largest column at which the details of a step begin."""
 
 ERROR, FAINT, NUMBER = "bold red", "dim", "cyan"
 STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "success": "green"}
@@ -34,9 +34,9 @@ class Row:
 
 
 def rows_of(run: Run, everything: bool = False) -> list[Row]:
-    """Steps and the named frames around them, in order of start. The run root itself is no row.
+    """Steps and the named frames around them, in order of start, without the run root.
 
-    ``everything``: other spans too, but the attempts of a step, which are lines of their own.
+    ``everything``: includes all other spans, except attempts of a step, which have lines of their own.
     """
     steps = {step.span.span_id: step for step in run.steps}
     start = next(run.tapes[0].facts(), None) if run.tapes else None
@@ -93,7 +93,7 @@ def _last_ns(run: Run) -> int:
 
 
 def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
-    """The lines of the tree. ``everything``: of all spans, and nothing that repeats itself is folded."""
+    """The lines of the tree. ``everything``: includes all spans, and nothing is folded."""
     yield heading(run)
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
@@ -118,7 +118,7 @@ def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
 
 
 def _sameness(row: Row) -> tuple[int, str] | None:
-    """What makes two rows alike; None for one that must be seen."""
+    """Equal for rows that can be folded; None for a row that must be shown."""
     if row.step is None or row.span.failed or row.span.pending or row.step.retries:
         return None
     return row.depth, label(row.span)
@@ -150,7 +150,7 @@ def _step_lines(run: Run, row: Row, width: int, digits: int, everything: bool) -
 
 
 def _progress(run: Run, step: Step) -> str:
-    """How far a step came that has not ended."""
+    """The progress of a step that has not ended."""
     exchanges = run.exchanges_of(step)
     if not exchanges:
         return "not ended"
@@ -163,7 +163,7 @@ def _progress(run: Run, step: Step) -> str:
 
 
 def _error_at_the_end(run: Run) -> str:
-    """What left the program, where that is more than a step's own error; empty when nothing did."""
+    """The exception that ended the program, if it tells more than a step's error; else empty."""
     ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
     if ended is not None and ended.error is not None:
         status = "" if ended.code is None else f"exit status {ended.code}"

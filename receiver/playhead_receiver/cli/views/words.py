@@ -1,4 +1,4 @@
-"""Short texts that several views use: times, sizes, tokens, one line of a step."""
+"""Short texts for several views: times, sizes, tokens, one-line summaries of steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import RunSummary
+    from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import Span, Step, Usage
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
-"""Stand-ins where only ASCII can be written."""
+"""Replacements for output that supports only ASCII."""
 
 NS = 1_000_000_000
 
@@ -29,7 +29,7 @@ def seconds(ns: int) -> str:
 
 
 def took(ns: int) -> str:
-    """How long something took: ``12ms`` below a second, else as `seconds`."""
+    """A duration: ``12ms`` below a second, else as in `seconds`."""
     return f"{ns // 1_000_000}ms" if ns < NS else seconds(ns)
 
 
@@ -56,7 +56,7 @@ def size(count_bytes: int) -> str:
 
 
 def cost(run: RunSummary) -> str:
-    """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
+    """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
     from decimal import Decimal
 
     from playhead_replay.run.prices import Cost
@@ -72,14 +72,14 @@ def count(number: int, noun: str) -> str:
 
 
 def tokens(usage: Usage) -> str:
-    """``812→64``; empty when nothing is known."""
+    """``812→64``; empty if unknown."""
     if not usage.input_tokens and not usage.output_tokens:
         return ""
     return f"{usage.input_tokens}→{usage.output_tokens}"
 
 
 def text_of(value: Any) -> str:
-    """A text as it is, anything else as JSON; what JSON has no form for as Python writes it."""
+    """A text unchanged, anything else as JSON; values without a JSON form in Python's notation."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
 
 
@@ -90,7 +90,7 @@ def one_line(value: Any, limit: int = 60) -> str:
 
 
 def gist(step: Step) -> str:
-    """What one line says of a step: error, tokens, a tool's arguments, messages, status of a request."""
+    """The summary of a step: error, tokens, arguments of a tool, messages, status of a request."""
     span = step.span
     if span.failed:
         return span.error
@@ -112,7 +112,7 @@ def gist(step: Step) -> str:
 
 
 def label(span: Span) -> str:
-    """How a step is called: its span's name; a bare HTTP request says what it asks for."""
+    """Label of a step: its span's name; for a bare HTTP request, what it requests."""
     url = span.url
     if span.operation or not url.path:
         return span.name

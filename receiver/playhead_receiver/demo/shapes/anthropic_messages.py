@@ -44,7 +44,7 @@ def message(
     stop_reason: str | None = None,
     usage: Json | None = None,
 ) -> Json:
-    """A whole message. It stops with ``tool_use`` where a block is one, else with ``end_turn``."""
+    """A whole message. It stops with ``tool_use`` if a block is one, else with ``end_turn``."""
     blocks = [text(content)] if isinstance(content, str) else list(content)
     called = any(block["type"] == "tool_use" for block in blocks)
     return {

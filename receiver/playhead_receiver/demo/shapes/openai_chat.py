@@ -41,7 +41,7 @@ def choice(
     finish_reason: str | None = None,
     index: int = 0,
 ) -> Json:
-    """One choice. The finish reason is ``tool_calls`` where there are any, else ``stop``."""
+    """One choice. The finish reason is ``tool_calls`` if there are any, else ``stop``."""
     message: Json = {"role": "assistant", "content": content, "refusal": refusal, "annotations": []}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)

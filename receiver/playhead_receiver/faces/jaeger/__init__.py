@@ -1,1 +1,1 @@
-"""What Jaeger asks of a store (`jaeger.storage.v2`), and what is asked of Jaeger over HTTP."""
+"""Jaeger's APIs: remote storage (`jaeger.storage.v2`), and the HTTP JSON of its query service."""

@@ -1,4 +1,4 @@
-"""Jaeger's questions, answered over traces: which match, what they are in short, who calls whom."""
+"""Jaeger's queries over traces: search, summaries, and dependencies between services."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from playhead_semconv import attributes as a
 from playhead_semconv.otlp import attributes_of
 
 DEPTH = 20
-"""Traces in an answer, where nobody says how many."""
+"""Default number of traces in an answer."""
 DEEPEST = 1500
 
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
-"""Kinds of spans as Jaeger writes them, by OTLP's number."""
+"""Span kinds as Jaeger writes them, by OTLP's number."""
 OF_SPANS = ("span.kind", "otel.status_code", "otel.scope.name", "otel.scope.version")
-"""What Jaeger writes as attributes and OTLP does not."""
+"""Attributes in Jaeger that are not attributes in OTLP."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Traces of which a span is such. What is empty or None does not matter."""
+    """Conditions on a span of a trace. Fields that are empty or None do not count."""
 
     service: str = ""
     operation: str = ""
     attributes: dict[str, str] = {}
-    """Of the span, its resource, scope or events, as text; ``error``: whether it failed."""
+    """Attributes of the span, its resource, scope or events, as text; ``error``: whether it failed."""
     start_min_ns: int | None = None
     start_max_ns: int | None = None
     duration_min_ns: int | None = None
@@ -41,7 +41,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A trace in a list."""
+    """Summary of a trace in a list."""
 
     trace_id: bytes
     root_service: str
@@ -51,13 +51,13 @@ class Summary(msgspec.Struct, frozen=True):
     spans: int
     errors: int
     orphans: int
-    """Spans whose parent is not here."""
+    """Spans whose parent is missing."""
     services: dict[str, tuple[int, int]]
-    """Spans and errors of each."""
+    """Number of spans and of errors by service."""
 
 
 def find(traces: Traces, wanted: Wanted) -> Iterator[SeenTrace]:
-    """Traces that match, newest first."""
+    """Matching traces, newest first."""
     left = min(wanted.depth if wanted.depth > 0 else DEPTH, DEEPEST)
     names = wanted.attributes.keys()
     window = wanted.start_min_ns, wanted.start_max_ns
@@ -70,7 +70,7 @@ def find(traces: Traces, wanted: Wanted) -> Iterator[SeenTrace]:
 
 
 def needs_of_wanted(wanted: Wanted) -> Iterator[Need]:
-    """What a trace has to have to be looked at."""
+    """Attributes that a trace must have to be considered."""
     if wanted.service not in ("", NO_SERVICE):
         yield keys.equals(a.SERVICE_NAME, wanted.service)
     if wanted.operation:
@@ -95,7 +95,7 @@ def _number(text: str) -> list[float]:
 
 
 def matches(span: Seen, wanted: Wanted) -> bool:
-    """Whether a span is such."""
+    """Whether a span matches."""
     return (
         wanted.service in ("", span.service)
         and wanted.operation in ("", span.name)
@@ -121,7 +121,7 @@ def _has(span: Seen, name: str, value: str) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """A value as it is written in a search."""
+    """A value as text, in the form in which searches write it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -134,7 +134,7 @@ def text_of(value: Any) -> str:
 
 
 def summary_of(trace: SeenTrace) -> Summary:
-    """A trace in short."""
+    """The summary of a trace."""
     root = trace.root
     services: dict[str, tuple[int, int]] = {}
     for span in trace.spans:
@@ -154,7 +154,7 @@ def summary_of(trace: SeenTrace) -> Summary:
 
 
 def services(traces: Traces) -> list[str]:
-    """All that have a span, sorted."""
+    """All services that have a span, sorted."""
     found: set[str] = set()
     for data in traces.store.resources():
         name = attributes_of(ResourceSpans.FromString(data).resource.attributes).get(a.SERVICE_NAME)
@@ -163,7 +163,7 @@ def services(traces: Traces) -> list[str]:
 
 
 def operations(traces: Traces, service: str, kind: str = "") -> list[tuple[str, str]]:
-    """Names and kinds of the spans of a service; empty: of any. Of the newest traces."""
+    """Names and kinds of the spans of a service in the newest traces; empty: of all services."""
     found = {
         (span.name, KINDS[span.kind if 0 <= span.kind < len(KINDS) else 0])
         for trace in traces.looked_through(None, None)
@@ -174,7 +174,7 @@ def operations(traces: Traces, service: str, kind: str = "") -> list[tuple[str, 
 
 
 def dependencies(traces: Traces, start_ns: int | None, end_ns: int | None) -> list[tuple[str, str, int]]:
-    """Caller, called and how often, between services."""
+    """Calls between services: caller, callee and number of calls."""
     calls: Counter[tuple[str, str]] = Counter()
     for trace in traces.looked_through(start_ns, end_ns):
         for span in trace.spans:

@@ -1,4 +1,4 @@
-"""Jaeger's HTTP JSON: ``/api/v3``, which its UI and newer clients ask, and the older ``/api``."""
+"""Jaeger's HTTP JSON: ``/api/v3`` for its UI and newer clients, and the older ``/api``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.responses import Response
 
-from playhead_receiver.faces.answering import JSON, as_json, face_router, trace_id_of
+from playhead_receiver.faces.answering import JSON, as_json, face_router, shown_of, trace_id_of
 from playhead_receiver.faces.jaeger.finding import (
     DEPTH,
     KINDS,
@@ -26,7 +26,7 @@ from playhead_receiver.faces.jaeger.ui import ui_trace
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.times import duration_ns, moment_ns
 from playhead_receiver.intake.otlp_json import export_json
-from playhead_receiver.query.asked import Asked, Reading, serving_of
+from playhead_receiver.query.asked import Asked, Reading
 from playhead_receiver.query.problems import NotFound
 from playhead_semconv.errors import UsageError
 
@@ -41,11 +41,11 @@ NOT_HERE = {
     "/api/archive/{trace_id}": "POST",
     "/api/transform": "POST",
 }
-"""What Jaeger's UI may ask for and a store of traces does not have."""
+"""Features that Jaeger's UI may request and that a trace store does not have."""
 
 
 def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRouter]:
-    """The endpoints. ``traces_by_id``: ``/api/traces/{trace_id}`` too, whose path is Tempo's as well."""
+    """The endpoints. ``traces_by_id``: include ``/api/traces/{trace_id}``, a path that Tempo has too."""
     v3, legacy = face_router(_say_v3, prefix), face_router(_say, prefix)
 
     @v3.get("/api/v3/services")
@@ -115,7 +115,7 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/traces")
     def legacy_find(request: Request, asked: Reading) -> Response:
-        traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
+        traces, cap = _traces(request, asked), shown_of(request).jaeger
         ids = [trace_id_of(one) for one in request.query_params.getlist("traceID")]
         if not ids:
             ids = [trace.trace_id for trace in find(traces, _wanted_legacy(request))]
@@ -148,23 +148,23 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
 
 def legacy_trace(request: Request, asked: Reading, trace_id: str) -> Response:
-    """``/api/traces/{trace_id}`` as Jaeger answers it."""
+    """``/api/traces/{trace_id}`` in Jaeger's format."""
     try:
         id = trace_id_of(trace_id)
     except NotFound as problem:
         return _say(404, problem.what)
     asked.note("read", id.hex())
-    envelopes = _traces(request, asked).envelopes(id, serving_of(request).shown.jaeger)
+    envelopes = _traces(request, asked).envelopes(id, shown_of(request).jaeger)
     trace = ui_trace(id, envelopes)
     return _data([trace], total=0) if trace["spans"] else _say(404, "trace not found")
 
 
 def _traces(request: Request, asked: Asked) -> Traces:
-    return serving_of(request).shown.traces(asked.caller.tenant)
+    return shown_of(request).traces(asked.caller.tenant)
 
 
 def _whole(request: Request, asked: Asked, ids: list[bytes]) -> TracesData:
-    traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
+    traces, cap = _traces(request, asked), shown_of(request).jaeger
     data = TracesData()
     for trace_id in ids:
         asked.note("read", trace_id.hex())
@@ -196,7 +196,7 @@ def _wanted_v3(request: Request) -> Wanted:
 
 
 def _in_camel_case(request: Request) -> dict[str, str]:
-    """What is asked, by names without ``query.``; older clients write ``query.service_name``."""
+    """The parameters without the prefix ``query.``; older clients write ``query.service_name``."""
     given: dict[str, str] = {}
     for key, value in request.query_params.items():
         name = key.removeprefix("query.")
@@ -259,7 +259,7 @@ def _summary(one: Summary) -> dict[str, Any]:
 
 
 def _lookback(request: Request) -> tuple[int | None, int | None]:
-    """Begin and end, from ``endTs`` and ``lookback`` in ms."""
+    """Start and end, from ``endTs`` and ``lookback`` in ms."""
     given = request.query_params
     end = moment_ns(given["endTs"], unit_ns=MILLI_NS) if given.get("endTs") else None
     lookback = given.get("lookback")
@@ -269,7 +269,7 @@ def _lookback(request: Request) -> tuple[int | None, int | None]:
 
 
 def _moment_v3(request: Request, name: str) -> int | None:
-    """A time of RFC 3339, by its name in camel or snake case."""
+    """An RFC 3339 time; its parameter may be in camel case or snake case."""
     text = _in_camel_case(request).get(name, "")
     return moment_ns(text) if text else None
 

@@ -116,7 +116,8 @@ def _describe() -> dict[str, Any]:
                 added.type_name = plain if plain.startswith(".") else f".{PACKAGE}.{plain}"
             else:
                 added.type = getattr(_Field, f"TYPE_{plain.upper()}")
-    pool = descriptor_pool.DescriptorPool()  # of its own: Jaeger's stubs may be in the process too
+    # a private pool: Jaeger's own stubs may be loaded in the process
+    pool = descriptor_pool.DescriptorPool()
     for known in (timestamp_pb2, duration_pb2):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)  # pyright: ignore[reportUnknownMemberType]
     pool.Add(file)  # pyright: ignore[reportUnknownMemberType]
@@ -127,6 +128,6 @@ def _describe() -> dict[str, Any]:
 
 
 MESSAGES: dict[str, Any] = _describe()
-"""The classes, by name."""
+"""The message classes, by name."""
 
 TracesData = trace_pb2.TracesData

@@ -1,4 +1,4 @@
-"""`jaeger.storage.v2` over gRPC: a Jaeger whose remote storage this is shows what is stored."""
+"""`jaeger.storage.v2` over gRPC: a Jaeger with this remote storage shows the stored traces."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from playhead_semconv.errors import PlayheadError, StoreError, UsageError
 from playhead_semconv.otlp import value_of
 
 CHUNK_BYTES = 3 << 20
-"""Jaeger takes messages of 4 MiB, where nobody has told it otherwise."""
+"""Jaeger accepts messages of 4 MiB unless configured otherwise."""
 
 SUMMARIES = 200
-"""Summaries in one message."""
+"""Number of summaries in one message."""
 
 
 class Reader:
-    """Who asks, and the traces of its tenant."""
+    """A caller, and the traces of the caller's tenant."""
 
     def __init__(self, caller: Caller, traces: Traces, audit: Audit | None) -> None:
-        """``audit``: None where callers have no names."""
+        """``audit``: None if callers have no names."""
         self._caller = caller
         self._audit = audit
         self.traces = traces
 
     def note(self, action: Action, subject: str) -> None:
-        """Write down what is read."""
+        """Write a read access to the audit log."""
         if self._audit is not None:
             who = self._caller
             self._audit.note(who.token, who.name, who.tenant, action, subject)
@@ -53,7 +53,7 @@ Admit: TypeAlias = Callable[[grpc.ServicerContext], Reader]
 
 
 def jaeger_handlers(shown: Shown, guard: Guard, audit: Audit) -> list[Any]:
-    """Handlers for a gRPC server. Who asks needs the scope ``read``."""
+    """Handlers for a gRPC server. Callers need the scope ``read``."""
 
     def admit(context: grpc.ServicerContext) -> Reader:
         given: dict[str, Any] = dict(context.invocation_metadata())
@@ -203,7 +203,7 @@ class _Face:
 
 
 def chunks(traces: Traces, trace_id: bytes, cap: Cap) -> Iterator[TracesData]:
-    """The spans of a trace, in messages that Jaeger takes; none if there is no such trace."""
+    """The spans of a trace, in messages small enough for Jaeger; none if the trace does not exist."""
     if len(trace_id) != 16:
         return
     chunk, size = TracesData(), 0
@@ -223,7 +223,7 @@ def chunks(traces: Traces, trace_id: bytes, cap: Cap) -> Iterator[TracesData]:
 
 
 def wanted_of(query: Any) -> Wanted:
-    """What ``TraceQueryParameters`` ask for. `UsageError` for a structured filter."""
+    """The conditions of ``TraceQueryParameters``. `UsageError` for a structured filter."""
     if query.filter:
         raise UsageError("structured filters are not supported")
     return Wanted(
@@ -239,7 +239,7 @@ def wanted_of(query: Any) -> Wanted:
 
 
 def _time(message: Any, field: str) -> int | None:
-    """ns; None where it is not set, or is Go's zero time."""
+    """A time in ns; None if it is not set or is Go's zero time."""
     if not message.HasField(field):
         return None
     ns = getattr(message, field).ToNanoseconds()

@@ -1,4 +1,4 @@
-"""A trace as Jaeger's UI reads it: spans with tags and logs, processes aside."""
+"""A trace in the format of Jaeger's UI: spans with tags and logs, and a separate table of processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {bool: "bool", int: "int64", float: "float64", bytes: "binary"}
 
 
 def ui_trace(trace_id: bytes, envelopes: Iterable[ResourceSpans]) -> dict[str, Any]:
-    """A trace; it has no spans if there are no ``envelopes``."""
+    """A trace; without ``envelopes`` it has no spans."""
     processes: dict[bytes, tuple[str, dict[str, Any]]] = {}
     spans: list[dict[str, Any]] = []
     for envelope in envelopes:

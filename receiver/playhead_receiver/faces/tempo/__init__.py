@@ -1,1 +1,1 @@
-"""Tempo's HTTP API, as Grafana's Tempo data source asks it."""
+"""Tempo's HTTP API, as Grafana's Tempo data source uses it."""

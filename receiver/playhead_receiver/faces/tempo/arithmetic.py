@@ -1,4 +1,4 @@
-"""Arithmetic of TraceQL metrics: series that have the same labels, point by point."""
+"""Arithmetic of TraceQL metrics: combines series with the same labels, point by point."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any, TypeAlias
 import msgspec
 
 Labels: TypeAlias = tuple[tuple[str, str, str], ...]
-"""Name, form as OTLP calls it (``stringValue``), and the value as text."""
+"""Name, OTLP type name (``stringValue``), and value as text, for each label."""
 Points: TypeAlias = dict[int, float]
-"""Values by step; a step without one has no entry."""
+"""Values by step; steps without a value are missing."""
 
 NAME = "__name__"
 
 
 class Series(msgspec.Struct):
-    """Points that have labels in common."""
+    """A series of points with common labels."""
 
     labels: Labels
     points: Points
     trace_id: str = ""
-    """The last trace that gave one."""
+    """The last trace that contributed a point."""
     at_ns: int = 0
 
 
 def combined(op: str, left: list[Series] | float, right: list[Series] | float) -> list[Series]:
-    """Series out of two lists of them, or of one and a number.
+    """Combine two lists of series, or a list and a number.
 
-    One that has no labels goes with all of the others. Where there is no number, as behind a division
-    by zero, there is no point.
+    A series without labels is combined with every other one. If the result is not a number, as after a
+    division by zero, there is no point.
     """
     if isinstance(left, int | float):
         assert isinstance(right, list)

@@ -1,4 +1,4 @@
-"""The endpoints of Tempo that Grafana's data source calls; streaming over gRPC is not among them."""
+"""The endpoints of Tempo that Grafana's data source calls; streaming over gRPC is not supported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.responses import PlainTextResponse, Response
 
-from playhead_receiver.faces.answering import JSON, as_json, face_router, trace_id_of
+from playhead_receiver.faces.answering import JSON, as_json, face_router, shown_of, trace_id_of
 from playhead_receiver.faces.jaeger.http import legacy_trace
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.tempo.metrics import instant, query_range
@@ -34,14 +34,14 @@ from playhead_semconv.errors import UsageError
 
 PROTOBUF = "application/protobuf"
 VERSION = "2.9.0"
-"""The Tempo whose endpoints these are; Grafana asks for features by it."""
+"""The Tempo version that is reported; Grafana selects features by it."""
 
 STEPS = 11_000
-"""Points of one series at most."""
+"""Largest number of points in one series."""
 
 
 def _trace_by_id_response() -> Any:
-    """Tempo's ``TraceByIDResponse``: a trace, and whether it is all of it."""
+    """Tempo's ``TraceByIDResponse``: a trace, and whether it is complete."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="playhead/receiver/tempo.proto", package="playhead.tempo", syntax="proto3"
@@ -68,7 +68,7 @@ TraceByIDResponse: Any = _trace_by_id_response()
 
 
 def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter:
-    """The endpoints. ``for_jaeger_too``: a trace by id in JSON is Jaeger's."""
+    """The endpoints. ``for_jaeger_too``: a trace by id in JSON has Jaeger's format."""
     router = face_router(_say, prefix)
 
     @router.get("/api/echo")
@@ -166,13 +166,13 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
 
 
 def _traces(request: Request, asked: Asked) -> Traces:
-    return serving_of(request).shown.traces(asked.caller.tenant)
+    return shown_of(request).traces(asked.caller.tenant)
 
 
 def _trace(request: Request, asked: Asked, text: str) -> TracesData:
     trace_id = trace_id_of(text)
     asked.note("read", trace_id.hex())
-    cap = serving_of(request).shown.tempo
+    cap = shown_of(request).tempo
     data = TracesData(resource_spans=_traces(request, asked).envelopes(trace_id, cap))
     if not data.resource_spans:
         raise NotFound("trace not found")
@@ -188,7 +188,7 @@ def _query(text: str) -> Query | None:
 
 
 def _completing(text: str) -> Query | None:
-    """The query that somebody is about to write; None where it says nothing yet."""
+    """The query in an unfinished text; None if it has no condition yet."""
     try:
         return _query(text)
     except UsageError:

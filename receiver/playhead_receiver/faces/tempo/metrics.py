@@ -1,4 +1,4 @@
-"""TraceQL metrics: numbers of the spans that a query finds, for each step of time."""
+"""TraceQL metrics: numbers computed from the matching spans for each time step."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ STRING, DOUBLE = "stringValue", "doubleValue"
 NOTHING = (STRING, "nil")
 META = "__meta_type"
 TOP = 10
-"""Values of an attribute that ``compare`` shows, where nobody says how many."""
+"""Default number of values per attribute that ``compare`` shows."""
 
 
 class Observed(msgspec.Struct):
-    """Numbers of spans by step; a step without any has no entry. The last trace that gave one."""
+    """Observed numbers by step, and the last trace that contributed one.
+
+    Steps without numbers are missing.
+    """
 
     values: dict[int, list[float]] = {}
     trace_id: str = ""
@@ -44,7 +47,7 @@ def query_range(
     *,
     exemplars: bool = True,
 ) -> dict[str, Any]:
-    """Tempo's QueryRangeResponse. The steps are whole multiples of ``step_ns``."""
+    """Tempo's QueryRangeResponse. Steps are aligned to multiples of ``step_ns``."""
     start_ns, end_ns = window.start_ns or 0, window.end_ns or 0
     first, last = start_ns // step_ns, -(-end_ns // step_ns)
     steps = range(first, last)
@@ -151,7 +154,7 @@ def _spans(traces: Traces, query: Query, window: Window) -> Iterator[tuple[Match
 
 
 def _observed(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[Labels, float]]:
-    """The series that a span counts in, and its number there."""
+    """The series to which a span contributes, each with its number."""
     if metric.function == "compare":
         yield from _both_sides(matcher, metric, span)
         return
@@ -174,7 +177,7 @@ def _named(metric: Metric) -> Labels:
 
 
 def _both_sides(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[Labels, float]]:
-    """Every attribute of a span, on the side on which the span is."""
+    """All attributes of a span, on the side of the comparison to which the span belongs."""
     condition = metric.selection.condition if metric.selection else None
     first_ns, last_ns = metric.numbers[1:] or (span.start_ns, span.start_ns)
     chosen = first_ns <= span.start_ns <= last_ns
@@ -190,7 +193,7 @@ def _both_sides(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[
 
 
 def _most(series: dict[Labels, Observed], count: int) -> dict[Labels, Observed]:
-    """Of each attribute on each side, the values that are most frequent."""
+    """The most frequent values of each attribute on each side."""
     sums: Counter[Labels] = Counter()
     for labels, one in series.items():
         sums[labels] = sum(len(values) for values in one.values.values())
@@ -234,7 +237,7 @@ _FOLDS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _quantile(values: Sequence[float], quantile: float) -> float:
-    """Linear between the two nearest."""
+    """The quantile, by linear interpolation."""
     ordered = sorted(values)
     at = min(max(quantile, 0.0), 1.0) * (len(ordered) - 1)
     low = math.floor(at)
@@ -243,7 +246,7 @@ def _quantile(values: Sequence[float], quantile: float) -> float:
 
 
 def _cut(found: list[Series], cut: Cut) -> list[Series]:
-    """Of each step, the greatest or least."""
+    """The largest or smallest values of each step."""
     sign = -1 if cut.function == "topk" else 1
     kept: list[Points] = [{} for _ in found]
     for step in {step for one in found for step in one.points}:
@@ -259,7 +262,7 @@ def _cut(found: list[Series], cut: Cut) -> list[Series]:
 
 
 def _beyond(found: list[Series], threshold: Threshold) -> list[Series]:
-    """The values that are so, and the series that have any."""
+    """The values that satisfy the comparison, and the series that have any."""
     limit = _number((threshold.value.kind, threshold.value.value))
     holds = ORDER[threshold.op]
     kept = (
@@ -272,7 +275,7 @@ def _beyond(found: list[Series], threshold: Threshold) -> list[Series]:
 
 
 def _first(matcher: Matcher, field: Field, span: Seen) -> tuple[str, str]:
-    """Form and text of the first value."""
+    """Type and text of the first value."""
     for kind, value in matcher.values.of(field, span)[:1]:
         if kind == "bool":
             return "boolValue", str(value).lower()
@@ -283,7 +286,7 @@ def _first(matcher: Matcher, field: Field, span: Seen) -> tuple[str, str]:
 
 
 def _number(typed: Typed) -> float | None:
-    """Durations are seconds in metrics."""
+    """The value as a number; durations in metrics are in seconds."""
     kind, value = typed
     if kind == "duration":
         return value / SECOND_NS
@@ -291,7 +294,7 @@ def _number(typed: Typed) -> float | None:
 
 
 def _bucket(number: float) -> str:
-    """The power of two at or above it."""
+    """The smallest power of two that is not less than the number."""
     if number <= 0:
         return "0"
     return format(2.0 ** math.ceil(math.log2(number)), "g")

@@ -1,4 +1,4 @@
-"""Search in Tempo's form: traces of which a query finds spans, and the names and values of tags."""
+"""Search in Tempo's format: traces with matching spans, and names and values of tags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from playhead_semconv import attributes as a
 LIMIT = 20
 SPANS_OF_SET = 3
 MOST = 5000
-"""Traces, tags or values in one answer."""
+"""Largest number of traces, tags or values in one answer."""
 
 NAMES = {
     kind: {number: word for word, number in words.items()}
@@ -29,7 +29,7 @@ NAMES = {
 
 
 class Window(msgspec.Struct, frozen=True):
-    """A span of time; None: open."""
+    """A time range; None: unbounded."""
 
     start_ns: int | None = None
     end_ns: int | None = None
@@ -38,7 +38,7 @@ class Window(msgspec.Struct, frozen=True):
 def search(
     traces: Traces, query: Query, window: Window, limit: int = LIMIT, spss: int = SPANS_OF_SET
 ) -> dict[str, Any]:
-    """Tempo's SearchResponse: the newest traces first."""
+    """Tempo's SearchResponse, newest traces first."""
     found: list[dict[str, Any]] = []
     inspected = 0
     for trace in matching(traces, query, window):
@@ -52,7 +52,7 @@ def search(
 
 
 def matching(traces: Traces, query: Query, window: Window) -> Iterator[SeenTrace]:
-    """The traces that a query looks through, with the values that it asks for."""
+    """The traces that a query has to search, including the values that it refers to."""
     names = {field.name for field in query.fields() if field.scope in ("", "span")}
     return traces.looked_through(window.start_ns, window.end_ns, names, list(needs_of(query)))
 
@@ -60,7 +60,7 @@ def matching(traces: Traces, query: Query, window: Window) -> Iterator[SeenTrace
 def tags(
     traces: Traces, window: Window, scope: str = "", query: Query | None = None
 ) -> dict[str, list[str]]:
-    """Names of attributes by scope, of the spans that a query finds; sorted."""
+    """Names of attributes by scope, taken from the spans that match a query; sorted."""
     found: dict[str, set[str]] = {one: set() for one in (*SCOPES, "intrinsic")}
     found["intrinsic"] = {*INTRINSICS - {"parent"}, *SCOPED}
     for _, spans in _found(traces, window, query):
@@ -81,7 +81,7 @@ def tags(
 def tag_values(
     traces: Traces, field: Field, window: Window, query: Query | None = None, limit: int = MOST
 ) -> list[tuple[str, str]]:
-    """Type and text of the values of a field, of the spans that a query finds; sorted."""
+    """Type and text of the values of a field in the spans that match a query; sorted."""
     words = NAMES.get(field.name) if field.scope == "intrinsic" else None
     if words is not None:
         return [("keyword", word) for word in sorted(words.values())]
@@ -97,7 +97,7 @@ def tag_values(
 def _found(
     traces: Traces, window: Window, query: Query | None, field: Field | None = None
 ) -> Iterator[tuple[Matcher, Sequence[Seen]]]:
-    """The spans that a query finds, None: all; ``field``: it is asked of them, too."""
+    """The spans that match a query (None: all); ``field``: another field whose values are needed."""
     fields = [*(query.fields() if query else ()), *([field] if field else ())]
     needs = (field_needs(field) if field else set[Need]()) | (needs_of(query) if query else set[Need]())
     names = {one.name for one in fields}
@@ -174,7 +174,7 @@ def _span(span: Seen, values: Values, asked: dict[str, Field]) -> dict[str, Any]
 
 
 def _key(text: str, field: Field) -> str:
-    """Attributes stand without their scope, as in a trace."""
+    """Name of an attribute without its scope, as in a trace."""
     return text if field.scope == "intrinsic" else field.name
 
 

@@ -1,4 +1,4 @@
-"""The endpoints, one file per thing that is asked about."""
+"""The endpoints of the query API, one file per subject."""
 
 from playhead_receiver.query.routes import (
     audit,

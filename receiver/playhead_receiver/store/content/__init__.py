@@ -1,1 +1,1 @@
-"""Bytes of what is stored: cut, shared, packed, compressed, and large bodies in their places."""
+"""The bytes of stored content: cut, shared, packed and compressed; and the places of large bodies."""

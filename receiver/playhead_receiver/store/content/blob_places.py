@@ -1,6 +1,7 @@
-"""The blobs of one store in several places: beside the store, and in the object stores it was told of.
+"""The blobs of one store in several places: beside the store, and in the object stores it uses.
 
-Which these are the store says itself (`Places`), so that whoever opens it finds its blobs.
+The store itself keeps the list of these places (`Places`), so that every process that opens it finds
+its blobs.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ FILE = "blobs.json"
 
 
 class Places(Protocol):
-    """The object stores that a store was told of, by URL."""
+    """The object stores that a store uses, by URL."""
 
     def owner(self) -> str:
-        """The name of the store, of its own and lasting: what is written on its places."""
+        """The unique, permanent name of the store. It is written into each of its places."""
         ...
 
     def all(self) -> list[str]:
-        """All of them; new blobs go to the last."""
+        """All URLs; new blobs go to the last."""
         ...
 
     def add(self, url: str) -> None:
-        """Keep one; it is the last then."""
+        """Add a URL as the last one; if it is known, move it to the end."""
         ...
 
 
@@ -55,12 +56,12 @@ class PlaceFile:
         return kept.owner
 
     def all(self) -> list[str]:
-        """All of them; new blobs go to the last."""
+        """All URLs; new blobs go to the last."""
         kept = self._read()
         return [] if kept is None else kept.urls
 
     def add(self, url: str) -> None:
-        """Keep one; it is the last then."""
+        """Add a URL as the last one; if it is known, move it to the end."""
         known = self.all()
         if known[-1:] != [url]:
             self._write(_Kept(self.owner(), [*(one for one in known if one != url), url]))
@@ -81,9 +82,10 @@ class PlaceFile:
 
 
 class Shelves:
-    """`Blobs` in all places of a store. New ones go to the last place, else beside the store.
+    """`Blobs` in all places of a store. New blobs go to the last place, else beside the store.
 
-    A place that another process has added is found when a blob is looked for and nowhere else.
+    The list of places is read again when a blob is in none of the known ones, so a place that another
+    process has added is found then.
     """
 
     def __init__(self, beside: Blobs, places: Places) -> None:
@@ -94,10 +96,11 @@ class Shelves:
         self._look()
 
     def use(self, url: str) -> None:
-        """From now on new blobs go to ``url``.
+        """Send new blobs to ``url`` from now on.
 
-        `ConfigurationError` if it is none, or another store's; `StoreUnavailable` if it cannot be
-        reached, unless it was in use before: what needs it is refused then, and sent again.
+        `ConfigurationError` if it is no URL of an object store, or belongs to another store.
+        `StoreUnavailable` if it cannot be reached. A place that was in use before is accepted even so:
+        batches that need it are then refused, and sent again.
         """
         url = object_url(url)
         try:
@@ -109,11 +112,15 @@ class Shelves:
         self._look()
 
     def put(self, data: bytes) -> bytes:
-        """Keep ``data``; its digest. It is durable when this returns."""
+        """Keep ``data`` and return its digest. The blob is durable when this returns."""
         return (self._at(self._order[-1]) if self._order else self._beside).put(data)
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError`: it is nowhere; `CorruptTape`: it is damaged."""
+        """The verified bytes of a blob.
+
+        `StoreError` if it is in no place, `CorruptTape` if it is damaged, `StoreUnavailable` if a
+        place cannot be reached.
+        """
         missing: StoreError | None = None
         for shelf in self._where():
             try:
@@ -125,17 +132,17 @@ class Shelves:
         raise missing or StoreError(f"blob {digest.hex()[:16]} is nowhere")
 
     def has(self, digest: bytes) -> bool:
-        """Whether the blob is anywhere."""
+        """Whether any place holds the blob."""
         return any(shelf.has(digest) for shelf in self._where())
 
     def delete(self, digest: bytes) -> None:
-        """Forget a blob, wherever it is."""
+        """Delete a blob from all places."""
         self._look()
         for shelf in self._all():
             shelf.delete(digest)
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob. `StoreError` if it is nowhere."""
+        """Length of a blob in bytes. `StoreError` if it is in no place."""
         for shelf in self._where():
             if shelf.has(digest):
                 return shelf.size_bytes(digest)
@@ -147,10 +154,10 @@ class Shelves:
         return iter(sorted({digest for shelf in self._all() for digest in shelf}))
 
     def settled(self) -> set[bytes]:
-        """The digests of blobs that, if nothing refers to them, nothing will.
+        """Digests of blobs to which no commit under way can still add the first reference.
 
-        Beside the store those are all that no commit is about to refer to; in an object store they
-        have been there for a while, too.
+        If nothing refers to such a blob while commits are held up, nothing will. Beside the store these
+        are all blobs; in an object store, only those that have been there for a while.
         """
         self._look()
         return set(self._beside).union(*(self._at(url).settled() for url in self._order))
@@ -161,11 +168,11 @@ class Shelves:
         return list(self._order)
 
     def elsewhere_bytes(self) -> int:
-        """Of the blobs in object stores."""
+        """Total bytes of the blobs in object stores."""
         return sum(self._at(url).total_bytes() for url in self._order)
 
     def _where(self) -> Iterator[Blobs]:
-        """Beside the store, then in the places, then in those that are new."""
+        """Where to look: beside the store, in the known places, then in places that were added since."""
         yield from self._all()
         known = set(self._order)
         self._look()

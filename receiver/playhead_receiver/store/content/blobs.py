@@ -1,4 +1,4 @@
-"""Where large bodies lie, beside what refers to them."""
+"""The protocol of places that hold large bodies apart from the facts that refer to them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 class Blobs(Protocol):
     """Bytes by their BLAKE3 digest of 32 bytes, each kept once.
 
-    Every method may raise `StoreUnavailable` where the place cannot be reached just now.
+    Every method may raise `StoreUnavailable` if the place cannot be reached.
     """
 
     def put(self, data: bytes) -> bytes:
-        """Keep ``data``; its digest. It is durable when this returns."""
+        """Keep ``data`` and return its digest. The blob is durable when this returns."""
         ...
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
+        """The verified bytes of a blob. `StoreError` if it is missing, `CorruptTape` if damaged."""
         ...
 
     def has(self, digest: bytes) -> bool:
-        """Whether the blob is here."""
+        """Whether the blob exists."""
         ...
 
     def delete(self, digest: bytes) -> None:
-        """Forget a blob. Nothing happens when it is not here."""
+        """Delete a blob. No-op if it does not exist."""
         ...
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob. `StoreError` if it is not here."""
+        """Length of a blob in bytes. `StoreError` if it does not exist."""
         ...
 
     def __iter__(self) -> Iterator[bytes]:

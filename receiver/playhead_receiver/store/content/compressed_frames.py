@@ -13,7 +13,7 @@ from playhead_semconv.errors import CorruptTape
 LEVEL = 3
 
 MOST_BYTES = 1 << 30
-"""No frame is longer: it holds what was taken in at once."""
+"""Longest plain frame, in bytes: a frame holds at most what one request brought."""
 T = TypeVar("T")
 
 _local = threading.local()
@@ -30,7 +30,7 @@ def compress(data: bytes, level: int = LEVEL) -> bytes:
 
 
 def decompress(data: bytes) -> bytes:
-    """The inverse of `compress`. `CorruptTape`."""
+    """The inverse of `compress`. `CorruptTape` if the frame is damaged or too long."""
     if not hasattr(_local, "decompressor"):
         _local.decompressor = zstandard.ZstdDecompressor()
     try:
@@ -43,7 +43,7 @@ def decompress(data: bytes) -> bytes:
 
 
 def decoded(decoder: msgspec.msgpack.Decoder[T], plain: bytes) -> T:
-    """What a plain frame says. `CorruptTape`."""
+    """Decode a plain frame. `CorruptTape` if it cannot be decoded."""
     try:
         return decoder.decode(plain)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -51,5 +51,5 @@ def decoded(decoder: msgspec.msgpack.Decoder[T], plain: bytes) -> T:
 
 
 def damaged(problem: Exception) -> CorruptTape:
-    """A frame that is not what was written."""
+    """The error for a frame that differs from what was written."""
     return CorruptTape(f"a frame is damaged: {problem}", hint="playhead verify")

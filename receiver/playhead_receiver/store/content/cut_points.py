@@ -1,7 +1,7 @@
 """Where the large values of a span lie in its bytes, and where each could be cut.
 
-Agents resend their history: the value of an attribute is an earlier value and some messages more. A
-*body* is the part of a value that a longer one could begin with; its *seams* are the ends of its
+Agents resend their history: the value of an attribute is often an earlier value plus some messages. A
+*body* is the part of a value that may be a prefix of a longer one; its *seams* are the ends of its
 messages. Nothing is decoded and nothing need be valid: a body is a slice of the span's bytes.
 """
 
@@ -14,16 +14,16 @@ from itertools import groupby, pairwise
 import msgspec
 
 LEAST_BYTES = 96
-"""Smaller values stay where they are."""
+"""Values up to this size stay in the span."""
 
 LEAST_OBJECT_BYTES = 16 * 1024
-"""A text that holds a list somewhere inside is cut if it is as long as this."""
+"""A text with a list somewhere inside is cut if it has at least this many bytes."""
 
 FAMILY_ATTRIBUTES = 32
-"""With more attributes than this a span may spell out messages in attributes of their own."""
+"""A span with more attributes than this is checked for messages that have attributes of their own."""
 
 MOST_SEAMS = 2048
-"""Only the last of them are looked at; what is before the first is one piece."""
+"""How many seams of a body are used: the last ones. The bytes before them are one piece."""
 
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
 _BETWEEN_OBJECTS = re.compile(rb"\}(?=\s*,\s*\{)")
@@ -40,36 +40,36 @@ _KINDS = {kind << 3 | 2: kind for kind in (_STRING, _ARRAY, _KVLIST, _BYTES)}
 _OPENING, _CLOSING, _SPACE = b"[] "
 
 _LARGE_ATTRIBUTE = re.compile(rb"\x4a(?:[\x61-\x7f]|[\x80-\xff]{1,4}[\x01-\x7f])\x0a[\x01-\x7f]")
-"""Tag and length of an attribute of 97 bytes and more, tag and length of its key."""
+"""Tag and length of an attribute of at least 97 bytes, then tag and length of its key."""
 
 
 class Body(msgspec.Struct, gc=False):
-    """A slice of a span's bytes that may stand elsewhere too."""
+    """A slice of a span's bytes that other spans may repeat."""
 
     key: bytes
-    """The attribute's name, or what the names of several have in common."""
+    """The attribute's name, or the common prefix of the names of several attributes."""
     begin: int
     end: int
     kind: int
-    """The field of `AnyValue` that holds it; 0 for several attributes in a row."""
+    """Number of the field of `AnyValue` that holds it; 0 for several attributes in a row."""
 
 
 def bodies(data: bytes, begin: int, end: int) -> list[Body]:
-    """The large values in the OTLP span between ``begin`` and ``end``; ascending."""
+    """The large values in the OTLP span between ``begin`` and ``end``, in ascending order."""
     found: list[Body] = []
     try:
         _of_span(data, begin, end, found)
     except (IndexError, ValueError):
-        return []  # parsed otherwise than here: it is kept as it is
+        return []  # not in the expected encoding: the span stays uncut
     found.sort(key=lambda body: body.begin)
     return found
 
 
 def plain_bodies(data: bytes, begin: int, end: int) -> list[Body]:
-    """`bodies` of a span without rows of attributes and without events, found without a walk over it.
+    """`bodies` of a span without rows of attributes and without events, found by a pattern search.
 
-    An attribute is taken for one if the sizes within it agree. One that is encoded as nobody does it is
-    overlooked: it stays where it is.
+    A match counts as an attribute if the sizes within it agree. An attribute in an unusual encoding is
+    not found, and stays in the span.
     """
     found: list[Body] = []
     at = begin
@@ -97,7 +97,7 @@ def plain_bodies(data: bytes, begin: int, end: int) -> list[Body]:
 
 
 def seams(body: bytes, kind: int) -> list[int]:
-    """Where ``body`` could be cut, ascending; the last one is where a longer one would go on."""
+    """Offsets at which ``body`` may be cut, ascending; at the last one a longer body would continue."""
     if kind == _ARRAY:
         found = [end for _, _, end, _ in fields(body, 0, len(body))]
     elif kind == 0:
@@ -112,7 +112,10 @@ def seams(body: bytes, kind: int) -> list[int]:
 
 
 def list_end(data: bytes, begin: int, end: int) -> int:
-    """Where a longer list in text between ``begin`` and ``end`` would go on; ``end`` if it is none."""
+    """Where a longer version of the JSON list between ``begin`` and ``end`` would continue.
+
+    ``end`` if the text there is no list.
+    """
     if data[begin] != _OPENING:
         return end
     if data[end - 1] == _CLOSING and data[end - 2] > _SPACE:
@@ -122,9 +125,9 @@ def list_end(data: bytes, begin: int, end: int) -> int:
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Protobuf fields between ``at`` and ``end``: number, begin and end of the payload, begin of all.
+    """Protobuf fields between ``at`` and ``end``: number, payload begin, payload end, field begin.
 
-    `ValueError` or `IndexError` if they are none.
+    `ValueError` or `IndexError` if the bytes are no protobuf fields.
     """
     while at < end:
         start = at
@@ -172,7 +175,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _of_span(span: bytes, at: int, end: int, found: list[Body]) -> None:
     attributes: list[tuple[int, int, int]] = []
     while at < end:
-        if span[at] == _ATTRIBUTE_TAG:  # what nearly all of a span is made of
+        if span[at] == _ATTRIBUTE_TAG:  # fast path: nearly all fields of a span are attributes
             start = at
             at += 2
             size = span[at - 1]
@@ -199,7 +202,7 @@ def _of_span(span: bytes, at: int, end: int, found: list[Body]) -> None:
 
 
 def _families(span: bytes, attributes: list[tuple[int, int, int]]) -> Iterator[tuple[bytes, int, int]]:
-    """Rows of attributes that spell out one list of messages: ``llm.input_messages.0.role``, …"""
+    """Consecutive attributes that hold one list of messages: ``llm.input_messages.0.role``, …"""
     named = [(_family(_key(span, begin, stop)), stop, start) for begin, stop, start in attributes]
     for family, row in groupby(named, key=lambda one: one[0]):
         if family is None:
@@ -217,7 +220,7 @@ def _family(key: bytes) -> bytes | None:
 
 
 def _messages(body: bytes) -> list[int]:
-    """Ends of the messages in a row of attributes."""
+    """Ends of the messages in consecutive attributes."""
     ends: list[int] = []
     before = b""
     for _, begin, stop, start in fields(body, 0, len(body)):
@@ -249,7 +252,7 @@ def _of_attribute(span: bytes, at: int, end: int, found: list[Body]) -> None:
 
 
 def _elements_end(body: bytes) -> list[int]:
-    """Ends of the elements of a list in text, its end left out; none if it is no list."""
+    """Ends of the elements of a JSON list whose closing bracket is left out; empty if it is no list."""
     if body[:1] != b"[":
         return []
     try:

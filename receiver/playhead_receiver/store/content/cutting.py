@@ -1,4 +1,4 @@
-"""A span's bytes without its large values, and each of those: done before the writer's turn."""
+"""Cuts the large values out of a span's bytes, before the writer takes the span."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from blake3 import blake3
 
 from playhead_receiver.store.content.cut_points import Body, bodies, list_end, plain_bodies, seams
-from playhead_receiver.store.protocol.store import Place
+from playhead_receiver.store.values.stored import Place
 
 DIGEST_BYTES = 16
 CHECK_BYTES = 8
@@ -22,28 +22,28 @@ class Piece(msgspec.Struct, gc=False, array_like=True):
     """A large value of a span."""
 
     offset: int
-    """Where in the rest it belongs."""
+    """Where it belongs in `CutSpan.rest`."""
     begin: int
-    """Where in the source it lies."""
+    """Where it begins in `CutSpan.source`."""
     end: int
     digest: bytes
     kind: int
     seams: list[int] | None
-    """Where it could be cut behind ``base_bytes``, as offsets in it; None: not looked for yet."""
+    """Possible cuts after ``base_bytes``, as offsets in the value; None: not determined yet."""
     base: bytes = b""
-    """Digest of an earlier text that it begins with."""
+    """Digest of an earlier text that is a prefix of the value; empty if there is none."""
     base_bytes: int = 0
 
 
 class CutSpan(msgspec.Struct, gc=False, array_like=True):
-    """A span in two: what is its own, and its large values."""
+    """A span split into its own bytes and its large values."""
 
     rest: bytes
     pieces: list[Piece]
     check: bytes
-    """The first bytes of the digest of the whole."""
+    """The first `CHECK_BYTES` bytes of the digest of the whole span."""
     source: bytes
-    """What the pieces are slices of."""
+    """The bytes that the pieces are slices of."""
 
 
 class _Tip(msgspec.Struct, gc=False):
@@ -53,10 +53,10 @@ class _Tip(msgspec.Struct, gc=False):
 
 
 class Cutter:
-    """Cuts spans. Keeps the latest values of a trace, which the next ones begin with.
+    """Cuts spans. Caches the latest values of each trace, because later values often begin with them.
 
-    Used by the thread that has its `turn`: several that cut at once would only wait for each other, the
-    interpreter's lock in between.
+    Only the thread that holds `turn` may use it. Several threads that cut at once would only contend
+    for the interpreter lock.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Cutter:
         self.turn = threading.Lock()
 
     def cut(self, trace_id: bytes, span: Place, plain: bool = False) -> CutSpan | None:
-        """A span in two; None if it has no large values. ``plain``: it has them in attributes only."""
+        """Cut a span; None if it has no large values. ``plain``: all its large values are attributes."""
         source, at, end = span.source, span.begin, span.end
         found = plain_bodies(source, at, end) if plain else bodies(source, at, end)
         if not found:
@@ -74,7 +74,7 @@ class Cutter:
         pieces: list[Piece] = []
         offset = len(span.front)
         for body in found:
-            if body.begin < at:  # the parts would not join to the span
+            if body.begin < at:  # bodies overlap: the parts would not join to the span
                 return None
             parts.append(source[at : body.begin])
             offset += body.begin - at
@@ -125,12 +125,12 @@ class Cutter:
 
 
 def check_of(span: bytes) -> bytes:
-    """What a span is compared with when it is put together again: 8 bytes."""
+    """The checksum of a span, verified when the span is put together again: `CHECK_BYTES` bytes."""
     return blake3(span).digest()[:CHECK_BYTES]
 
 
 def together(rest: bytes, texts: list[tuple[int, bytes]]) -> bytes:
-    """``rest`` with texts put in at offsets, ascending."""
+    """Insert texts into ``rest`` at their offsets, which ascend."""
     parts: list[bytes] = []
     at = 0
     for offset, text in texts:
@@ -141,7 +141,7 @@ def together(rest: bytes, texts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _seams_behind(body: bytes, begin: int, kind: int) -> list[int]:
-    """Seams of what is new in a body that goes on from an earlier one."""
+    """Seams in the new part of a body that extends an earlier one; the new part starts at ``begin``."""
     rest = body[begin:]
     if kind == 1:
         rest = b"[" + rest[1:] if body[:1] == b"[" and rest[:1] == b"," else b""

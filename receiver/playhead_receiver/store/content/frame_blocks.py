@@ -1,4 +1,4 @@
-"""Several frames compressed as one: what they have in common is found across them."""
+"""Several frames compressed together, so that repetitions across them are stored once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 from playhead_receiver.store.content.compressed_frames import compress, decoded, decompress
 
 BLOCK_BYTES = 1024 * 1024
-"""Plain bytes of frames that one block takes before the next one begins."""
+"""Plain bytes of frames after which a block is full."""
 LEVEL = 9
-"""Blocks are written once, off the acknowledgement path."""
+"""zstd level. Blocks are written once, off the acknowledgement path."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode: msgspec.msgpack.Decoder[dict[int, msgspec.Raw]] = msgspec.msgpack.Decoder(
@@ -20,10 +20,10 @@ _decode: msgspec.msgpack.Decoder[dict[int, msgspec.Raw]] = msgspec.msgpack.Decod
 
 
 def pack_block(frames: Mapping[int, bytes]) -> bytes:
-    """A block of plain frames by their numbers."""
+    """Make a block of plain frames, given by number."""
     return compress(_encode({id: msgspec.Raw(plain) for id, plain in frames.items()}), LEVEL)
 
 
 def open_block(data: bytes) -> dict[int, bytes]:
-    """The inverse of `pack_block`. `CorruptTape`."""
+    """The inverse of `pack_block`. `CorruptTape` if the block is damaged."""
     return {id: bytes(plain) for id, plain in decoded(_decode, decompress(data)).items()}

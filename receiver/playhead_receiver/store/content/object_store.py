@@ -1,4 +1,4 @@
-"""Large bodies in an object store: S3 and what speaks like it. The library for it is an extra."""
+"""Large bodies in an object store: S3 and compatible services. The library for it is an extra."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError,
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 GRACE_S = 3600.0
-"""How old an object is before nothing that refers to it is still on its way."""
+"""Age in seconds after which no reference to an object can still be on its way."""
 CONNECT_S = 5
 REQUEST_S = 30
 RETRIES = 2
 RETRY_S = 20
-"""A request is given up soon: whoever sent the batch sends it again."""
+"""Total seconds for the retries of a request. It is short: the sender of the batch sends it again."""
 
 _BLOB = re.compile(r"blobs/([0-9a-f]{2})/([0-9a-f]{62})")
 _OWNER = "owner"
 
 
 class BlobObjects:
-    """Each blob is an object ``<url>/blobs/ab/cdef…``; ``<url>/owner`` says whose they are.
+    """Each blob is an object ``<url>/blobs/ab/cdef…``; ``<url>/owner`` names the store that owns them.
 
     ``url``: ``s3://BUCKET/PREFIX``. Credentials, region and endpoint come from where the provider's SDKs
     look for them: ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, the machine's role.
-    `ConfigurationError` if ``url`` is none, `StoreUnavailable` if the library is not here.
+    `ConfigurationError` if ``url`` is no such URL, `StoreUnavailable` if the library is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -40,7 +40,7 @@ class BlobObjects:
         self._obstore, self._store = _opened(self.name)
 
     def claim(self, owner: str) -> None:
-        """Put ``owner`` on what is here. `ConfigurationError` if somebody else's name is on it."""
+        """Write ``owner`` into the place. `ConfigurationError` if it belongs to another owner."""
         with self._speaking():
             try:
                 self._obstore.put(self._store, _OWNER, owner.encode(), mode="create")
@@ -54,7 +54,7 @@ class BlobObjects:
             )
 
     def put(self, data: bytes) -> bytes:
-        """Keep ``data``; its digest. It is durable when this returns."""
+        """Keep ``data`` and return its digest. The blob is durable when this returns."""
         digest = blake3(data).digest()
         with self._speaking():
             if not self._there(digest):
@@ -62,7 +62,7 @@ class BlobObjects:
         return digest
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
+        """The verified bytes of a blob. `StoreError` if it is missing, `CorruptTape` if damaged."""
         with self._speaking():
             try:
                 data = bytes(self._obstore.get(self._store, _path(digest)).bytes())
@@ -73,12 +73,12 @@ class BlobObjects:
         return data
 
     def has(self, digest: bytes) -> bool:
-        """Whether the blob is here."""
+        """Whether the blob exists."""
         with self._speaking():
             return self._there(digest)
 
     def delete(self, digest: bytes) -> None:
-        """Forget a blob. Nothing happens when it is not here."""
+        """Delete a blob. No-op if it does not exist."""
         with self._speaking():
             try:
                 self._obstore.delete(self._store, _path(digest))
@@ -86,7 +86,7 @@ class BlobObjects:
                 pass
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob. `StoreError` if it is not here."""
+        """Length of a blob in bytes. `StoreError` if it does not exist."""
         with self._speaking():
             try:
                 return int(self._obstore.head(self._store, _path(digest))["size"])
@@ -98,16 +98,16 @@ class BlobObjects:
         return iter(sorted(digest for digest, _, _ in self._all()))
 
     def settled(self) -> set[bytes]:
-        """Those that were put at least `GRACE_S` ago."""
+        """Digests of the blobs that were put at least `GRACE_S` ago."""
         latest = time.time() - GRACE_S
         return {digest for digest, _, put_s in self._all() if put_s <= latest}
 
     def total_bytes(self) -> int:
-        """Of all blobs together."""
+        """Total bytes of all blobs."""
         return sum(size for _, size, _ in self._all())
 
     def _all(self) -> Generator[tuple[bytes, int, float]]:
-        """Digest, bytes, and when it was put, in seconds."""
+        """Digest, size in bytes, and time of the put in Unix seconds, of each blob."""
         with self._speaking():
             for page in self._obstore.list(self._store, prefix="blobs"):
                 for object in page:
@@ -139,19 +139,22 @@ class BlobObjects:
 
 
 class Bucket:
-    """Objects of others below ``url``, only read. Errors as those of `BlobObjects`."""
+    """Foreign objects below ``url``, read only. Errors as those of `BlobObjects`."""
 
     def __init__(self, url: str) -> None:
         self.name = object_url(url)
         self._obstore, self._store = _opened(self.name)
 
     def holds(self, url: str) -> bool:
-        """Whether ``url`` is below this."""
+        """Whether ``url`` is below this bucket's URL."""
         steps = url[len(self.name) + 1 :].split("/")
         return url.startswith(f"{self.name}/") and not {"", ".", ".."}.intersection(steps)
 
     def read(self, url: str, most_bytes: int) -> bytes | None:
-        """An object that `holds`; None if it is not there, or larger. `StoreUnavailable`."""
+        """The object at ``url``, which must satisfy `holds`; None if it is missing or larger.
+
+        `StoreUnavailable` if the object store cannot be used.
+        """
         try:
             found = self._obstore.get(self._store, url[len(self.name) + 1 :])
             return bytes(found.bytes()) if found.meta["size"] <= most_bytes else None
@@ -162,7 +165,7 @@ class Bucket:
 
 
 def _opened(url: str) -> tuple[Any, Any]:
-    """The library, and the object store at ``url``."""
+    """The library, and the object store at ``url``. Errors as those of `BlobObjects`."""
     try:
         import obstore
         from obstore.store import from_url
@@ -176,7 +179,7 @@ def _opened(url: str) -> tuple[Any, Any]:
         store = from_url(
             url,
             client_options={
-                "allow_http": True,  # where the endpoint that was named says so
+                "allow_http": True,  # for endpoints that are configured with http://
                 "connect_timeout": timedelta(seconds=CONNECT_S),
                 "timeout": timedelta(seconds=REQUEST_S),
             },
@@ -188,7 +191,7 @@ def _opened(url: str) -> tuple[Any, Any]:
 
 
 def object_url(url: str) -> str:
-    """``url`` as it is kept: without a slash at its end. `ConfigurationError` if it is none of ours."""
+    """``url`` without a trailing slash, as it is stored. `ConfigurationError` if it is not supported."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES or not parts.netloc or parts.query or "@" in parts.netloc:
         raise ConfigurationError(

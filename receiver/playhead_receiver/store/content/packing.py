@@ -1,4 +1,4 @@
-"""Spans of one trace and commit into one frame: what is stored already is referred to, not repeated."""
+"""Packs the spans of one trace in one commit into one frame. Texts already stored become references."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from playhead_receiver.store.content.cutting import DIGEST_BYTES, CutSpan, Piece
 from playhead_receiver.store.content.texts import SPAN, TEXT, address_of, frame_of, relative
 
 REMEMBERED = 131_072
-"""How many texts the index remembers, at most twice."""
+"""Texts in one generation of the index's cache, which has two."""
 
 LEAST_PART_BYTES = 64
-"""A shorter part stands where it is needed."""
+"""A shorter part is stored inline and not shared."""
 
 LOOKED_UP = 256
-"""How many beginnings of a text are looked up where they are kept, from the longest."""
+"""How many prefixes of a text are looked up on disk, the longest first."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Recent:
-    """Digest → address, of those that were of use lately."""
+    """Digest → address of the recently used texts."""
 
     def __init__(self) -> None:
         self._young: dict[bytes, int] = {}
         self._old: dict[bytes, int] = {}
 
     def get(self, digest: bytes) -> int | None:
-        """The address of a text."""
+        """The address of a text; None if it is not in the cache."""
         found = self._young.get(digest)
         if found is None:
             found = self._old.get(digest)
@@ -42,7 +42,7 @@ class Recent:
         return found
 
     def put(self, digest: bytes, address: int) -> None:
-        """Remember where a text is."""
+        """Remember the address of a text."""
         self._young[digest] = address
         if len(self._young) > REMEMBERED:
             self._old, self._young = self._young, {}
@@ -54,10 +54,10 @@ class Recent:
 
 
 class TextIndex:
-    """Where texts are stored already. A miss costs a copy, never more.
+    """Finds texts that are stored already. A miss costs a second copy of the text, nothing else.
 
-    ``stored`` looks up what is kept on disk; ``store`` keeps it there: texts that others may go on from.
-    ``kept`` says which of many are kept, where asking for each would take long.
+    ``stored`` looks a digest up on disk; ``store`` keeps one there, for texts that others may extend.
+    ``kept`` says which of many digests are on disk, for engines where single look-ups are slow.
     """
 
     def __init__(
@@ -73,28 +73,28 @@ class TextIndex:
         self._kept = kept
 
     def clear(self) -> None:
-        """Forget what is remembered."""
+        """Empty the caches."""
         self.pieces.clear()
         self.wholes.clear()
 
     def find(self, digest: bytes) -> int | None:
-        """A text by its digest, as far as it is remembered."""
+        """The address of a text by its digest, from the caches; None if they do not hold it."""
         found = self.wholes.get(digest)
         return self.pieces.get(digest) if found is None else found
 
     def worth_asking(self, digests: list[bytes]) -> Collection[bytes]:
-        """Those of ``digests`` that may be kept."""
+        """Those of ``digests`` that may be on disk."""
         return digests if self._kept is None else self._kept(digests)
 
     def find_stored(self, digest: bytes) -> int | None:
-        """A text by its digest, as far as it is kept."""
+        """The address of a text by its digest, from disk; None if it is not there."""
         found = self._stored(digest)
         if found is not None:
             self.wholes.put(digest, found)
         return found
 
     def add_whole(self, digest: bytes, address: int) -> None:
-        """A text that others may go on from."""
+        """Register a text that others may extend, in the cache and on disk."""
         self.wholes.put(digest, address)
         self._store(digest, address)
 
@@ -107,11 +107,11 @@ class Frame:
         self._number = number
         self._items: list[Any] = []
         self.refers_to: set[int] = set()
-        """Addresses of texts in other frames that are needed to read this one."""
+        """Addresses of the texts in other frames that this frame refers to."""
 
     @property
     def next_place(self) -> int:
-        """Where the next item goes."""
+        """The place of the next item."""
         return len(self._items)
 
     def data(self) -> bytes:
@@ -119,7 +119,7 @@ class Frame:
         return compress(_encode(self._items))
 
     def add_span(self, cut: CutSpan | bytes) -> None:
-        """Put a span at `next_place`, and what it needs behind it."""
+        """Put a span at `next_place`, and the texts that it needs after it."""
         if isinstance(cut, bytes):
             self._items.append(cut)
             return
@@ -169,7 +169,7 @@ class Frame:
         return address
 
     def _longest_beginning(self, body: bytes, cuts: list[int]) -> tuple[int, int | None]:
-        """The longest text that is stored and that ``body`` begins with: its length and address."""
+        """Length and address of the longest stored prefix of ``body``; 0 and None if there is none."""
         if len(cuts) < 2:
             return 0, None
         hasher = blake3()
@@ -193,7 +193,7 @@ class Frame:
         return 0, None
 
     def _parts(self, body: bytes, cuts: list[int]) -> list[Any]:
-        """``body`` cut in parts: short ones as they are, others by address; none twice."""
+        """Cut ``body`` into parts: short ones as bytes, others by address, each stored only once."""
         parts: list[Any] = []
         begin = 0
         for cut in (*cuts, len(body)):

@@ -1,4 +1,4 @@
-"""The words in what is stored: JSON without its escapes, protobuf without its framing. For search."""
+"""Searchable words in stored bytes: JSON without its escapes, protobuf without its framing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEEPEST = 12
 
 
 def plain_text(data: bytes) -> str:
-    """What a reader sees of ``data``: text, JSON in text, or pieces of OTLP."""
+    """The readable text in ``data``, which is text, JSON, or pieces of OTLP."""
     if data[:1] and data[0] in _ATTRIBUTE_TAGS:
         found = list(_strings(data, 0))
         if found:
@@ -26,7 +26,7 @@ def plain_text(data: bytes) -> str:
 
 
 def words_of_span(otlp: bytes) -> str:
-    """Name, status and small values of a span; the large ones are texts of their own."""
+    """Name, status message, event names and small values of a span. Large values are separate texts."""
     span: Any = parse_span(open_frame(otlp)[1])
     found: list[str] = [span.name, span.status.message]
     found += (event.name for event in span.events)
@@ -38,7 +38,7 @@ def words_of_span(otlp: bytes) -> str:
 
 
 def _strings(data: bytes, depth: int) -> Iterator[bytes]:
-    """Texts in protobuf messages whose shape is not known; nothing if ``data`` is none."""
+    """Texts in protobuf messages of unknown type; nothing if ``data`` is no protobuf."""
     try:
         parts = [(begin, stop) for _, begin, stop, _ in fields(data, 0, len(data))]
     except (IndexError, ValueError):

@@ -1,7 +1,7 @@
 """Content that a span only refers to (``gen_ai.input.messages_ref``, …), read where that is allowed.
 
-Who sends a span says what is read, so only what lies in folders and buckets that were named is, and for
-the data folder's own tenant alone.
+The sender of a span chooses what is read. Therefore only content in configured folders and buckets is
+read, and only for the tenant of the data folder itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SUFFIX = "_ref"
 
 
 class References:
-    """Reads what ``places`` hold: folders, and prefixes in object stores (``s3://BUCKET/PREFIX``).
+    """Reads content below ``places``: folders, and prefixes in object stores (``s3://BUCKET/PREFIX``).
 
-    `ConfigurationError` for one that is neither, `StoreUnavailable` without the library for it.
+    `ConfigurationError` for a place that is neither, `StoreUnavailable` without the library for it.
     """
 
     def __init__(self, places: Iterable[str] = ()) -> None:
@@ -41,7 +41,7 @@ class References:
 
     @classmethod
     def named(cls, text: str) -> References:
-        """Those of a setting: places with ``:`` between them.
+        """Make one from the text of a setting: places with ``:`` between them.
 
         >>> len(References.named("/var/lib/one:/var/lib/two")._folders)
         2
@@ -49,7 +49,7 @@ class References:
         return cls(re.split(r":(?!//)", text))
 
     def resolved(self, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Content attributes that were read, and the URIs of those that were not, by attribute."""
+        """Content attributes that could be read, and the URIs of the others, both by attribute name."""
         found: dict[str, Any] = {}
         left: dict[str, str] = {}
         for name, uri in _referred(attributes):
@@ -61,7 +61,7 @@ class References:
         return found, left
 
     def said(self, attributes: Mapping[str, Any]) -> Iterator[bytes]:
-        """What can be read of it, as it is kept."""
+        """The raw bytes of all referenced content that can be read."""
         if self._folders or self._buckets:
             for _, uri in _referred(attributes):
                 data = self._read(uri)
@@ -99,7 +99,7 @@ class References:
 
 
 def _referred(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Attributes of content that are elsewhere, and where."""
+    """Names of content attributes that are stored elsewhere, each with its URI."""
     for name in CONTENT_ATTRIBUTES:
         uri = attributes.get(name + SUFFIX)
         if isinstance(uri, str) and name not in attributes:

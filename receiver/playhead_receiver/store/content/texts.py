@@ -5,11 +5,11 @@ A *frame* is a list of *items*, compressed. An item is one of
 * bytes: a *text* as it is, or a span (without its resource) as it is;
 * a span whose large values are texts: ``[0, rest, check, offset, address, offset, address, …]``, with
   ascending offsets and the first bytes of the digest of the whole;
-* a text that goes on from another: ``[1, address or nil, part, part, …]``, a part being bytes or the
+* a text that extends another: ``[1, address or nil, part, part, …]``, a part being bytes or the
   address of a text.
 
-An *address* is the number of the frame and the place in it; within one frame the place alone, negative.
-A text is never changed, and refers to what was stored before it.
+An *address* is the number of the frame and the place in it. Within one frame it is the complement of
+the place alone, hence negative. A text never changes, and refers only to what was stored before it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _decode: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[Any])
 
 
 def address_of(frame: int, place: int) -> int:
-    """Where the item at ``place`` of ``frame`` is found."""
+    """The address of the item at ``place`` of ``frame``."""
     return frame << PLACE_BITS | place
 
 
 def last_address(frame: int) -> int:
-    """The highest address of a frame; where texts are deleted it stands for all of them."""
+    """The highest address of a frame. In lists of deleted texts it stands for all texts of the frame."""
     return address_of(frame + 1, 0) - 1
 
 
 def frame_of(address: int) -> int:
-    """The frame of an address."""
+    """The number of the frame that an address is in."""
     return address >> PLACE_BITS
 
 
 def relative(address: int, frame: int) -> int:
-    """An address as it stands in ``frame``."""
+    """An address in the form that items of ``frame`` use."""
     return ~(address & (1 << PLACE_BITS) - 1) if frame_of(address) == frame else address
 
 
@@ -59,12 +59,12 @@ def absolute(address: int, frame: int) -> int:
 
 
 def items_of(plain: bytes) -> list[Any]:
-    """The items of a plain frame; None where one was deleted. `CorruptTape`."""
+    """The items of a plain frame; None in place of a deleted one. `CorruptTape` if it is damaged."""
     return decoded(_decode, plain)
 
 
 def addresses_in(item: Any, frame: int) -> list[int]:
-    """What an item of ``frame`` refers to."""
+    """The absolute addresses that an item of ``frame`` refers to."""
     if isinstance(item, bytes) or item is None:
         return []
     found = item[4::2] if item[0] == SPAN else item[1:]
@@ -72,11 +72,12 @@ def addresses_in(item: Any, frame: int) -> list[int]:
 
 
 class Texts:
-    """Puts items together. Used by one thread.
+    """Reads spans and texts back from frames. Used by one thread.
 
-    ``fetch`` gives the plain frame of a number, and others that came with it; nothing if it is not here.
+    ``fetch`` returns the plain frame with a number, and others that were read with it, by number; an
+    empty mapping if the store does not hold it.
 
-    Keeps frames and long texts, which consecutive spans share, up to a number of bytes.
+    Caches frames and long texts, which consecutive spans share, up to a number of bytes.
     """
 
     def __init__(self, fetch: Callable[[int], Mapping[int, bytes]]) -> None:
@@ -89,7 +90,7 @@ class Texts:
     def span(self, frame: int, place: int) -> bytes:
         """A span's bytes, without its resource.
 
-        `StoreError` if part of it is not here, `CorruptTape` if it is not what came in.
+        `StoreError` if part of it is missing, `CorruptTape` if it differs from what came in.
         """
         item = self._item(frame, place)
         if isinstance(item, bytes):
@@ -101,7 +102,7 @@ class Texts:
         return whole
 
     def text(self, address: int) -> bytes:
-        """A text. `StoreError` if part of it is not here."""
+        """The bytes of a text. `StoreError` if part of it is missing."""
         later: list[tuple[int, list[Any]]] = []
         before: int | None = address
         begin = b""
@@ -137,7 +138,7 @@ class Texts:
         return item if isinstance(item, bytes) else self.text(found)
 
     def items(self, frame: int) -> list[Any]:
-        """The items of a frame; None where one was deleted. `StoreError` if it is not here."""
+        """The items of a frame; None in place of a deleted one. `StoreError` if the frame is missing."""
         kept = self._frames.get(frame)
         if kept is not None:
             self._frames.move_to_end(frame)

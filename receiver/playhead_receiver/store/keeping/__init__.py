@@ -1,1 +1,1 @@
-"""How long what is stored is kept."""
+"""Retention: how long runs and the history of services are kept, and what share of the traces."""

@@ -1,4 +1,4 @@
-"""Which runs have been kept for long enough. Pure; `Upkeep.delete` deletes them."""
+"""Retention: decides which runs have been kept long enough, and has `Upkeep.delete` delete them."""
 
 from __future__ import annotations
 
@@ -10,44 +10,41 @@ from typing import Any
 
 import msgspec
 
+from playhead_receiver.store.keeping.amounts import DAY_S, FOREVER_S, duration_s, size_of
 from playhead_receiver.store.keeping.share_of_traces import of_share
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.store import Query, RunSummary
 from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted, Upkeep
+from playhead_receiver.store.values.run_summaries import Query, RunSummary
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 log = logging.getLogger(__name__)
 
-DAY_S = 86_400.0
-FOREVER_S = 1e12
 AT_ONCE = 64
-"""Runs that one transaction deletes."""
+"""Runs deleted per transaction."""
 
 _WORDS = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
-_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long what is kept, in seconds since its end, or since it came in where that was later.
+    """How long runs are kept, in seconds since their end, or since their last arrival if that was later.
 
-    What runs, and what is held, is never deleted.
+    Runs that are still running, and held runs, are never deleted.
     """
 
     success_s: float = 7 * DAY_S
     failure_s: float = 30 * DAY_S
-    """For runs that failed, were interrupted or were partly done."""
+    """For runs that failed, were interrupted or succeeded partly."""
     flagged_s: float = 90 * DAY_S
-    """At least so long, whatever else is said."""
+    """Minimum for flagged runs, whatever the other fields say."""
     test_s: float = DAY_S
     """For runs that are marked as a test, and for successes outside of ``success_share``."""
     agents_s: Mapping[str, float] = {}
-    """By agent, instead of ``success_s`` and ``failure_s``."""
+    """By agent; replaces ``success_s`` and ``failure_s``."""
     success_share: float = 1.0
-    """Share of the successful runs that is kept for ``success_s``; which, their trace ids say."""
+    """Share of the successful runs that is kept for ``success_s``; their trace ids decide which."""
     budget_bytes: int | None = None
-    """Above this size the oldest runs go, flagged ones last."""
+    """Above this size the oldest runs are deleted, flagged ones last."""
 
     def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
         """How long a run is kept after its end."""
@@ -67,14 +64,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 KEEP_ALL = Policy(
     success_s=FOREVER_S, failure_s=FOREVER_S, flagged_s=FOREVER_S, test_s=FOREVER_S, agents_s={}
 )
-"""Nothing goes."""
+"""The policy that deletes nothing."""
 
 
 def policy_of(text: str) -> Policy | None:
-    """A policy in words, ``success=7d failure=30d agent:refund=1d share=0.1 budget=10G``; None: ``off``.
+    """Parse a policy, ``success=7d failure=30d agent:refund=1d share=0.1 budget=10G``; None for ``off``.
 
-    A name with spaces stands in quotes: ``'agent:order desk=1d'``. What is not said is as in `Policy`.
-    `ConfigurationError`.
+    Quote a name with spaces: ``'agent:order desk=1d'``. Omitted words have the defaults of `Policy`.
+    `ConfigurationError` if the text is malformed.
     """
     if text.strip() == "off":
         return None
@@ -106,24 +103,6 @@ def policy_of(text: str) -> Policy | None:
     return Policy(agents_s=agents, **given)
 
 
-def duration_s(text: str) -> float:
-    """``90d``, ``12h``, ``30m``, ``10s``, ``2w`` in seconds, or ``forever``. `ConfigurationError`."""
-    if text.strip() == "forever":
-        return FOREVER_S
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if found is None:
-        raise ConfigurationError(f"{text!r} is no duration", hint="90d, 12h, 30m, 10s or forever")
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def size_of(text: str) -> int:
-    """``10G``, ``500M``, ``64K`` or a number of bytes. `ConfigurationError`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text.strip())
-    if found is None:
-        raise ConfigurationError(f"{text!r} is no size", hint="10G, 500M or 64K")
-    return int(float(found[1]) * _SIZES[found[2]])
-
-
 def _share_of(text: str) -> float:
     if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", text):
         raise ConfigurationError(f"{text!r} is no share", hint="a number from 0 to 1: 0.1")
@@ -133,7 +112,7 @@ def _share_of(text: str) -> float:
 def expired(
     runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> list[RunSummary]:
-    """Those of ``runs`` whose time is over, oldest first."""
+    """Those of ``runs`` that have been kept long enough, oldest first."""
     found: list[RunSummary] = []
     for run in runs:
         own = marks.get(bytes.fromhex(run.trace_id), set())
@@ -145,7 +124,7 @@ def expired(
 
 
 def above_budget(store: Upkeep, policy: Policy) -> int:
-    """How many bytes the store has above its budget; 0 where there is none."""
+    """How many bytes the store exceeds its budget by; 0 if there is no budget."""
     if policy.budget_bytes is None or store.size_bytes() <= policy.budget_bytes:
         return 0
     return max(0, store.used_bytes() - policy.budget_bytes)
@@ -158,9 +137,10 @@ def apply(
     note: Callable[[str], None] = lambda _: None,
     by: str = "",
 ) -> Deleted:
-    """Delete what has expired and, oldest first, what is above the budget; then stray blobs.
+    """Delete expired runs, then the oldest runs above the budget, then stray blobs.
 
-    ``note`` is told the trace id of each run that goes. ``by``: who deletes, for the tombstones.
+    ``note`` is called with the trace id of each run before its deletion. ``by``: who deletes, for the
+    tombstones.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
@@ -181,9 +161,9 @@ def apply(
 
 
 def named_to_go(store: Upkeep, names: Sequence[str]) -> list[RunSummary]:
-    """The runs that somebody wants deleted, each once.
+    """The runs with these names, which a user wants to delete, each once.
 
-    `RunUnknown`, `RunAmbiguous`; `UsageError` if one is held or goes on.
+    `RunUnknown`, `RunAmbiguous`; `UsageError` if one is held or still running.
     """
     marks, found = store.marks(), dict[str, RunSummary]()
     for name in names:
@@ -206,7 +186,7 @@ def delete_runs(
     by: str = "",
     why: Why = Why.DELETED,
 ) -> Deleted:
-    """Delete runs, some at a time. ``note`` and ``by``: as in `apply`."""
+    """Delete runs in portions. ``note`` and ``by``: as in `apply`."""
     done = Deleted()
     for at in range(0, len(runs), AT_ONCE):
         some = runs[at : at + AT_ONCE]
@@ -225,7 +205,7 @@ def delete_runs(
 
 
 def names_of_runs(store: Upkeep) -> set[str]:
-    """The names of all runs, of whatever mode."""
+    """The names of all runs of all modes."""
     return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
 
 

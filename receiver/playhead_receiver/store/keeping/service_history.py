@@ -1,29 +1,19 @@
-"""How much is kept of what a service did for no request."""
+"""Parses how much is kept of what a service did outside of requests."""
 
 from __future__ import annotations
 
-import msgspec
-
-from playhead_receiver.store.keeping.retention import FOREVER_S, duration_s, size_of
+from playhead_receiver.store.keeping.amounts import FOREVER_S, duration_s, size_of
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_semconv.errors import ConfigurationError
 
 _WORDS = "1h 64MiB: a time and a size; or off"
 EVERYTHING = 1 << 62
 
 
-class History(msgspec.Struct, frozen=True):
-    """What is kept of it, for each process."""
-
-    time_s: float = 3600.0
-    """How long it is kept, counted back from the last fact of the process."""
-    size_bytes: int = 64 << 20
-    """How many bytes of it are kept, as they are stored."""
-
-
 def history_of(text: str) -> History | None:
-    """``1h 64MiB``, a time, a size, or both; None for ``off`` and ``0``: all of it.
+    """Parse ``1h 64MiB``: a time, a size, or both; None for ``off`` and ``0``, which keep everything.
 
-    `ConfigurationError`.
+    `ConfigurationError` if the text is malformed.
     """
     words = text.split()
     if words in (["off"], ["0"]):

@@ -1,13 +1,13 @@
-"""A share of all traces, told by the random end of their ids: whoever asks gets the same ones."""
+"""Selects a share of all traces by the random end of their ids: all callers get the same traces."""
 
 from __future__ import annotations
 
 RANDOM_BITS = 56
-"""Of a trace id's end, those that are random (W3C Trace Context)."""
+"""Number of random bits at the end of a trace id (W3C Trace Context)."""
 
 
 def of_share(trace_id: bytes, share: float) -> bool:
-    """Whether a trace is of ``share``, from 0 to 1, of all; what is of a share is of a larger one.
+    """Whether a trace belongs to ``share`` (0 to 1) of all traces. A larger share contains smaller ones.
 
     >>> of_share(bytes(16), 1.0), of_share(bytes(16), 0.9), of_share(b"\\xff" * 16, 0.1)
     (True, False, True)

@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: one schema of a database, written to by any number of receivers."""
+"""The PostgreSQL engine: one schema of a database, with any number of receivers that write to it."""
 
 from playhead_receiver.store.postgres.engine import PostgresStore
 

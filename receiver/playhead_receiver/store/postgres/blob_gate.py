@@ -1,4 +1,4 @@
-"""Commits that refer to blobs pass, of any receiver; now and then somebody deletes some."""
+"""A shared/exclusive lock among receivers: commits with blobs pass, a deletion of blobs blocks them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from playhead_receiver.store.postgres.connections.reader import Pool
 
 
 class BlobGate:
-    """Many `one` at once, or a single `held`: among all processes that have the same store."""
+    """Any number of `one` at the same time, or a single `held`, among all processes of a store."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Pass; wait while the gate is held."""
+        """Shared: pass, after waiting while the gate is held."""
         with self._pool.one("BEGIN; " + lock("pg_advisory_xact_lock_shared", Key.BLOBS)) as connection:
             yield
             connection.execute("COMMIT")
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Let nobody pass; begins when those that are passing are through."""
+        """Exclusive: wait until nobody is passing, then let nobody pass."""
         with self._pool.one("BEGIN; " + lock("pg_advisory_xact_lock", Key.BLOBS)) as connection:
             yield
             connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""In which object stores the blobs of a store on PostgreSQL lie."""
+"""The list of object stores that hold blobs of a store on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from playhead_receiver.store.postgres.connections.reader import Pool
 
 
 class PlaceTable:
-    """`Places` in the tables ``owner`` and ``place``, for every receiver of the database."""
+    """`Places` in the tables ``owner`` and ``place``, shared by all receivers of the database."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -18,12 +18,12 @@ class PlaceTable:
         return "" if found is None else str(found[0])
 
     def all(self) -> list[str]:
-        """All of them; new blobs go to the last."""
+        """All URLs; new blobs go to the last."""
         with self._pool.one() as connection:
             return [row[0] for row in connection.execute("SELECT url FROM place ORDER BY number")]
 
     def add(self, url: str) -> None:
-        """Keep one; it is the last then."""
+        """Add a URL as the last one; if it is known, move it to the end."""
         if self.all()[-1:] == [url]:
             return
         with self._pool.one("BEGIN; LOCK TABLE place IN EXCLUSIVE MODE") as connection:

@@ -1,4 +1,4 @@
-"""Large bodies in a table, where every receiver finds them."""
+"""Large bodies in a table, which all receivers share."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from playhead_semconv.errors import CorruptTape, StoreError
 
 
 class BlobTable:
-    """Bytes by their BLAKE3 digest; each put is a transaction of its own."""
+    """Bytes by their BLAKE3 digest. Each put is a transaction of its own."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def put(self, data: bytes) -> bytes:
-        """Keep ``data``; its digest. It is durable when this returns."""
+        """Keep ``data`` and return its digest. The blob is durable when this returns."""
         digest = blake3(data).digest()
         if not self.has(digest):
             self._ask("INSERT INTO blob VALUES (%s, %s) ON CONFLICT DO NOTHING", digest, data)
         return digest
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
+        """The verified bytes of a blob. `StoreError` if it is missing, `CorruptTape` if damaged."""
         found = self._ask("SELECT data FROM blob WHERE digest = %s", digest)
         if not found:
             raise StoreError(f"blob {digest.hex()[:16]} is not in the store")
@@ -35,15 +35,15 @@ class BlobTable:
         return data
 
     def has(self, digest: bytes) -> bool:
-        """Whether the blob is here."""
+        """Whether the blob exists."""
         return bool(self._ask("SELECT 1 FROM blob WHERE digest = %s", digest))
 
     def delete(self, digest: bytes) -> None:
-        """Forget a blob. Nothing happens when it is not here."""
+        """Delete a blob. No-op if it does not exist."""
         self._ask("DELETE FROM blob WHERE digest = %s", digest)
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob. `StoreError` if it is not here."""
+        """Length of a blob in bytes. `StoreError` if it does not exist."""
         found = self._ask("SELECT length(data) FROM blob WHERE digest = %s", digest)
         if not found:
             raise StoreError(f"blob {digest.hex()[:16]} is not in the store")

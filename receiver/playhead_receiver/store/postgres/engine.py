@@ -21,12 +21,12 @@ from playhead_receiver.store.postgres.connections.reader import Pool, PostgresRe
 from playhead_receiver.store.postgres.connections.writing import PostgresHands
 from playhead_receiver.store.postgres.search import PostgresSearch
 from playhead_receiver.store.postgres.used_space import used_by_rows
-from playhead_receiver.store.protocol.store import Batch, Receipt
 from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.upkeep.verify import verify
+from playhead_receiver.store.values.stored import Batch, Receipt
 from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from playhead_receiver.store.content.references import References
 
 HELD_S = 0.1
-"""How long commits of all receivers are to wait for a deletion; a single run may take longer."""
+"""How long a deletion may delay the commits of all receivers; that of a single run may take longer."""
 
 
 class PostgresStore(SqlStore[PgDb]):
     """A `Store` in a schema of a database, ``postgresql://USER@HOST/DATABASE?schema=playhead``.
 
-    Any number of processes write to it, one transaction of theirs after the other; ``on_close`` is
-    called once at the end.
+    Any number of processes may write to it; their transactions are serialized. ``on_close`` is called
+    once at the end.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PostgresStore(SqlStore[PgDb]):
         self._search = PostgresSearch(self._pool, reader, self, references)
 
     def commit(self, batch: Batch | Prepared) -> Receipt:
-        """Store a batch; the database has committed it when this returns."""
+        """Store a batch. The database has committed it when this returns."""
         writer = self._errands()
         if isinstance(batch, Prepared):
             return writer.write(batch)
@@ -83,14 +83,14 @@ class PostgresStore(SqlStore[PgDb]):
     # Upkeep
 
     def verify(self) -> Iterator[Finding]:
-        """Read everything, compare it with its digests and with what refers to it; what is wrong."""
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
         with self._reader.stream() as db:
             yield from verify(db, self._blobs)
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs with all that only they hold. The server overwrites it when it vacuums.
+        """Delete runs and everything that only they use. The server overwrites it when it vacuums.
 
-        A few runs in each transaction, as all receivers wait for it.
+        Each transaction deletes only a few runs, because all receivers wait for it.
         """
         gone, blobs = Deleted(wiped=False), set[bytes]()
         waiting, count = list(trace_ids), 1
@@ -107,7 +107,7 @@ class PostgresStore(SqlStore[PgDb]):
         return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
 
     def _add_label(self, db: PgDb, data: bytes) -> None:
-        """A row for a label, which no span has yet."""
+        """Insert a row for a label that no span has yet."""
         key = digest_of(data)[:16]
         db.execute("INSERT INTO label(key, data, uses) VALUES (?, ?, 0)", (key, data))
 
@@ -117,7 +117,7 @@ class PostgresStore(SqlStore[PgDb]):
         return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=False)
 
     def index(self) -> int:
-        """Make some more of the store searchable; 0 when all of it is, or another receiver does it."""
+        """Make some more of the store searchable; 0 if all of it is, or another receiver does it now."""
         self._errands()
         self._search.forget()
         return self._search.index()
@@ -145,11 +145,11 @@ class PostgresStore(SqlStore[PgDb]):
         return self._search.lag()
 
     def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words are said together, newest first."""
+        """Where all words occur together, newest first."""
         return self._search.search(text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Trace ids of what may have, for each need, one of its keys."""
+        """Ids of the traces that may have, for each need, one of its keys."""
         return self._search.having(needs)
 
     def size_bytes(self) -> int:
@@ -163,13 +163,13 @@ class PostgresStore(SqlStore[PgDb]):
         return (0 if found is None else int(found[0])) + self._blobs.elsewhere_bytes()
 
     def used_bytes(self) -> int:
-        """Bytes of rows, what indexes have of each, and blobs; what was deleted counts no more."""
+        """Bytes of rows, their share of the indexes, and blobs; deleted content does not count."""
         with self._reader.connection() as db:
             used = used_by_rows(db, self._place.schema)
         return used + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> int:
-        """`StoreError`: PostgreSQL has its own tools; it says what they do not copy."""
+        """Always `StoreError`: use PostgreSQL's own tools. The error says what they do not copy."""
         places, schema = self._shelves.places(), self._place.schema
         objects = f"then copy the objects under {' and '.join(places)}; " if places else ""
         raise StoreError(
@@ -183,7 +183,7 @@ class PostgresStore(SqlStore[PgDb]):
         return self._gate.held()
 
     def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Release all resources. Idempotent."""
         if self._writer is not None:
             self._writer.close()
         self._pool.close()

@@ -1,4 +1,4 @@
-"""What a transaction is going to write, gathered, so that each table gets one statement."""
+"""Collects what a transaction will write, so that each table gets one statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class TouchedRun(msgspec.Struct):
-    """What has come of a run that is there."""
+    """Changes of a run."""
 
     started_ns: int
     arrived_ns: int
@@ -23,20 +23,20 @@ class TouchedRun(msgspec.Struct):
     conversation: str = ""
     loose: int = 0
     mode: str = ""
-    """Empty: as it was."""
+    """Empty: unchanged."""
     origin: str = ""
     serves: bool = False
 
 
 @dataclass
 class Draft:
-    """Rows by table, and what changes in rows that are there."""
+    """New rows by table, and changes of existing rows."""
 
     fact_runs: list[Row] = field(default_factory=list[Row])
     blob_uses: list[Row] = field(default_factory=list[Row])
     chain: list[Row] = field(default_factory=list[Row])
     ranges: dict[tuple[int, int], int | None] = field(default_factory=dict[tuple[int, int], int | None])
-    """Instance and first → last, None where the stretch is part of another now."""
+    """(Instance, first) → last; None if the range has become part of another."""
     contents: dict[tuple[int, bytes], int] = field(default_factory=dict[tuple[int, bytes], int])
     parts: dict[Row, None] = field(default_factory=dict[Row, None])
     exchanges: dict[tuple[int, str], tuple[int, int]] = field(
@@ -46,7 +46,7 @@ class Draft:
     instances: dict[int, Instance] = field(default_factory=dict[int, Instance])
     pending: dict[tuple[bytes, bytes], Row] = field(default_factory=dict[tuple[bytes, bytes], Row])
     come: list[Row] = field(default_factory=list[Row])
-    """Trace and span ids of processes that say when a span begins."""
+    """Trace and span ids of arrived spans whose processes record span starts."""
     spans: dict[tuple[bytes, bytes], Row] = field(default_factory=dict[tuple[bytes, bytes], Row])
     replaced: list[Row] = field(default_factory=list[Row])
     bundles: list[Row] = field(default_factory=list[Row])
@@ -59,7 +59,7 @@ class Draft:
     uses: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
 
     def write(self, connection: psycopg.Connection, counters: Row) -> None:
-        """Write all of it; the transaction is the caller's. The server is waited for once."""
+        """Write everything, in one round trip to the server. The caller holds the transaction."""
         with connection.pipeline(), connection.cursor() as cursor:
             for sql, rows in self._statements():
                 if rows:

@@ -1,7 +1,7 @@
-"""Writes prepared batches, inside the writer's transaction: looked up together, written together.
+"""Writes prepared batches, inside the writer's transaction, with joint look-ups and joint writes.
 
-Who writes holds the row of `counter`, so of all receivers one writes at a time; what it remembers is
-true as long as nobody else has written since.
+A writer holds a lock on the row of `counter`, so only one receiver writes at a time. Its caches are
+valid as long as no other receiver has written since.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from playhead_receiver.store.content.packing import Frame, TextIndex
 from playhead_receiver.store.content.texts import frame_of
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.row_drafts import Draft, Row, TouchedRun
-from playhead_receiver.store.protocol.store import Receipt
 from playhead_receiver.store.runs.naming import agent_word
 from playhead_receiver.store.runs.summary_fold import HEARTBEAT_NS
 from playhead_receiver.store.sql.reading.summaries import span_row
 from playhead_receiver.store.sql.tables.blob_uses import uses_of
 from playhead_receiver.store.sql.tables.chain_links import promised
 from playhead_receiver.store.sql.tables.kept_texts import stored_text
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.chain_linking import brought_link, links_for
 from playhead_receiver.store.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, agent_of, recall, text_of
@@ -33,13 +33,13 @@ from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.tape.span_starts import starts_of
 
 REMEMBERED = 4096
-"""How many instances, runs, resources and labels are remembered between transactions."""
+"""How many instances, runs, resources and labels are cached between transactions."""
 
 
 class Rows:
-    """Knows the tables, remembers what it saw. Used by one thread.
+    """Writes rows, with caches of what the tables hold. Used by one thread.
 
-    `begin`, `write`, and `forget` after a rollback: what is remembered may then not be true.
+    Call `begin`, then `write`; call `forget` after a rollback, when the caches may be wrong.
     """
 
     def __init__(self, blobs: Blobs) -> None:
@@ -60,7 +60,7 @@ class Rows:
         self._deletions: int = -1
 
     def forget(self) -> None:
-        """Forget everything."""
+        """Empty all caches."""
         self._forget_rows()
         self._texts.clear()
         self._traces.clear()
@@ -71,7 +71,7 @@ class Rows:
             kept.clear()
 
     def begin(self, db: PgDb) -> bool:
-        """Wait for the turn to write; whether anybody else has written since."""
+        """Lock the `counter` row; return whether another receiver has written since the last time."""
         self._db = db
         self._draft = Draft()
         counters: Any = db.execute(
@@ -90,7 +90,7 @@ class Rows:
         return others
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
-        """Write batches; the transaction is the caller's, and begun."""
+        """Write batches. The caller holds the transaction, and has called `begin`."""
         now_ns = time.time_ns()
         if max(map(len, (self._instances, self._shared, self._members))) > REMEMBERED:
             self._forget_rows()
@@ -115,10 +115,10 @@ class Rows:
         self._draft.write(self._db.connection, counters)
         self._writes += 1
         if min(self._draft.uses.values(), default=1) <= 0:
-            self._shared.clear()  # some may be gone
+            self._shared.clear()  # some rows may have been deleted
         return receipts
 
-    # What is there
+    # Look-ups
 
     def _look_up(self, batches: Sequence[Prepared]) -> None:
         spans = [span for batch in batches for bundle in batch.bundles for span in bundle.spans]
@@ -232,7 +232,7 @@ class Rows:
         return sum(len(part.facts) for part in new)
 
     def _extend_range(self, known: Instance, first: int, last: int) -> None:
-        """Add a stretch of numbers that was not there, joined with its neighbours."""
+        """Add a new range of numbers, joined with adjacent ranges."""
         place = bisect_right(known.firsts, first)
         if place < len(known.firsts) and known.firsts[place] == last + 1:
             last = known.lasts[place]
@@ -285,7 +285,7 @@ class Rows:
         for trace_id in changed:
             self._change_run(trace_id, now_ns).stale = self.position
         for fact in facts:
-            # What a child process says of itself is not said of the run.
+            # The start of a child process says nothing about the run.
             child = a.PLAYHEAD_PROCESS_PARENT_INSTANCE in fact.attributes
             if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id and not child:
                 run = self._change_run(fact.trace_id, now_ns)
@@ -358,7 +358,7 @@ class Rows:
     # Texts
 
     def _link(self, bundle: int, trace_id: bytes, targets: set[int]) -> None:
-        """Keep which texts of other traces a bundle rests on."""
+        """Store which texts of other traces a bundle refers to."""
         self._traces[bundle] = trace_id
         homes = {frame_of(target) for target in targets} - self._traces.keys()
         if homes:
@@ -381,7 +381,7 @@ class Rows:
     # Runs
 
     def _touch_run(self, trace_id: bytes, agent: str, started_ns: int, now_ns: int) -> None:
-        """Something of a run has come."""
+        """Note that something of a run arrived, and insert the run if it is new."""
         if trace_id not in self._runs:
             self._runs.add(trace_id)
             word = agent_word(agent)
@@ -405,7 +405,7 @@ class Rows:
         return last + 1
 
     def _join(self, trace_id: bytes, known: Instance) -> bool:
-        """Whether a process is new to a run."""
+        """Add a process to a run; whether it is new to the run."""
         members = self._members.setdefault(trace_id, set())
         if known.row in members:
             return False

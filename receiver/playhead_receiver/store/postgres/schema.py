@@ -1,4 +1,4 @@
-"""Tables of the PostgreSQL engine: those of the SQLite engine, blobs and words beside them."""
+"""Tables of the PostgreSQL engine: those of the SQLite engine, and tables of blobs and words."""
 
 from __future__ import annotations
 
@@ -214,16 +214,16 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     UPDATE counter SET looked = position;
     """,
 }
-"""What makes the next schema of each one, as SQL or a function; forward only."""
+"""By schema version, the step to the next version: SQL or a function. Forward only."""
 
 _LOCK = 0x706C6864
-"""Of those who look at the schema, so that only one makes it."""
+"""Key of the advisory lock around schema changes, so that only one receiver makes them."""
 
 
 def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) -> None:
-    """Make the tables where they are not there, and the schema of today of an older one.
+    """Make the tables if they are missing, and migrate an older schema to the current one.
 
-    Receivers of the older version write no more from then on: they look, see `check_version`.
+    Receivers of an older version stop writing from then on: they check, see `check_version`.
     """
     if _version(connection, schema) == VERSION:
         return
@@ -236,7 +236,7 @@ def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) ->
             return
         _refuse_newer(version, place)
         for older in range(version, VERSION):
-            if older == version:  # what others write just now is written first
+            if older == version:  # waits for transactions of other writers
                 connection.execute("UPDATE counter SET writes = writes + 1, deletions = deletions + 1")
             step = MIGRATIONS[older]
             if callable(step):
@@ -261,7 +261,7 @@ def _refuse_newer(version: int, place: str) -> None:
 
 
 def _version(connection: psycopg.Connection, schema: str) -> int | None:
-    """Of the tables; None if there are none."""
+    """Schema version of the tables; None if there are none."""
     found = connection.execute("SELECT to_regclass(%s)", (f"{_quoted(schema)}.version",)).fetchone()
     if found is None or found[0] is None:
         return None
@@ -275,7 +275,7 @@ def _make(connection: psycopg.Connection, schema: str, place: str) -> None:
         raise StoreUnavailable(
             f"the database {place} cannot keep every text", hint="CREATE DATABASE … ENCODING UTF8"
         )
-    # Who may not make a schema may still have been given one.
+    # A user without the right to create schemas may still have been given one.
     there = connection.execute("SELECT to_regnamespace(%s)", (_quoted(schema),)).fetchone()
     if there is None or there[0] is None:
         connection.execute(f"CREATE SCHEMA {_quoted(schema)}")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Full text in tables: words of what is stored once, as `tsvector`.
+"""The full text index in tables: words of content that is stored once, as `tsvector`.
 
-Words are told apart here, not by the server's parser, so that a search finds the same as in the other
-engine: letters and digits make words, case and accents do not matter.
+Texts are split into words here, not by the server's parser, so that a search finds the same as in the
+other engine: words consist of letters and digits, and case and accents do not matter.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from playhead_receiver.store.content.references import References
 
 WORDS_AT_ONCE = 8000
-"""Words of one row: what PostgreSQL counts in one `tsvector`, half of it."""
+"""Words of one row: half of the positions that PostgreSQL counts in one `tsvector`."""
 OVERLAP = 16
-"""Words that stand at the end of one row and at the beginning of the next: for phrases."""
+"""Words that one row repeats from the beginning of the next, so that phrases across rows are found."""
 LONGEST_WORD = 100
 NEWEST = 2000
-"""Rows that are looked through first: what is said often is there, without reading all that say it."""
+"""Rows that are searched first: frequent words are found there without reading all their rows."""
 FEW = 5000
-"""Rows that are all fetched, however old they are."""
+"""If fewer rows match, all of them are fetched, however old they are."""
 WIDTHS = (128, 1024, 8192)
-"""How far back a word is looked for that is in many rows, but not in the newest: bundles."""
+"""Widths in bundles of the searches for a word that is in many rows, but not in the newest ones."""
 _UNITS = {TEXT_WORDS: 1 << PLACE_BITS, FACT_WORDS: 256}
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 class PostgresSearch(Searcher):
-    """The index of one store, built by one receiver at a time."""
+    """The index of one store. One receiver at a time builds it."""
 
     HAS = "position(? IN keys) > 0"
 
@@ -52,10 +52,10 @@ class PostgresSearch(Searcher):
         super().__init__(reader, store, references)
         self._pool = pool
         self._deletions = 0
-        """How many there had been when it was indexed last, by any receiver."""
+        """The store's count of deletions at the last indexing."""
 
     def index(self) -> int:
-        """Index some of what is not indexed yet; 0 also while another receiver does."""
+        """Index some more of the store; 0 if all of it is indexed, or another receiver indexes now."""
         try:
             return self._index()
         except BaseException:
@@ -99,7 +99,7 @@ class PostgresSearch(Searcher):
             return count
 
     def unindex(self) -> None:
-        """Begin anew. Other receivers hear of it as they do of a deletion."""
+        """Empty the index. Other receivers notice it as they notice a deletion."""
         with self._pool.one("BEGIN") as connection:
             connection.execute(lock("pg_advisory_xact_lock", Key.INDEX).encode())
             connection.execute("TRUNCATE text_words, fact_words, signature, unsearch")
@@ -109,7 +109,7 @@ class PostgresSearch(Searcher):
         self._signatures.forget()
 
     def forget(self) -> None:
-        """Take out of the index what was deleted from the store."""
+        """Remove content from the index that was deleted from the store."""
         if self._reader.one("SELECT 1 FROM unsearch LIMIT 1") is None:
             return
         with self._pool.one("BEGIN") as connection:
@@ -131,12 +131,12 @@ class PostgresSearch(Searcher):
             connection.execute("COMMIT")
 
     def lag(self) -> Lag:
-        """What is stored and not indexed yet."""
+        """How much is stored and not indexed yet."""
         bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
         return self._lag(bundle, position)
 
     def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words of ``text`` are said together, newest first."""
+        """Where all words of ``text`` occur together, newest first."""
         query, most = _query(text), limit if asked_for is None else LOOKED_AT
         found = [self._rows(table, query, most) for table in (TEXT_WORDS, FACT_WORDS)]
         return self._hits(found[0], found[1], text, limit, asked_for)
@@ -144,15 +144,15 @@ class PostgresSearch(Searcher):
     def _rows(self, table: str, query: str, limit: int) -> list[int]:
         """The newest rows that match.
 
-        The server alone would look through all rows from the newest on for a word that is in hardly any,
-        or fetch all that match to find the newest of a word that is in most.
+        A single query would be slow: the server would either scan all rows, from the newest on, for a
+        rare word, or fetch all matching rows to find the newest ones for a frequent word.
         """
         matches = f"words @@ CAST('{query}' AS tsquery)"
         newest = f"(SELECT row_id, words FROM {table} ORDER BY row_id DESC LIMIT {NEWEST}) AS newest"
         with self._pool.one("BEGIN") as connection:
             db = PgDb(connection)
 
-            # Numbers stand in the statements: a plan that suits all of them reads too much for each.
+            # The numbers are literals, not parameters: a generic plan would read too much.
             def rows(source: str) -> list[int]:
                 return _newest(db, f"SELECT row_id FROM {source} ORDER BY row_id DESC", limit)
 
@@ -175,13 +175,13 @@ class PostgresSearch(Searcher):
             return rows(f"{table} WHERE {matches}")
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Traces that may have what is needed."""
+        """Traces that may meet all needs."""
         found = self._reader.one("SELECT bundle FROM done")
         return None if found is None else self._having(needs, found[0], self._reader.all)
 
 
 def _newest(db: PgDb, sql: str, limit: int) -> list[int]:
-    """The first rows, each once. (``DISTINCT`` would sort all of them.)"""
+    """The first ``limit`` distinct rows of a query. (``DISTINCT`` would sort all rows.)"""
     asked = limit
     while True:
         asked *= 2
@@ -200,7 +200,7 @@ def _words(text: str) -> list[str]:
 
 
 def _vectors(text: str) -> list[str]:
-    """Words with their places, as PostgreSQL writes them; several where there are many."""
+    """`tsvector` literals of the words with their positions; several if there are many words."""
     words = _words(text)
     made: list[str] = []
     for begin in range(0, len(words), WORDS_AT_ONCE):
@@ -212,7 +212,7 @@ def _vectors(text: str) -> list[str]:
 
 
 def _query(text: str) -> str:
-    """What was typed as a `tsquery`: of letters, digits, and signs that are set here."""
+    """A search text as a `tsquery`, which consists only of letters, digits, and operators set here."""
     parts: list[str] = []
     for phrase, begins in phrases(text):
         words = _words(phrase)

@@ -1,4 +1,4 @@
-"""What rows take: files of a table keep the room of deleted ones, before a VACUUM and after it."""
+"""Measures the space that rows take: table files keep the space of deleted rows, even after VACUUM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from playhead_receiver.store.sql.database import Db
 
 ROW_BYTES = 28
-"""What a row takes beside its values."""
+"""Overhead of a row beside its values."""
 
 _COLUMNS = (
     "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
@@ -17,7 +17,7 @@ _COLUMNS = (
 
 
 def used_by_rows(db: Db, schema: str) -> int:
-    """Bytes of the rows of all tables, and a share of their indexes. Reads all rows, no long value."""
+    """Bytes of the rows of all tables, and a share of their indexes. Reads all rows, no long values."""
     tables: dict[str, list[str]] = {}
     for table, column in db.execute(_COLUMNS, (schema,)):
         tables.setdefault(table, []).append(column)
@@ -30,7 +30,7 @@ def used_by_rows(db: Db, schema: str) -> int:
                 f" pg_indexes_size('{table}') FROM {table}"
             ).get
         )
-        # Rows and indexes are emptied alike, so what there is of these is a measure of what there was.
+        # Rows and indexes lose content alike, so the sizes of their files give the ratio of the two.
         used += (held + ROW_BYTES * rows) * (1 + indexes / max(files, 1))
     return round(used)
 

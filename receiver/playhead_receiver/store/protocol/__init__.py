@@ -1,1 +1,1 @@
-"""What every engine can do, and the types in which it says that."""
+"""The protocols that every store engine implements, and their types."""

@@ -1,4 +1,4 @@
-"""Problems of one run, not of the store: housekeeping skips the run."""
+"""Errors that concern one run, not the whole store: housekeeping skips the run."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ OF_ONE_RUN: Final = (
     ValueError,
     msgspec.MsgspecError,
 )
-"""Damage, and what a fault of ours raises on content that nobody thought of. No disk, no database."""
+"""Damage, and what a bug of ours raises on unforeseen content. No errors of disk or database."""

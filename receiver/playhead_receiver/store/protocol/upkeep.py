@@ -1,34 +1,32 @@
-"""What keeps a store in order: checking it, deleting from it, copying it. Beside the Store protocol."""
+"""The Upkeep protocol: a Store that can also be verified, cleaned up, searched and copied."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from playhead_receiver.store.protocol.store import Meaning, Store
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.values.span_labels import Meaning
 from playhead_semconv.custody.tombstones import Tombstone, Why
-
-if TYPE_CHECKING:
-    from playhead_receiver.store.keeping.service_history import History
 
 HELD = "held"
 """Mark of a run that is never deleted."""
 FLAGGED = "flagged"
-"""Mark of a run that somebody wants to keep for longer."""
+"""Mark of a run that is to be kept for longer."""
 TEST = "test"
-"""Mark of a run that is of no interest soon."""
+"""Mark of a test run, which is kept for a short time only."""
 IMPORTED = "imported"
-"""Mark of a run that came from a file which was not written here: its program is asked for."""
+"""Mark of a run from a file that was not written here: its program is run only after a question."""
 MARKS = (HELD, FLAGGED, TEST, IMPORTED)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that is wrong with a store."""
+    """A defect that `Upkeep.verify` found."""
 
     what: str
     """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run`` or
@@ -36,39 +34,39 @@ class Finding(msgspec.Struct, frozen=True):
     where: str
     problem: str
     runs: list[str] = []
-    """Trace ids of the runs that it concerns, as far as that is known."""
+    """Trace ids of the affected runs, as far as they are known."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What is no more."""
+    """Counts of what a deletion removed."""
 
     runs: int = 0
     spans: int = 0
     facts: int = 0
     blobs: int = 0
     wiped: bool = True
-    """Nothing of it is left in the file and its log; False while a reader holds an older state."""
+    """True if nothing of it is left in file and log; False while a reader holds an older snapshot."""
 
 
 AskedFor: TypeAlias = Callable[[bytes], bool]
-"""Whether a trace is one to look for something in."""
+"""Whether the trace with an id is to be searched."""
 LOOKED_AT = 10_000
-"""Texts in which something is said: of more, the newest are looked at."""
+"""Most matching texts that one search examines: the newest ones."""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Where something is said."""
+    """One result of a search."""
 
     trace_id: str
     span_id: str
-    """The span that was the first to say it, as far as it is kept."""
+    """The first span that contains the match, as far as it is kept."""
     time_ns: int
     excerpt: str
-    """What stands around the first of the words."""
+    """The text around the first matching word."""
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """What is stored and cannot be searched yet."""
+    """What is stored and not searchable yet."""
 
     bundles: int
     """Groups of spans."""
@@ -76,130 +74,145 @@ class Lag(msgspec.Struct, frozen=True):
     """Groups of facts."""
 
 
+class History(msgspec.Struct, frozen=True):
+    """How much is kept of what a service did outside of requests, for each process."""
+
+    time_s: float = 3600.0
+    """How long it is kept, counted back from the last fact of the process."""
+    size_bytes: int = 64 << 20
+    """How much of it is kept, in bytes as stored."""
+
+
 class Upkeep(Store, Protocol):
-    """A store that can be kept in order. Readers and commits go on meanwhile."""
+    """A store with maintenance operations. Readers and commits continue meanwhile."""
 
     def verify(self) -> Iterator[Finding]:
-        """Read everything, compare it with its digests and with what refers to it; what is wrong."""
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
         ...
 
     def not_chained(self) -> int:
-        """How many processes have facts that came before there were chains."""
+        """How many processes have facts that were stored before chains existed."""
         ...
 
     def tombstones(self) -> Iterator[Tombstone]:
-        """What is left of deleted runs, oldest first."""
+        """The tombstones of deleted runs, oldest first."""
         ...
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs with all that only they hold: spans, facts, texts, blobs, names of resources.
+        """Delete runs and everything that only they use: spans, facts, texts, blobs, names of resources.
 
-        ``by``: who does it; a tombstone says so.
+        ``by``: who deletes; the tombstone names them.
 
-        The tape of a process that other runs share stays, numbered as it was, without the content that
-        was theirs. What is deleted is overwritten, not only forgotten. Names are not given again.
+        A tape that other runs share stays, with the same numbers, but without the content of the
+        deleted runs. Deleted bytes are overwritten, not only unlinked. Names are never reused.
         """
         ...
 
     def sweep(self) -> Deleted:
-        """Delete what nothing refers to, such as blobs of a commit that never came to its end."""
+        """Delete what nothing refers to, such as blobs of a commit that did not finish."""
         ...
 
     def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
-        """Put one of `MARKS` on a run, or take it off."""
+        """Put one of `MARKS` on a run, or remove it."""
         ...
 
     def marks(self) -> dict[bytes, set[str]]:
-        """The marks of all runs that have any."""
+        """The marks of all runs that have any, by trace id."""
         ...
 
     def to_look_at(self, limit: int = 10_000) -> tuple[dict[bytes, list[bytes]], int]:
-        """Ids of the requests whose meaning the receiver has not looked for yet, by trace id.
+        """Span ids of the requests whose meaning the receiver has not determined yet, by trace id.
 
-        And the position up to which these are all, for `looked_at`; 0 where nothing is new. Requests
-        that an older version stored are passed over.
+        Also the position up to which the list is complete, for `looked_at`; 0 if nothing is new.
+        Requests that an older version stored are skipped.
         """
         ...
 
     def looked_at(self, position: int) -> None:
-        """Note that all spans up to a position were looked at."""
+        """Note that all spans up to a position were examined."""
         ...
 
     def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
-        """Say what spans of a trace mean, by span id; how many of them are there.
+        """Store the meanings of spans of a trace, by span id; return how many of the spans exist.
 
-        Their bytes stay as they came in; `StoredSpan.wire`, `outline` and summaries tell it.
+        The bytes of the spans do not change; `StoredSpan.wire`, `outline` and summaries show the
+        meanings.
         """
         ...
 
     def sum_up(self, limit: int = 64) -> int:
-        """Bring summaries of runs up to date, at most ``limit``; how many were not.
+        """Update at most ``limit`` outdated summaries of runs; return how many were updated.
 
-        Lists are right without it, and slower the more runs have changed since.
+        Lists are correct without this, but slower the more summaries are outdated.
         """
         ...
 
     def roll(self, kept: History) -> int:
-        """Let what services did for no request age out, some of it; 0 when that is all for now.
+        """Let some of what services did outside of requests age out; 0 if nothing is left to do for now.
 
-        What goes is declared (`StoredTape.aged`). What came before the first request stays, and so do
-        facts that others need: what they go on from, names of lanes, starts of spans that have not come.
+        What ages out is declared (`StoredTape.aged`). What happened before the first request stays, and
+        so do facts that others need: bodies that others extend, names of lanes, starts of spans that
+        have not arrived.
         """
         ...
 
     def set_aside(self) -> int:
-        """How many runs `sum_up` goes past, as something in them cannot be summed up."""
+        """How many runs `sum_up` skips because something in them cannot be summed up."""
         ...
 
     def compact(self, quiet_s: float = 60.0) -> int:
-        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made.
+        """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks.
 
-        What is stored is the same afterwards, in fewer bytes.
+        The stored content is the same afterwards, in fewer bytes.
         """
         ...
 
     def housekeeping(self) -> AbstractContextManager[bool]:
-        """Whether no other receiver keeps this store in order; then none does in the ``with`` block."""
+        """Try to become the only receiver that maintains this store, for the ``with`` block.
+
+        The block gets False if another receiver does it already.
+        """
         ...
 
     def index(self) -> int:
-        """Make some more of the store searchable; 0 when all of it is."""
+        """Make some more of the store searchable; 0 if all of it is."""
         ...
 
     def unindex(self) -> None:
-        """Forget the index of the search; `index` makes it again, and nothing is found until it has."""
+        """Delete the search index. `index` builds it again; searches find nothing until then."""
         ...
 
     def lag(self) -> Lag:
-        """How far the search is behind."""
+        """How far the search index is behind the store."""
         ...
 
     def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words are said together, newest first. `UsageError` if there is no word.
+        """Where all words occur together, newest first. `UsageError` if ``text`` has no word.
 
-        ``"…"`` is a phrase, ``*`` behind a word stands for any end of it. What was said again is
-        found where it was said first. ``asked_for``: in every trace of which this is true, instead.
+        ``"…"`` is a phrase; a ``*`` after a word matches any ending. Repeated content is found where it
+        occurred first; with ``asked_for``, in every trace for which that is true instead.
         """
         ...
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Trace ids of what may have, for each need, one of its `attribute_keys`: not all of them do.
+        """Ids of the traces that may have, for each need, one of its `attribute_keys`.
 
-        What is not indexed yet or goes on is among them. None: there is no index, so all may.
+        A superset: not all of them do. Traces that are not indexed yet or have not ended are included.
+        None: there is no index, so any trace may.
         """
         ...
 
     def size_bytes(self) -> int:
-        """Bytes on disk, as far as a look at it tells: room that a deletion left may count."""
+        """Bytes on disk, cheaply determined: space that a deletion left free may count."""
         ...
 
     def used_bytes(self) -> int:
-        """Bytes that what is stored takes; what was deleted does not count. May read all rows."""
+        """Bytes that the stored content takes; deleted content does not count. May read all rows."""
         ...
 
     def backup(self, folder: Path) -> int:
-        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither.
+        """Copy one snapshot of the store into a new or empty folder; `StoreError` if it is neither.
 
-        How many large bodies are missing there, as they are here: gone, or damaged.
+        Returns how many large bodies are missing in the copy, because they are missing or damaged here.
         """
         ...

@@ -1,1 +1,1 @@
-"""Runs, whatever the engine: summed up, listed, named, found."""
+"""Engine-neutral logic of runs: summaries, lists, names, and name resolution."""

@@ -1,7 +1,7 @@
-"""Keys of attributes: four bytes for each name, and each name with a value, that a span has.
+"""Keys of attributes: a hash of four bytes for each name, and for each name with a value, of a span.
 
-They say where to look, not what is there: a trace that has all keys of a question may answer it, one
-that lacks any cannot. A number and its text have one key, and scopes are not told apart.
+Keys only narrow a search: a trace that has all keys of a query may match it, a trace that lacks any
+cannot. A number and its text have the same key, and scopes are not distinguished.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from playhead_semconv.otlp import value_of
 SIZE = 4
 """Bytes of a key."""
 LONGEST = 128
-"""Characters of a text that has a key; who asks for a longer one is led to all spans with that name."""
+"""Most characters of a value that has a key of its own; longer ones share the `more_key` of the name."""
 LARGE_BYTES = 4 * LONGEST
 MOST = 32
-"""Values of one array that have keys."""
+"""Values of one array that get keys."""
 REMEMBERED = 4096
 
 Need: TypeAlias = frozenset[bytes]
-"""Keys of which a trace has to have one."""
+"""A set of keys; a trace must have at least one of them."""
 
 SPAN_NAME, FAILED = ":name", ":failed"
-"""What spans have beside attributes, as names of keys."""
+"""Names of keys for properties of spans that are no attributes."""
 _SMALL = frozenset(("string_value", "bool_value", "int_value", "double_value"))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def name_key(name: str) -> bytes:
-    """Of a name that has any value."""
+    """The key of a name with any value."""
     return _key(f"{name}\0")
 
 
 @lru_cache(maxsize=REMEMBERED)
 def value_key(name: str, text: str) -> bytes:
-    """Of a name with a value, as `text_of` writes it."""
+    """The key of a name with a value, in the form of `text_of`."""
     return _key(f"{name}\0={text}")
 
 
 def more_key(name: str) -> bytes:
-    """Of a name with a value that has no key: it is long, composed or derived."""
+    """The key of a name with some value that has no key of its own: it is long, composed or derived."""
     return _key(f"{name}\0+")
 
 
 def has(name: str) -> Need:
-    """A span has this name, or what a dialect calls so."""
+    """The need that a span has this attribute, or the name that another convention uses for it."""
     return frozenset((name_key(name), *(name_key(theirs) for theirs, _ in elsewhere(name))))
 
 
 def equals(name: str, *values: Any) -> Need:
-    """A span may have this name with one of these values, or what a dialect calls so."""
+    """The need that a span may have this attribute, in any convention, with one of these values."""
     found = {more_key(name)}
     for text in map(text_of, values):
         if text is not None:
@@ -69,7 +69,7 @@ def equals(name: str, *values: Any) -> Need:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as keys have it; None if it has no key."""
+    """A value in the form that keys use; None if it has no key."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -83,7 +83,7 @@ def text_of(value: Any) -> str | None:
 
 
 def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
-    """The keys of the one span of an envelope, with those of its resource, scope, events and links."""
+    """The keys of the single span of an envelope, its resource, scope, events and links included."""
     scoped = envelope.scope_spans[0]
     span = scoped.spans[0]
     yield from _keys(SPAN_NAME, [span.name])

@@ -1,6 +1,6 @@
-"""What the tokens of spans cost, quickly: by the prices of `playhead_replay.run.prices`.
+"""Computes the cost of tokens quickly, by the prices of `playhead_replay.run.prices`.
 
-Where a price is in proportion to the tokens it is asked once, not for every span.
+If a model's price is proportional to the tokens, it is looked up once, not for every span.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 
-from playhead_receiver.store.spans.span_view import Label, Usage
+from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 
 NANO = 1_000_000_000
 MOST = (1 << 62) - 1
-"""The largest sum: two of them fit a whole number of 64 bits."""
+"""The largest sum: two of them fit into a signed 64-bit integer."""
 DAY_NS = 86_400 * NANO
 
 PROBES = (Usage(1_000), Usage(1_000, 1_000), Usage(1_000, 0, 1_000), Usage(0, 0, 0, 1_000))
-"""What a thousand tokens of one kind cost: fresh, cached, written to the cache, put out."""
+"""Usages to probe the price of a thousand tokens of each kind: fresh, cached, cache write, output."""
 LARGEST = Usage(100_000, 20_000, 10_000, 20_000)
-"""Up to here a model whose price is in proportion is not asked again; some cost more beyond."""
+"""Largest usage for which a proportional price is assumed; beyond it some models cost more."""
 
 
 def cost_of(calls: Iterable[tuple[Label, Usage, int]]) -> tuple[int | None, list[str]]:
-    """Billionths of a dollar, and the models without a known price. Calls: what, usage, begin in ns.
+    """The cost of calls in billionths of a dollar, and the models without a known price.
 
-    None where nothing was used, or nothing of it has a price.
+    ``calls``: label, usage and begin in ns of each. The cost is None if nothing was used, or no used
+    model has a price.
     """
     total: Decimal | None = None
     unpriced: dict[str, None] = {}
@@ -41,7 +42,7 @@ def cost_of(calls: Iterable[tuple[Label, Usage, int]]) -> tuple[int | None, list
 
 
 def load_prices() -> None:
-    """Read the prices now; else that is done when the first is asked for."""
+    """Load the prices now instead of at the first look-up."""
     _rates("gpt-4o", "", "openai", time.time_ns() // DAY_NS)
 
 
@@ -69,7 +70,7 @@ def _in_proportion(rates: tuple[Decimal, ...], usage: Usage) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def _rates(model: str, asked_model: str, provider: str, day: int) -> tuple[Decimal, ...] | None:
-    """Prices of a thousand tokens of each kind; empty if they are not in proportion, None if unknown."""
+    """Prices of a thousand tokens of each kind; empty if they are not proportional, None if unknown."""
     begins = (day * DAY_NS, day * DAY_NS + DAY_NS // 2)
     found = [
         [_asked(model, asked_model, provider, probe, begin) for probe in PROBES] for begin in begins
@@ -85,7 +86,7 @@ def _rates(model: str, asked_model: str, provider: str, day: int) -> tuple[Decim
 
 def _asked(model: str, asked_model: str, provider: str, usage: Usage, began_ns: int) -> Decimal | None:
     from playhead_replay.run.prices import (
-        price_of,  # a large package, and most commands ask for no price
+        price_of,  # imported late: a large package, and most commands need no price
     )
 
     said = {

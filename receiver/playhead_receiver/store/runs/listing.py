@@ -1,17 +1,17 @@
-"""What a `Query` means: which runs it asks for, and in which order. Engine-neutral and pure."""
+"""The meaning of a `Query`: which runs it selects, and in which order. Engine-neutral and pure."""
 
 from __future__ import annotations
 
-from playhead_receiver.store.protocol.store import Query, RunSummary, Sort
 from playhead_receiver.store.runs.costs import MOST, NANO
+from playhead_receiver.store.values.run_summaries import Query, RunSummary, Sort
 from playhead_semconv.errors import UsageError
 
 Place = tuple[int, str]
-"""Where a run stands in an order: what it is sorted by, and its trace id."""
+"""The place of a run in an order: the value that it is sorted by, and its trace id."""
 
 
 def measure_of(run: RunSummary, sort: Sort) -> int:
-    """What a run is sorted by: ns, billionths of a dollar (-1: unknown), or a number."""
+    """The value that a run is sorted by: ns, billionths of a dollar (-1: unknown), or a count."""
     if sort == "started":
         return run.started_ns
     if sort == "duration":
@@ -24,18 +24,18 @@ def measure_of(run: RunSummary, sort: Sort) -> int:
 
 
 def order_of(run: RunSummary, query: Query) -> Place:
-    """A key that sorts runs as ``query`` wants them."""
+    """A sort key for the order that ``query`` asks for."""
     measure = measure_of(run, query.sort)
     return (measure if query.ascending else -measure), run.trace_id
 
 
 def place_of(run: RunSummary, query: Query) -> str:
-    """What stands in ``Query.after`` to go on behind ``run``."""
+    """The value of ``Query.after`` that continues a list after ``run``."""
     return f"{measure_of(run, query.sort)}.{run.trace_id}"
 
 
 def place_after(query: Query) -> Place | None:
-    """Measure and trace id of the run behind which a query begins. `UsageError` if they are none."""
+    """Parse ``Query.after``: measure and trace id; None if it is empty. `UsageError` if malformed."""
     if not query.after:
         return None
     measure, _, trace_id = query.after.partition(".")
@@ -48,7 +48,7 @@ def place_after(query: Query) -> Place | None:
 
 
 def asks_for(query: Query, run: RunSummary) -> bool:
-    """Whether ``run`` is one that ``query`` asks for, wherever it stands."""
+    """Whether ``run`` meets the conditions of ``query``, whatever its place in the order."""
     return (
         _of_mode(query.mode, run.mode)
         and query.status in (None, run.status)

@@ -10,15 +10,15 @@ NAMELESS = "run"
 LONGEST = 60
 
 SCHEMA = "playhead"
-"""Schema of a database that a URL means without ``?schema=``."""
+"""Schema of a database if the URL has no ``?schema=``."""
 LONGEST_SCHEMA = 63
-"""Bytes of a name that PostgreSQL tells from others."""
+"""Most bytes of a name in PostgreSQL; it ignores the rest."""
 
 
 def agent_word(name: str) -> str:
-    """``name`` as it stands in a run's name: lower case, digits, dashes; ``run`` if nothing is left.
+    """The form of ``name`` in a run's name: lower case, digits, dashes; ``run`` if nothing is left.
 
-    It does not end in a dash and a number, so that the number of the run can be told from it.
+    It does not end in a dash and a number, so that the run's number can be told apart.
     """
     word = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-._")[:LONGEST].strip("-._")
     word = re.sub(r"-(?=\d+\Z)", "_", word)
@@ -36,10 +36,10 @@ def place_name(url: str) -> str:
 
 
 def split_schema(url: str) -> tuple[str, str]:
-    """The URL of a database without ``schema``, which is ours, and the schema.
+    """Split the URL of a database into the URL without our option ``schema``, and the schema.
 
-    The rest stays as it was written: several hosts, none, and what is escaped mean what they mean to
-    the driver.
+    The rest stays as written, so that several hosts, no host, and escapes mean what they mean to the
+    driver.
     """
     base, _, query = url.partition("?")
     options = _options(query)
@@ -48,7 +48,7 @@ def split_schema(url: str) -> tuple[str, str]:
 
 
 def place_of_tenant(url: str, tenant: str) -> str:
-    """The URL of the store that a tenant has in the same database: a schema of its own."""
+    """The URL of a tenant's store: a schema of its own in the same database."""
     bare, schema = split_schema(url)
     own = f"{schema}_{tenant}"
     if len(own.encode()) > LONGEST_SCHEMA:
@@ -58,7 +58,7 @@ def place_of_tenant(url: str, tenant: str) -> str:
 
 
 def is_readable(url: str) -> bool:
-    """Whether everybody reads the parts of a URL alike: no sign of user or password ends them early."""
+    """Whether a URL is unambiguous: no unescaped sign in user or password ends a part early."""
     base, _, query = url.partition("?")
     authority, _, database = base.partition("://")[2].partition("/")
     pieces = query.split("&") if query else []
@@ -66,7 +66,7 @@ def is_readable(url: str) -> bool:
 
 
 def _options(query: str) -> list[tuple[str, str]]:
-    """Names and values, as they are written."""
+    """Names and values of the options, as written."""
     pieces = (piece.partition("=") for piece in query.split("&") if piece)
     return [(key, value) for key, _, value in pieces]
 

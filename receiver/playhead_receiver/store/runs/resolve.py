@@ -1,4 +1,4 @@
-"""From what a user types to a run. Engine-neutral."""
+"""Resolves what a user types to a run. Engine-neutral."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from playhead_receiver.store.protocol.store import Query, RunStatus, RunSummary
+from playhead_receiver.store.values.run_summaries import Query, RunStatus, RunSummary
 from playhead_semconv.errors import RunAmbiguous, RunUnknown
 
 SHORTEST_PREFIX = 8
@@ -20,18 +20,18 @@ _LAST = re.compile(r"last(?:-(\d+))?\Z")
 
 
 class Runs(Protocol):
-    """What resolving asks of an engine."""
+    """The queries that an engine provides for name resolution."""
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
         """Summaries, newest first."""
         ...
 
     def run_named(self, name: str) -> RunSummary | None:
-        """The run of exactly this name."""
+        """The run with exactly this name; None if there is none."""
         ...
 
     def runs_from(self, low: bytes, high: bytes, limit: int) -> list[RunSummary]:
-        """Runs whose trace id lies between, both included."""
+        """At most ``limit`` runs whose trace id lies between ``low`` and ``high``, both included."""
         ...
 
     def run_names(self) -> list[str]:
@@ -40,9 +40,11 @@ class Runs(Protocol):
 
 
 def resolve(name: str, runs: Runs) -> RunSummary:
-    """The run that ``name`` means: a name, ``last``, ``last-N``, ``failed``, a run id, a trace id, or
-    a prefix of one of at least 8 digits. The last is the latest in which there is something, if any is.
-    `RunUnknown` names what is near, `RunAmbiguous` the candidates.
+    """The run that ``name`` means.
+
+    ``name``: a run's name, ``last``, ``last-N``, ``failed``, a run id, a trace id, or a prefix of one
+    of at least 8 digits. Runs that are empty come after all others when the last ones are counted.
+    `RunUnknown` lists similar names, `RunAmbiguous` the candidates.
     """
     name = name.strip()
     exact = runs.run_named(name)
@@ -76,7 +78,7 @@ def resolve(name: str, runs: Runs) -> RunSummary:
 
 
 def _latest(runs: Runs, count: int) -> list[RunSummary]:
-    """The latest runs, at most ``count``, newest first; those with nothing in them behind all others."""
+    """The latest runs, at most ``count``, newest first; empty ones after all others."""
     found = list(runs.runs(Query(limit=count)))
     if any(run.is_empty for run in found):
         found = sorted(runs.runs(Query(limit=count + LOOKED_THROUGH)), key=lambda run: run.is_empty)

@@ -1,9 +1,9 @@
 """Where the facts of one run lie on the tape of a process that serves many.
 
-A *strand* is a lane (8 bytes), a trace (16 bytes), a content that facts go on from or point to (its
-digest, 32 bytes), or, named by no byte, what the process says of its program. A row per strand and
-stretch of facts says in which stretches it lies, and, of a lane that is declared there, what it lies
-below: another lane, or the trace whose request began it.
+A *strand* is named by bytes. It is a lane (8 bytes), a trace (16 bytes), a content that facts extend or
+refer to (its digest, 32 bytes), or, with the empty name, what the process reports about its program. A
+row per strand and stretch of facts says that the stretch has facts of the strand. For a lane declared
+in the stretch, the row also has its parent: another lane, or the trace whose request began it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from playhead_semconv.tape.slices import has_news, parent_of
 
 NEWS = b""
 UNKNOWN = b"?"
-"""A strand of a process whose rows are not all there: later facts came before its first request."""
+"""Marks a process whose rows are incomplete: later facts arrived before its first request."""
 
 UNNOTED = b"!"
-"""A strand of a process whose rows are older than those of contents: some of these are not noted."""
+"""Marks a process with rows from before contents were noted as strands: some of these are missing."""
 
 LANE_BYTES = 8
 TRACE_BYTES = 16
@@ -28,12 +28,12 @@ _LANES = (1 << 8 * LANE_BYTES) - 1
 
 
 def lane_strand(lane: int) -> bytes:
-    """What the strand of a lane is called."""
+    """The name of a lane's strand."""
     return (lane & _LANES).to_bytes(LANE_BYTES, "big")
 
 
 def needs_of(body: Content | None) -> set[bytes]:
-    """The contents without which a body cannot be read: digests."""
+    """Digests of the contents that are needed to read a body."""
     if body is None:
         return set()
     needs = [body.base, body.digest if body.inline is None else None]
@@ -41,7 +41,7 @@ def needs_of(body: Content | None) -> set[bytes]:
 
 
 def strands_of(facts: Iterable[Fact]) -> dict[bytes, bytes | None]:
-    """The strands in a stretch of facts, each with what it lies below where that is declared there."""
+    """The strands in a stretch of facts, each with its parent strand if the stretch declares it."""
     found: dict[bytes, bytes | None] = {}
     for fact in facts:
         lane = lane_strand(fact.lane)

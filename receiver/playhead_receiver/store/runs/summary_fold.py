@@ -1,7 +1,7 @@
-"""The fold of a run's spans and processes into its summary. Engine-neutral and pure.
+"""Folds a run's spans and processes into its summary. Engine-neutral and pure.
 
-What its spans say is a `SpanFold`, which engines keep; what its processes say changes with every sign of
-life and is read at the time of the question.
+The part that comes from the spans is a `SpanFold`, which engines store. The part that comes from the
+processes changes with every sign of life, and is computed at query time.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from playhead_receiver.store.protocol.store import RunStatus, RunSummary
 from playhead_receiver.store.runs.costs import MOST, NANO, cost_of
-from playhead_receiver.store.spans.span_view import Label, ResourceSummary, Usage
+from playhead_receiver.store.spans.span_view import ResourceSummary
+from playhead_receiver.store.values.run_summaries import RunStatus, RunSummary
+from playhead_receiver.store.values.span_labels import Label, Usage
 
 HEARTBEAT_NS = 5_000_000_000
-"""How often a process says that it lives, where it does not say how often."""
+"""Default heartbeat interval of a process, if its tape does not state one."""
 
 MISSED_HEARTBEATS = 3
-"""A process that has said nothing for so many intervals is taken to be dead."""
+"""A process that was silent for this many intervals counts as dead."""
 
 FOREIGN_PATIENCE_NS = 300_000_000_000
-"""How long a trace without a tape, whose root has not come, counts as running."""
+"""How long a trace without a tape counts as running while its root span has not arrived."""
 
 
 class RunRow(msgspec.Struct, frozen=True):
-    """What a store keeps of a run beside its facts and spans."""
+    """What a store keeps about a run in addition to its facts and spans."""
 
     trace_id: bytes
     name: str
@@ -34,12 +35,12 @@ class RunRow(msgspec.Struct, frozen=True):
     origin: str
     started_ns: int
     arrived_ns: int
-    """When something of it last came in, by the receiver's clock."""
+    """When something of it last arrived, by the receiver's clock."""
     conversation: str = ""
 
 
 class SpanRow(msgspec.Struct, frozen=True):
-    """A finished span in a fold; ``end_ns`` None: started and not ended."""
+    """A span without its content; ``end_ns`` None: it has started and not arrived."""
 
     span_id: bytes
     parent: bytes
@@ -50,21 +51,21 @@ class SpanRow(msgspec.Struct, frozen=True):
     label: Label = Label()
     usage: Usage = Usage()
     resource: int = 0
-    """Row of its resource; 0 where it is not known yet."""
+    """Row of its resource; 0 if it is not known yet."""
 
 
 class SpanFold(msgspec.Struct, frozen=True, array_like=True):
-    """What the spans of a run say of it together, so that they need not be read again.
+    """Aggregates over the spans of a run, stored so that the spans need not be read again.
 
-    Fields are added at the end only, with a default.
+    Add fields at the end only, with a default.
     """
 
     root: bytes
-    """Empty where no root is known."""
+    """Span id of the root; empty if no root is known."""
     root_ended: bool
     root_failed: bool
     last_ns: int
-    """Their latest end or start; 0 without spans."""
+    """Latest end or start of the spans; 0 without spans."""
     spans: int
     steps: int
     errors: int
@@ -78,35 +79,35 @@ class SpanFold(msgspec.Struct, frozen=True, array_like=True):
     error_types: list[str]
     version: str
     resource: int
-    """Row of the resource of the root, else of the first span."""
+    """Row of the resource of the root, else of the first span with a known resource."""
 
 
 class InstanceRow(msgspec.Struct, frozen=True):
-    """A process instance in a fold."""
+    """What is known about a process instance, for summaries."""
 
     instance: bytes
     trace_id: bytes
-    """Trace of the run that the process is; empty while its first fact has not come."""
+    """Trace id of the process's own run; empty while its first fact has not arrived."""
     span_id: bytes
-    """Its run root."""
+    """Span id of its run root."""
     started_ns: int
     seen_ns: int
-    """Last sign of life: the time of its last fact, or of that fact's arrival where that was earlier."""
+    """Last sign of life: the time of its last fact, or the time of that fact's arrival if earlier."""
     heartbeat_ns: int
     exited: bool
     failed: bool
     """Exit status other than 0, or an exception."""
     last_seq: int
-    """The last number that is known to have been given."""
+    """The last sequence number that is known to have been assigned."""
     ranges: list[tuple[int, int]]
-    """What is there: first and last number of each stretch, ascending."""
+    """The numbers of the stored facts: first and last of each stretch, ascending."""
 
     def alive(self, now_ns: int) -> bool:
-        """Whether the process is to be taken as running."""
+        """Whether the process counts as running."""
         return not self.exited and now_ns - self.seen_ns < MISSED_HEARTBEATS * self.heartbeat_ns
 
     def missing(self) -> list[tuple[int, int]]:
-        """Ranges of numbers that were given and are not there, first and last included."""
+        """Ranges of numbers that were assigned and are missing, first and last included."""
         missing: list[tuple[int, int]] = []
         expected = 0
         for first, last in self.ranges:
@@ -119,7 +120,7 @@ class InstanceRow(msgspec.Struct, frozen=True):
 
 
 def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
-    """What ``spans``, finished and pending ones, say of their run together."""
+    """Aggregate the spans of a run, finished and pending ones."""
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
     bare = bare_requests(spans)
@@ -160,7 +161,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
 
 
 def _most(number: int) -> int:
-    """What is no number of tokens or dollars any more is the most that a table holds."""
+    """Clamp absurd numbers of tokens or dollars to what a table can hold."""
     return min(max(number, -MOST), MOST)
 
 
@@ -172,7 +173,7 @@ def summary_of(
     now_ns: int,
     marks: Sequence[str] = (),
 ) -> RunSummary:
-    """The summary of ``run``. ``instances``: all that took part, in order of their start."""
+    """The summary of ``run``. ``instances``: all participating processes, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
     leader = next((one for one in own if not spans.root or one.span_id == spans.root), None)
     if leader is None and own and not any(one.trace_id != run.trace_id for one in instances):
@@ -180,7 +181,7 @@ def summary_of(
     status = _status(run, spans, leader, instances, now_ns)
     last_ns = spans.last_ns if spans.spans else 0
     if own or not spans.root_ended:
-        # A process that serves goes on when a request is over.
+        # A service continues after a request has ended, so it does not extend the request's run.
         last_ns = max([last_ns, *(instance.seen_ns for instance in (own or instances))])
     root = spans.root or (b"" if leader is None else leader.span_id)
     last_ns = last_ns or run.started_ns
@@ -229,7 +230,7 @@ def _distinct(words: Iterable[str]) -> list[str]:
 
 
 def _root(spans: Iterable[SpanRow]) -> SpanRow | None:
-    """The run root: the parentless span, else the earliest whose parent is in another process."""
+    """The run root: a span without a parent, else the earliest whose parent is in another process."""
     roots = [span for span in spans if span.local_root]
     return min(roots, key=lambda span: (bool(span.parent), span.start_ns), default=None)
 
@@ -255,7 +256,7 @@ def _status(
 
 
 def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
-    """HTTP requests that are steps of their own: no call, tool or other request encloses them."""
+    """Ids of HTTP requests that count as steps: no call, tool or other request encloses them."""
     known = {span.span_id: span for span in spans}
     bare: set[bytes] = set()
     for span in spans:
@@ -280,7 +281,7 @@ def _inside(span: SpanRow) -> bool:
 
 
 def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
-    """Spans that used tokens, without those whose descendants report it already and those of a tape."""
+    """Spans whose tokens count: without played ones and those whose descendants report usage too."""
     bearing = {span.span_id: span for span in spans if span.usage}
     if not bearing:
         return []

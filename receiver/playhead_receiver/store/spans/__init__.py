@@ -1,1 +1,1 @@
-"""Spans as they are stored: looked at without unpacking, and made whole."""
+"""Stored spans: read without a full decode, and completed from their exchanges."""

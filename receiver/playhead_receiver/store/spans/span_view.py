@@ -1,9 +1,9 @@
-"""A look at OTLP spans without unpacking them.
+"""Reads OTLP spans without a full decode.
 
-The messages here describe the same bytes as OTLP's, cut differently: resources, scopes and spans of a
-request stay slices of what came in, so that one bad span does not spoil its request and a good one is
-kept byte for byte; and a span's attributes are a map, so that a few can be looked up without a walk
-over all of them in Python.
+The messages here describe the same bytes as OTLP's, with different types. Resources, scopes and spans
+of a request stay bytes, so that one bad span does not spoil its request, and a good one is kept byte
+for byte. A span's attributes are a map, so that a few can be looked up without a loop over all of them
+in Python.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
+from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.other_conventions import in_our_words
@@ -34,10 +35,10 @@ STEPS = frozenset(
 """Operations that count as steps of a run: logical calls and tool executions."""
 
 PARENT_IS_REMOTE = 0x300
-"""Both bits of a span's flags that say: its parent is known to be in another process."""
+"""The two bits of a span's flags that together say that its parent is in another process."""
 
 UNNAMED_ERROR = "_OTHER"
-"""What stands for the type of an error that has none."""
+"""The error type of a failed span that names none."""
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
@@ -120,48 +121,8 @@ SpanView: Any = _CLASSES["Span"]
 """A span whose attributes are a map."""
 
 
-class Label(msgspec.Struct, frozen=True, array_like=True):
-    """What many spans have in common; stored once for all that do. Fields are added at the end only."""
-
-    attempt: bool = False
-    """An HTTP attempt below a logical call, not a call of its own."""
-    step: bool = False
-    model: str = ""
-    """Of the response, else of the request."""
-    asked_model: str = ""
-    """Of the request, where the response names another."""
-    provider: str = ""
-    tool: str = ""
-    """The tool that was executed."""
-    error_type: str = ""
-    """Of a failed span, `UNNAMED_ERROR` where it does not say; empty for others."""
-    version: str = ""
-    """Of the agent."""
-    played: bool = False
-    """Its tape has answered it, in a fork or a resume: nobody was asked, and nothing was used up."""
-    wire: str = ""
-    """Of a request that no instrumentation named: the wire that its bytes are of."""
-    derived: int = 0
-    """Version of the deriver that has looked for that; 0: none has."""
-
-
-class Usage(msgspec.Struct, frozen=True, array_like=True):
-    """Tokens that a span says were used."""
-
-    input: int = 0
-    """With those of the next two."""
-    cached: int = 0
-    cache_write: int = 0
-    output: int = 0
-    """With those of reasoning."""
-    reasoning: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.input or self.output)
-
-
 class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What lists and folds need to know of a span."""
+    """What lists and summaries need to know about a span."""
 
     trace_id: bytes
     span_id: bytes
@@ -181,20 +142,20 @@ class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class ResourceSummary(msgspec.Struct, frozen=True, array_like=True):
-    """What lists and folds need to know of a resource."""
+    """What lists and summaries need to know about a resource."""
 
     service: str
-    """``service.name``, empty when unset or OTel's own stand-in."""
+    """``service.name``; empty if it is unset or OTel's default."""
     host: str
     instance: bytes
-    """The process instance that playhead recorded, empty for others."""
+    """The process instance that playhead recorded; empty for other processes."""
     version: str
     environment: str
 
 
 @lru_cache(maxsize=256)
 def resource_summary(resource: bytes) -> ResourceSummary:
-    """Look at an OTLP `Resource`. `MalformedOtlp` if it is none."""
+    """Summarize an OTLP `Resource`. `MalformedOtlp` if it cannot be decoded."""
     try:
         found = attributes_of(Resource.FromString(resource).attributes)
     except DecodeError as problem:
@@ -211,9 +172,10 @@ def resource_summary(resource: bytes) -> ResourceSummary:
 
 
 def words_of(span: Any, recorded: bool) -> Any:
-    """The attributes of a `SpanView`, or what the GenAI conventions call them where it is of a dialect.
+    """The attributes of a `SpanView`, translated to the GenAI conventions if it follows others.
 
-    ``recorded``: its process was recorded, so what others say of its calls is said already.
+    ``recorded``: its process was recorded by playhead, so foreign conventions only repeat what our own
+    spans say, and are not translated.
     """
     at = span.attributes
     if recorded or a.GEN_AI_OPERATION_NAME in at:
@@ -244,7 +206,7 @@ _READ = (
     a.HTTP_REQUEST_METHOD,
     a.RPC_SYSTEM,
 )
-"""What `summarize` reads, but for the operation."""
+"""The attributes that `summarize` reads, except the operation."""
 
 
 def _value_text(value: Any) -> str:
@@ -256,7 +218,7 @@ def _text_value(text: str) -> Any:
 
 
 def summarize(span: Any, recorded: bool = False) -> SpanSummary:
-    """Look at a `SpanView`. ``recorded``: as in `words_of`."""
+    """Summarize a `SpanView`. ``recorded``: as in `words_of`."""
     at = words_of(span, recorded)
     operation = _text(at, a.GEN_AI_OPERATION_NAME)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
@@ -313,29 +275,29 @@ def _usage(at: Any) -> Usage:
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What stands around a span in `ResourceSpans` that hold exactly it; the same for many."""
+    """The bytes around a span in `ResourceSpans` that hold only this span; shared by many spans."""
 
     resource: bytes
-    """First: the resource, as a field."""
+    """The resource, as a field; it comes first."""
     head: bytes
-    """The scope, as a field, and the schema URLs of scope and resource."""
+    """The scope, as a field. ``tail`` and ``end``: the schema URLs of scope and resource."""
     tail: bytes
     end: bytes
 
     def front_of(self, size: int) -> bytes:
-        """What stands behind the resource, before a span of ``size`` bytes that is the only one."""
+        """The bytes between the resource and the single span, which has ``size`` bytes."""
         lead = varint(size)
         inner = varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
         return b"".join((b"\x12", inner, self.head, b"\x12", lead))
 
     @property
     def back(self) -> bytes:
-        """What stands behind it."""
+        """The bytes after the span."""
         return self.tail + self.end
 
 
 def surroundings(entry: Any, scoped: Any) -> Surroundings:
-    """What stands around the spans of a scope."""
+    """The surroundings of the spans of a scope."""
     return Surroundings(
         field(1, entry.resource) if entry.resource else b"",
         field(1, scoped.scope) if scoped.scope else b"",
@@ -345,7 +307,7 @@ def surroundings(entry: Any, scoped: Any) -> Surroundings:
 
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
-    """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one."""
+    """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one span."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:
@@ -357,7 +319,7 @@ def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_span(span: bytes) -> Any:
-    """A `SpanView`, checked. `MalformedOtlp` says what is wrong with it."""
+    """Decode and check a span: a `SpanView`. `MalformedOtlp` says what is wrong with it."""
     try:
         view = SpanView.FromString(span)
     except DecodeError as problem:
@@ -399,7 +361,7 @@ def _hex(text: str, size: int) -> bytes:
 
 
 def request_of(resource_spans: bytes) -> bytes:
-    """An export request of traces with this `ResourceSpans` alone."""
+    """An export request of traces that holds only this `ResourceSpans`."""
     return field(1, resource_spans)
 
 

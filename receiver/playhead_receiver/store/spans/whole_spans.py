@@ -1,20 +1,20 @@
-"""Spans made whole: what a span left out is derived from the exchange it refers to.
+"""Completes spans: attributes that a span left out are derived from the exchange it refers to.
 
-To a playhead endpoint the content of a span travels as a reference to the exchange it comes from. Here
-it is derived with the function that the agent itself uses, on demand; nothing is stored twice. A span
-that has started and not come (it runs, or its process died) is built from its start fact and from
-what its exchange shows so far.
+A span sent to a playhead endpoint refers to its exchange instead of carrying the content. Here the
+content is derived on demand, with the same function that the agent uses; nothing is stored twice. A
+span that has started and not arrived (it is still running, or its process died) is built from its start
+fact and from what its exchange shows so far.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
-from playhead_replay.run.linked_tape import LinkedTape, linked
+from playhead_replay.run.linked_tape import LinkedTape, Tapes, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
@@ -35,25 +35,41 @@ from playhead_semconv.wire import (
 )
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import Store, StoredSpan, StoredTape
+    from playhead_receiver.store.values.stored import StoredSpan, StoredTape
 
 TAPES_KEPT = 16
 
 _BOOKKEEPING = frozenset((a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_SPAN_KIND, a.PLAYHEAD_SPAN_PARENT))
 
 
-class Deriver:
-    """Makes spans of one store whole. Keeps what consecutive spans share; one thread at a time."""
+class TapeStore(Tapes, Protocol):
+    """What spans are completed from; `Store` is one, and documents the methods."""
 
-    def __init__(self, store: Store) -> None:
+    def tape(self, instance: bytes) -> StoredTape:
+        """The tape of a process instance."""
+        ...
+
+    def pending(self, trace_id: bytes) -> Iterator[Fact]:
+        """The span-start facts of a trace whose spans have not arrived."""
+        ...
+
+    def resource(self, instance: bytes) -> bytes | None:
+        """OTLP `Resource` bytes of a process instance."""
+        ...
+
+
+class Deriver:
+    """Completes spans of one store. Caches what consecutive spans share; for one thread at a time."""
+
+    def __init__(self, store: TapeStore) -> None:
         self._store = store
         self._tapes: OrderedDict[bytes, StoredTape] = OrderedDict()
         self._cache = PrefixCache()
         self._of_forks: dict[bytes, tuple[int, LinkedTape | None]] = {}
-        """The last tape of a fork, with the number of its last fact by then."""
+        """Cache of one entry: the linked tape of a fork, and the number of its last fact at the time."""
 
     def is_whole(self, stored: StoredSpan) -> bool:
-        """Whether all that a span rests on is here, or is known never to come."""
+        """Whether all facts that a span depends on have arrived, or are known to be lost."""
         span = span_of(ResourceSpans.FromString(stored.otlp))
         at = attributes_of(span, _RESTING)
         reference = reference_of(at)
@@ -64,7 +80,7 @@ class Deriver:
         return tape.last() >= rests_on or any(first <= rests_on <= last for first, last in tape.gaps())
 
     def whole(self, stored: StoredSpan) -> ResourceSpans:
-        """A span with all that it left out; as it came where its exchange is not here."""
+        """A span with the attributes that it left out; unchanged if its exchange is not stored."""
         envelope = ResourceSpans.FromString(stored.otlp)
         span = span_of(envelope)
         if stored.wire:
@@ -87,9 +103,9 @@ class Deriver:
         return envelope
 
     def meant(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
-        """The wire of a request that no instrumentation named, and its span with what that tells.
+        """For a request without a GenAI instrumentation: its wire, and its span completed accordingly.
 
-        None where it is no call to a model, or where the tape does not hold it.
+        None if it is no call to a model, or if the tape does not hold its exchange.
         """
         envelope = ResourceSpans.FromString(stored.otlp)
         at = attributes_of(span_of(envelope), _REQUEST)
@@ -107,7 +123,7 @@ class Deriver:
         return (wire, envelope) if wire is not None and told else None
 
     def _exchange_of(self, envelope: ResourceSpans) -> tuple[bytes, Exchange] | None:
-        """The exchange that a span of a request is about, and whose it is."""
+        """Process instance and exchange that the span of a request refers to; None if unknown."""
         at = attributes_of(span_of(envelope), _REQUEST)
         told = {pair.key: value_of(pair.value) for pair in envelope.resource.attributes}
         reference = f"{told.get(a.PLAYHEAD_INSTANCE, '')}/{at.get(a.PLAYHEAD_EXCHANGE_ID, '')}"
@@ -119,7 +135,7 @@ class Deriver:
         return None if exchange is None else (instance, exchange)
 
     def _tell(self, envelope: ResourceSpans, instance: bytes, exchange: Exchange, wire: str) -> bool:
-        """Add to the span of a request what its bytes say; False where they are not here."""
+        """Add to the span of a request what its bytes say; False if they are not stored."""
         derived = self._derive(instance, exchange, wire) if wire in DIALECTS else None
         if derived is None:
             return False
@@ -134,12 +150,12 @@ class Deriver:
         return True
 
     def pending(self, trace_id: bytes) -> Iterator[ResourceSpans]:
-        """The spans of a trace that have started and not come, without an end, as far as they got."""
+        """The spans of a trace that have started and not arrived: without an end, with what is known."""
         for start in self._store.pending(trace_id):
             yield self.begun(start)
 
     def begun(self, start: Fact) -> ResourceSpans:
-        """The span that a start fact began, without an end, as far as it got."""
+        """The span that a start fact began: without an end, with what is known so far."""
         envelope = ResourceSpans()
         resource = self._store.resource(start.instance)
         if resource is not None:
@@ -159,7 +175,7 @@ class Deriver:
         return envelope
 
     def _so_far(self, start: Fact) -> dict[str, Any]:
-        """What the last exchange below a span shows."""
+        """Attributes that the last exchange below a span shows so far."""
         exchange = self._exchange_below(start)
         if exchange is None:
             return {}
@@ -179,14 +195,14 @@ class Deriver:
         return found
 
     def _exchange_below(self, start: Fact) -> Exchange | None:
-        """The last exchange that was asked under a span or under a span below it."""
+        """The last exchange that was begun in a span or in one of its descendants."""
         tape = self._tape(start.instance)
         below = {start.span_id}
         last: ExchangeId | None = None
-        for fact in tape.facts(start.seq - 1):  # an ask may tell the start itself
+        for fact in tape.facts(start.seq - 1):  # the fact of an ask may contain the span start itself
             if fact.trace_id != start.trace_id:
                 continue
-            for begun in reversed(starts_of(fact)):  # those around it first
+            for begun in reversed(starts_of(fact)):  # enclosing spans first
                 if _parent_of(begun) in below:
                     below.add(begun.span_id)
             if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.span_id in below:
@@ -198,7 +214,7 @@ class Deriver:
         try:
             request, chunks = _bytes_of(tape, exchange)
         except TapeError:
-            # A fork does not repeat what its origin's tape holds.
+            # The tape of a fork does not repeat what its origin's tape holds.
             whole = self._linked(instance)
             found = None if whole is None else whole.exchange(exchange.id)
             if whole is None or found is None:
@@ -227,18 +243,18 @@ class Deriver:
         return tape
 
 
-def whole_span(store: Store, stored: StoredSpan) -> ResourceSpans:
-    """A span with all that it left out. For many spans of one run, keep a `Deriver`."""
+def whole_span(store: TapeStore, stored: StoredSpan) -> ResourceSpans:
+    """A span with the attributes that it left out. For many spans of one run, use one `Deriver`."""
     return Deriver(store).whole(stored)
 
 
-def pending_spans(store: Store, trace_id: bytes) -> Iterator[ResourceSpans]:
-    """The spans of a trace that have started and not come, without an end, as far as they got."""
+def pending_spans(store: TapeStore, trace_id: bytes) -> Iterator[ResourceSpans]:
+    """The spans of a trace that have started and not arrived: without an end, with what is known."""
     return Deriver(store).pending(trace_id)
 
 
 def _bytes_of(tape: Tape, exchange: Exchange) -> tuple[bytes, list[bytes]]:
-    """The request body and the chunks of the answer. `TapeError`."""
+    """The request body and the chunks of the answer. `TapeError` if the tape does not hold them."""
     return tape.read(exchange.ask.body), [tape.read(part.data) for part in exchange.parts]
 
 
@@ -256,12 +272,12 @@ def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:
 
 
 def span_of(envelope: ResourceSpans) -> Span:
-    """The one span of a `StoredSpan`."""
+    """The single span in the `ResourceSpans` of a `StoredSpan`."""
     return envelope.scope_spans[0].spans[0]
 
 
 def attributes_of(span: Span, names: frozenset[str]) -> dict[str, Any]:
-    """Some attributes of a span."""
+    """The attributes of a span with these names."""
     return {pair.key: value_of(pair.value) for pair in span.attributes if pair.key in names}
 
 

@@ -1,1 +1,1 @@
-"""What engines that speak SQL have in common: the same tables, asked and changed in the same words."""
+"""The common part of the SQL engines: tables, and the statements that read and write them."""

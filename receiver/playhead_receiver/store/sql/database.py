@@ -1,4 +1,4 @@
-"""A connection to a database, as far as the modules here need one."""
+"""The protocol of a database connection, as far as the modules here use one."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Protocol
 
 
 class Rows(Protocol):
-    """What a statement gives."""
+    """The result of a statement."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
     @property
     def get(self) -> Any:
-        """The first row, its value where it has one column; None if there is none."""
+        """The first row, or its value if it has one column; None if there is no row."""
         ...
 
 
 class Db(Protocol):
-    """A connection. Statements have ``?`` for each value, and are such that every engine takes them."""
+    """A connection. Statements have ``?`` for each value, and use only SQL that every engine accepts."""
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows:
-        """Do one statement."""
+        """Execute one statement."""
         ...
 
     def changes(self) -> int:

@@ -1,4 +1,4 @@
-"""What the store is on every database: reading, and the upkeep that is the same in each."""
+"""The part of the store that is the same on every database: reading, and most of the upkeep."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Generic, TypeVar
 
 from playhead_receiver.store.content.blob_places import Shelves
 from playhead_receiver.store.content.cutting import Cutter
-from playhead_receiver.store.keeping.service_history import History
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.store import Change, Meaning, Query, RunSummary, StoredSpan
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_receiver.store.runs.resolve import resolve
 from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_receiver.store.sql.database import Db
@@ -37,6 +36,9 @@ from playhead_receiver.store.sql.tables.chain_links import links_of, not_chained
 from playhead_receiver.store.sql.tables.meanings import put
 from playhead_receiver.store.sql.tables.tombstones import tombstones
 from playhead_receiver.store.sql.upkeep.deletion import Deletion
+from playhead_receiver.store.values.run_summaries import Query, RunSummary
+from playhead_receiver.store.values.span_labels import Meaning
+from playhead_receiver.store.values.stored import Change, StoredSpan
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody import Link
 from playhead_semconv.custody.tombstones import Tombstone, Why
@@ -49,9 +51,9 @@ log = logging.getLogger(__name__)
 
 SUMMED_UP_AT_ONCE = 64
 LOOKED_AT_ONCE = 10_000
-"""Spans of which it is looked what they mean."""
+"""Spans whose meaning is determined at a time."""
 DELETED_AT_ONCE = 32
-"""Blobs that are deleted while commits of others wait."""
+"""Blobs that are deleted at a time; commits wait meanwhile."""
 
 D = TypeVar("D", bound=Db)
 
@@ -61,7 +63,7 @@ def _keep_one(made: Made, db: Db) -> None:
 
 
 class SqlStore(Generic[D]):
-    """The part of a `Store` whose statements every engine takes. ``D``: its connection."""
+    """The part of a `Store` whose statements run on every engine. ``D``: the type of its connection."""
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class SqlStore(Generic[D]):
         writer: Writer[D] | None,
         on_close: Callable[[], None] | None,
     ) -> None:
-        """``name``: in messages. ``writer``: None where the store is open for reading only."""
+        """``name``: of the store, for messages. ``writer``: None if the store is open read-only."""
         self._name = name
         self._reader = reader
         self._blobs = blobs
@@ -81,16 +83,16 @@ class SqlStore(Generic[D]):
         self._rolling = Rolling(reader)
         self._on_close = on_close
         self._set_aside: dict[bytes, int] = {}
-        """Runs that cannot be summed up, and the position at which that was tried."""
+        """Runs that cannot be summed up, each with the position of the failed attempt."""
 
     # Reading
 
     def tape(self, instance: bytes) -> SqlTape:
-        """The tape of a process instance, empty if nothing is known of it."""
+        """The tape of a process instance; empty if nothing of it is stored."""
         return SqlTape(self._reader, instance)
 
     def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
-        """That tape, as far as the run of a trace may need it."""
+        """The tape of a process instance, restricted to what the run of a trace may need."""
         return part_of_run(self._reader, SqlTape(self._reader, instance), trace_id)
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
@@ -103,16 +105,16 @@ class SqlStore(Generic[D]):
             return span_rows(db, trace_id)
 
     def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
-        """Some spans of a trace, and all that enclose them, without their content."""
+        """The given spans of a trace and all their ancestors, without their content."""
         with self._reader.connection() as db:
             return lineage(db, trace_id, span_ids)
 
     def resources(self) -> list[bytes]:
-        """The resources that stored spans have."""
+        """The resources of stored spans."""
         return self._reader.resources()
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
-        """The span-start facts of a trace whose spans have not come."""
+        """The span-start facts of a trace whose spans have not arrived."""
         tapes: dict[bytes, SqlTape] = {}
         for instance, seq, span_id in self._reader.pending(trace_id):
             if instance not in tapes:
@@ -122,7 +124,7 @@ class SqlStore(Generic[D]):
                 yield from (start for start in starts_of(fact) if start.span_id == span_id)
 
     def chain(self, instance: bytes) -> list[Link]:
-        """The chain over the facts of a process instance, its first link first."""
+        """The chain of custody over the facts of a process instance, first link first."""
         with self._reader.connection() as db:
             row = db.execute("SELECT id FROM instance WHERE instance = ?", (instance,)).get
             return [] if row is None else list(links_of(db, row, instance))
@@ -133,7 +135,7 @@ class SqlStore(Generic[D]):
         return None if found is None else found[0]
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries of runs, newest first."""
+        """Summaries of the runs that ``query`` selects, in its order."""
         return self._runs.runs(query)
 
     def resolve(self, name: str) -> RunSummary:
@@ -151,7 +153,7 @@ class SqlStore(Generic[D]):
     # Upkeep
 
     def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
-        """Put a mark on a run, or take it off."""
+        """Put a mark on a run, or remove it."""
         sql = (
             "INSERT INTO mark VALUES (?, ?) ON CONFLICT DO NOTHING"
             if on
@@ -167,12 +169,12 @@ class SqlStore(Generic[D]):
         return found
 
     def not_chained(self) -> int:
-        """How many processes have facts that came before there were chains."""
+        """How many processes have facts that were stored before chains existed."""
         with self._reader.connection() as db:
             return not_chained(db)
 
     def to_look_at(self, limit: int = LOOKED_AT_ONCE) -> tuple[dict[bytes, list[bytes]], int]:
-        """By trace id, the requests whose meaning was not looked for yet; and a position."""
+        """The requests whose meaning is not determined yet, by trace id; and the position reached."""
         rows = self._reader.all(
             "SELECT trace_id, span_id, span.position, label.data FROM counter, span"
             " JOIN label ON label.id = span.label WHERE span.position > looked"
@@ -186,17 +188,17 @@ class SqlStore(Generic[D]):
         return requests, rows[-1][2] if rows else 0
 
     def looked_at(self, position: int) -> None:
-        """Note that all spans up to a position were looked at."""
+        """Note that all spans up to a position were examined."""
         sql = "UPDATE counter SET looked = ? WHERE looked < ?"
         self._errands().run(lambda db: db.execute(sql, (position, position)) and None, forgets=False)
 
     def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
-        """Say what spans of a trace mean; how many of them are there."""
+        """Store the meanings of spans of a trace; return how many of the spans exist."""
         act = partial(put, trace_id=trace_id, found=found, add=self._add_label)
         return self._errands().run(act) if found else 0
 
     def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
-        """Bring summaries of runs up to date, at most ``limit``; how many were not."""
+        """Update at most ``limit`` outdated summaries of runs; return how many were updated."""
         errands = self._errands()
         now_ns = time.time_ns()
         made: list[Made] = []
@@ -223,7 +225,7 @@ class SqlStore(Generic[D]):
         return len(made)
 
     def roll(self, kept: History) -> int:
-        """Let what services did for no request age out, some of it; 0 when that is all for now."""
+        """Let some of what services did outside of requests age out; 0 if nothing is left to do."""
         errands = self._errands()
         read, dropped = self._rolling.step(kept, errands.run)
         if dropped.blobs:
@@ -231,7 +233,7 @@ class SqlStore(Generic[D]):
         return read
 
     def set_aside(self) -> int:
-        """How many runs `sum_up` goes past, as something in them cannot be summed up."""
+        """How many runs `sum_up` skips because something in them cannot be summed up."""
         return len(self._set_aside)
 
     def _put_aside(self, run: StoredRun, problem: Exception) -> None:
@@ -239,7 +241,7 @@ class SqlStore(Generic[D]):
         self._set_aside[run.row.trace_id] = run.stale
 
     def housekeeping(self) -> AbstractContextManager[bool]:
-        """Whether it is ours to keep the store in order; it is where nobody else can write."""
+        """Always true here: the engine has no other writers."""
         return nullcontext(True)
 
     def size_bytes(self) -> int:
@@ -247,11 +249,11 @@ class SqlStore(Generic[D]):
         raise NotImplementedError
 
     def used_bytes(self) -> int:
-        """Bytes that what is stored takes."""
+        """Bytes that the stored content takes."""
         return self.size_bytes()
 
     def _add_label(self, db: D, data: bytes) -> None:
-        """A row for a label, which no span has yet."""
+        """Insert a row for a label that no span has yet."""
         raise NotImplementedError
 
     def _errands(self) -> Writer[D]:
@@ -260,12 +262,12 @@ class SqlStore(Generic[D]):
         return self._writer
 
     def tombstones(self) -> Iterator[Tombstone]:
-        """What is left of deleted runs, oldest first."""
+        """The tombstones of deleted runs, oldest first."""
         with self._reader.connection() as db:
             yield from tombstones(db)
 
     def _delete_rows(self, trace_ids: Sequence[bytes], by: str, why: Why) -> Deletion:
-        """Delete runs from the tables; what they offloaded is to be looked at after that."""
+        """Delete runs from the tables. The caller deletes blobs of theirs that are no longer used."""
 
         def delete(db: D) -> Deletion:
             deletion = Deletion(db, by, why)
@@ -275,9 +277,9 @@ class SqlStore(Generic[D]):
         return self._errands().run(delete)
 
     def _delete_blobs(self, candidates: Collection[bytes]) -> int:
-        """Delete those that nothing refers to, while no commit is under way that may be about to.
+        """Delete those of ``candidates`` that nothing refers to; return how many.
 
-        Commits are held up for a few at a time only.
+        Commits that might add a reference are held up meanwhile, for a few blobs at a time.
         """
         wanted, deleted = sorted(unused(self._reader, candidates)), 0
         for at in range(0, len(wanted), DELETED_AT_ONCE):
@@ -289,11 +291,11 @@ class SqlStore(Generic[D]):
         return deleted
 
     def _commits_held(self) -> AbstractContextManager[None]:
-        """No commit that refers to blobs is under way, of anybody, in the ``with`` block."""
+        """Hold up all commits that refer to blobs, of all processes, for the ``with`` block."""
         raise NotImplementedError
 
     def _closed(self) -> None:
-        """Everything is let go of: say so, once."""
+        """Call ``on_close``, once, after everything was released."""
         if self._on_close is not None:
             on_close, self._on_close = self._on_close, None
             on_close()

@@ -1,4 +1,4 @@
-"""The SQLite engine: one file and a folder of blobs, one writer, readers in any process."""
+"""The SQLite engine: one file and a folder of blobs; one writer, and readers in any process."""
 
 from playhead_receiver.store.sqlite.engine import SqliteStore
 

@@ -1,4 +1,4 @@
-"""A store copied while it is written to, and put back."""
+"""Copies a store while it is written to, and restores one from a copy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ DRAFT = ".draft"
 
 
 def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> int:
-    """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole.
+    """Copy the snapshot that ``source`` sees. The database file comes last: with it, a copy is complete.
 
-    How many blobs could not be copied, as they are damaged or gone. `StoreUnavailable`, `StoreError`.
+    Returns how many blobs could not be copied because they are damaged or missing. `StoreUnavailable`,
+    `StoreError`.
     """
     make_empty(folder)
     kept, missing = BlobFolder(folder / BLOBS), 0
@@ -50,7 +51,7 @@ def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> int:
 
 
 def make_empty(folder: Path) -> None:
-    """Make a folder, or `StoreError` if there is something in it."""
+    """Make a folder. `StoreError` if it exists and is not empty."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         something = next(folder.iterdir(), None)
@@ -61,9 +62,9 @@ def make_empty(folder: Path) -> None:
 
 
 def restore(backup: Path, data_dir: Path) -> None:
-    """Make a store of a backup, which stays as it is.
+    """Restore a store from a backup, which is not changed.
 
-    `StoreError` if ``backup`` is none, or something is stored in ``data_dir`` already; `StoreBusy`.
+    `StoreError` if ``backup`` is no backup, or if ``data_dir`` has a store already; `StoreBusy`.
     """
     if not (backup / FILE).is_file():
         raise StoreError(f"{backup} holds no backup", hint="playhead backup DIR makes one")

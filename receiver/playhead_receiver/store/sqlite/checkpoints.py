@@ -1,4 +1,4 @@
-"""Moves the log into the database file beside the writer, so that commits do not wait for it."""
+"""Checkpoints the write-ahead log in a separate thread, so that commits do not wait for it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import apsw
 
 DUE_PAGES = 2000
-"""Pages in the log above which that begins."""
+"""Pages in the log above which a checkpoint begins."""
 AT_MOST_PAGES = 8000
-"""Above which the writer does the rest itself: a log that is written to all the time never ends."""
+"""Pages above which the writer checkpoints itself: a log that is written all the time never ends."""
 
 
 class Checkpoints:
-    """A thread with a connection of its own. Where it fails, the writer does all of it."""
+    """The checkpoint thread, with a connection of its own. If it fails, the writer does the work."""
 
     def __init__(self, path: Path, writer: apsw.Connection) -> None:
         self._path = path
@@ -25,13 +25,13 @@ class Checkpoints:
         writer.set_wal_hook(self._committed)
 
     def close(self) -> None:
-        """Stop. Idempotent."""
+        """Stop the thread. Idempotent."""
         self._closed = True
         self._due.set()
         self._thread.join()
 
     def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
-        """What SQLite calls after each commit, with the length of the log."""
+        """SQLite's hook after each commit; ``pages``: the length of the log."""
         if pages > AT_MOST_PAGES:
             try:
                 writer.wal_checkpoint()
@@ -53,6 +53,6 @@ class Checkpoints:
                     connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
                 connection.wal_checkpoint()
             except apsw.Error:
-                continue  # the writer does it when it comes to that
+                continue  # the writer does it at `AT_MOST_PAGES`
         if connection is not None:
             connection.close()

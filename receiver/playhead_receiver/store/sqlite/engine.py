@@ -12,7 +12,6 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.content.blob_places import PlaceFile, Shelves
-from playhead_receiver.store.protocol.store import Batch, Receipt
 from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.engine import SqlStore
@@ -24,6 +23,7 @@ from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.sqlite.writing import SqliteHands
+from playhead_receiver.store.values.stored import Batch, Receipt
 from playhead_receiver.store.writing.commit_gate import Gate
 from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.writing.writer import Writer
@@ -39,8 +39,8 @@ BLOBS = "blobs"
 class SqliteStore(SqlStore[apsw.Connection]):
     """A `Store` in ``<data_dir>/store.sqlite`` (WAL, synchronous=FULL) and ``<data_dir>/blobs``.
 
-    Reads come from any thread and any process. Who opens it for writing sees to it that nobody else
-    does (`open_store` does); ``on_close`` is called once at the end.
+    Any thread and any process may read. The caller that opens it for writing must exclude other writers
+    (`open_store` does); ``on_close`` is called once at the end.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._blob_deletion = threading.Lock()
 
     def commit(self, batch: Batch | Prepared) -> Receipt:
-        """Store a batch; on disk when it returns."""
+        """Store a batch. It is on disk when this returns."""
         writer = self._errands()
         if isinstance(batch, Prepared):
             return writer.write(batch)
@@ -82,7 +82,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
     # Upkeep
 
     def verify(self) -> Iterator[Finding]:
-        """Read everything, compare it with its digests and with what refers to it; what is wrong."""
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
         with self._database.connection() as db:
             try:
                 rows: Any = db.execute("PRAGMA integrity_check(20)")
@@ -94,14 +94,14 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 yield Finding("database", FILE, f"it cannot be read any further: {problem}")
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs with all that only they hold."""
+        """Delete runs and everything that only they use."""
         done = self._delete_rows(trace_ids, by, why)
         self._forget_words()
         wiped = self._wipe()
         return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
 
     def _add_label(self, db: apsw.Connection, data: bytes) -> None:
-        """A row for a label, which no span has yet."""
+        """Insert a row for a label that no span has yet."""
         db.execute("INSERT INTO label(data, uses) VALUES (?, 0)", (data,))
 
     def sweep(self) -> Deleted:
@@ -109,18 +109,18 @@ class SqliteStore(SqlStore[apsw.Connection]):
         return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=self._wipe())
 
     def index(self) -> int:
-        """Make some more of the store searchable; 0 when all of it is."""
+        """Make some more of the store searchable; 0 if all of it is."""
         self._errands()
         self._forget_words()
         return self._search.index()
 
     def unindex(self) -> None:
-        """Forget the index of the search."""
+        """Delete the search index."""
         self._errands()
         self._search.unindex()
 
     def compact(self, quiet_s: float = QUIET_S) -> int:
-        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
+        """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks."""
         errands = self._errands()
         with self._database.connection() as db:
             made, room = drafts(db, quiet_s), has_room(db)
@@ -131,15 +131,15 @@ class SqliteStore(SqlStore[apsw.Connection]):
         return len(made)
 
     def lag(self) -> Lag:
-        """How far the search is behind."""
+        """How far the search index is behind the store."""
         return self._search.lag()
 
     def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words are said together, newest first."""
+        """Where all words occur together, newest first."""
         return self._search.search(text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Trace ids of what may have, for each need, one of its keys."""
+        """Ids of the traces that may have, for each need, one of its keys."""
         return self._search.having(needs)
 
     def size_bytes(self) -> int:
@@ -151,12 +151,12 @@ class SqliteStore(SqlStore[apsw.Connection]):
         return used + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> int:
-        """Copy one state of the store into an empty or new folder; how many blobs are missing there."""
+        """Copy one snapshot of the store into a new or empty folder; return how many blobs it lacks."""
         with self._blob_deletion, self._database.connection() as db:
             return copy_store(db, self._blobs, folder)
 
     def _forget_words(self) -> None:
-        """Take out of the index what was deleted."""
+        """Remove deleted content from the search index."""
         last = self._search.forget()
         if last:
             self._errands().run(
@@ -170,11 +170,11 @@ class SqliteStore(SqlStore[apsw.Connection]):
             yield
 
     def _wipe(self) -> bool:
-        """Empty the log, which holds pages as they were."""
+        """Empty the write-ahead log, which holds older versions of pages. Whether that worked."""
         return self._errands().checkpoint()
 
     def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Release all resources. Idempotent."""
         self._database.close()
         if self._writer is not None:
             self._writer.close()

@@ -1,4 +1,4 @@
-"""Process instances in the tables: what is known of each, and which of its facts are here."""
+"""Process instances in the tables: what is known about each, and which of its facts are stored."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, r
 
 
 class Instances:
-    """Rows of instances, remembered between commits until `forget`."""
+    """Rows of instances, cached between commits until `forget`."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._db = connection
         self._known: dict[bytes, Instance] = {}
 
     def forget(self) -> None:
-        """Forget all: it is read again when it is needed."""
+        """Empty the cache: rows are read again when they are needed."""
         self._known.clear()
 
     def __len__(self) -> int:
         return len(self._known)
 
     def get(self, instance: bytes) -> Instance:
-        """What is known of an instance; it has a row from now on."""
+        """What is known about an instance. Inserts its row if it has none."""
         known = self._known.get(instance)
         if known is not None:
             return known
@@ -68,14 +68,14 @@ class Instances:
         known.promised = promised(self._db, known.row) if brought else []
 
     def set_resource(self, instance: bytes, resource: bytes) -> None:
-        """Keep the OTLP resource of an instance; the first one stays."""
+        """Store the OTLP resource of an instance, unless it has one already."""
         known = self.get(instance)
         if known.resource is None:
             known.resource = resource
             self._db.execute("UPDATE instance SET resource = ? WHERE id = ?", (resource, known.row))
 
     def extend_range(self, known: Instance, first: int, last: int) -> None:
-        """Add a stretch of numbers that was not there, joined with its neighbours."""
+        """Add a new range of numbers, joined with adjacent ranges."""
         place = bisect_right(known.firsts, first)
         joins_before = place > 0 and known.lasts[place - 1] == first - 1
         joins_after = place < len(known.firsts) and known.firsts[place] == last + 1

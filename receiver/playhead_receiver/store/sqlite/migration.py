@@ -1,4 +1,4 @@
-"""Steps from one schema to the next that take more than SQL."""
+"""Schema migrations that take more than SQL."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import apsw
 
 from playhead_receiver.store.content.texts import Texts
-from playhead_receiver.store.spans.span_view import Label, Usage, open_frame, parse_span, summarize
+from playhead_receiver.store.spans.span_view import open_frame, parse_span, summarize
 from playhead_receiver.store.sql.tables.blob_uses import note_uses
 from playhead_receiver.store.sql.tables.chain_links import note_unchained
 from playhead_receiver.store.sql.tables.frames import frames_at
+from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_receiver.store.writing.prepare import encode_label
 from playhead_semconv.errors import PlayheadError
 
@@ -76,7 +77,7 @@ CREATE TABLE tombstone(number INTEGER PRIMARY KEY, said BLOB NOT NULL, link BLOB
 
 
 def to_6(db: apsw.Connection) -> None:
-    """Read every span again for what is kept of it since: labels, kinds of tokens, conversations."""
+    """Read every span again for what version 6 stores of it: labels, kinds of tokens, conversations."""
     db.execute(_TO_6)
     texts = Texts(lambda id: frames_at(db, id))
     rows: Any = db.execute(
@@ -88,7 +89,7 @@ def to_6(db: apsw.Connection) -> None:
             whole = (resource_data or b"") + texts.span(bundle, place)
             found = summarize(parse_span(open_frame(whole)[1]))
             label, usage, conversation = found.label, found.usage, found.conversation
-        except PlayheadError:  # `verify` says what is wrong with it
+        except PlayheadError:  # damaged; `verify` reports it
             label, usage = Label(bool(attempt), bool(step), model), Usage(given, 0, 0, taken)
             conversation = ""
         number: Any = db.execute(
@@ -107,7 +108,7 @@ def to_6(db: apsw.Connection) -> None:
 
 
 def to_9(db: apsw.Connection) -> None:
-    """Note which facts need which blobs."""
+    """Add the table that says which facts need which blobs, and fill it."""
     db.execute(
         "CREATE TABLE blob_use(digest BLOB NOT NULL, position INTEGER NOT NULL,"
         " PRIMARY KEY(digest, position)) WITHOUT ROWID"
@@ -116,7 +117,7 @@ def to_9(db: apsw.Connection) -> None:
 
 
 def to_12(db: apsw.Connection) -> None:
-    """Chains begin; what is here has none."""
+    """Add chains; the first links say that the stored facts are older."""
     db.execute(LINKS)
     note_unchained(db)
 

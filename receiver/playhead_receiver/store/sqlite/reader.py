@@ -1,4 +1,4 @@
-"""Connections that read a file of SQLite."""
+"""Connections that read an SQLite file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playhead_semconv.errors import StoreUnavailable
 
 
 class SqliteReader(Reader):
-    """Reads from any thread, each with a connection of its own."""
+    """Reads from any thread, each read with a connection of its own."""
 
     def __init__(self, path: Path, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -25,7 +25,7 @@ class SqliteReader(Reader):
         self._closed = False
 
     def close(self) -> None:
-        """Close what is idle now, and the rest when it is given back. Idempotent."""
+        """Close idle connections now, and the others when they are given back. Idempotent."""
         self._closed = True
         while True:
             try:
@@ -35,7 +35,7 @@ class SqliteReader(Reader):
 
     @contextmanager
     def connection(self) -> Generator[apsw.Connection]:
-        """A connection whose reads in the ``with`` block all see one state of the store."""
+        """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._path} is closed")
         with speaking_of(self._path):

@@ -12,7 +12,6 @@ import apsw
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.packing import Frame, TextIndex
 from playhead_receiver.store.content.texts import frame_of
-from playhead_receiver.store.protocol.store import Receipt
 from playhead_receiver.store.runs.naming import agent_word
 from playhead_receiver.store.spans.span_view import SpanSummary
 from playhead_receiver.store.sql.reading.summaries import span_row
@@ -20,6 +19,7 @@ from playhead_receiver.store.sql.tables.blob_uses import uses_of
 from playhead_receiver.store.sql.tables.kept_texts import stored_text
 from playhead_receiver.store.sql.tables.shared_values import Shared
 from playhead_receiver.store.sqlite.instances import Instances
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.chain_linking import brought_link, links_for
 from playhead_receiver.store.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.writing.known_instances import Instance, agent_of, text_of
@@ -32,13 +32,13 @@ from playhead_semconv.tape.span_starts import starts_of
 ROWS_AT_ONCE = 256
 """Rows that one statement inserts."""
 REMEMBERED = 4096
-"""How many instances, runs and resources the writer remembers between commits."""
+"""How many instances, runs and resources are cached between commits."""
 
 
 class Rows:
-    """The writer's hands: knows the tables, remembers what it saw. Used by one thread.
+    """Writes rows for the writer, with caches of what the tables hold. Used by one thread.
 
-    `begin` and `write`; `forget` after a rollback: what is remembered may then not be true.
+    Call `begin`, then `write`; call `forget` after a rollback, when the caches may be wrong.
     """
 
     def __init__(self, connection: apsw.Connection, blobs: Blobs) -> None:
@@ -57,14 +57,14 @@ class Rows:
         self._counted = False
 
     def begin(self) -> None:
-        """Once per transaction, in it."""
+        """Call once per transaction, inside it."""
         if not self._counted:
             row: Any = self._db.execute("SELECT position, bundle FROM counter").get
             self.position, self._bundle = row
             self._counted = True
 
     def forget(self) -> None:
-        """Forget everything; nothing is read, as the disk may have failed."""
+        """Empty all caches. Reads nothing, as the disk may have failed."""
         self._instances.forget()
         self._resources.forget()
         self._labels.forget()
@@ -76,7 +76,7 @@ class Rows:
         self._counted = False
 
     def write(self, prepared: Prepared) -> Receipt:
-        """Write one batch; the transaction is the caller's."""
+        """Write one batch. The caller holds the transaction."""
         now_ns = time.time_ns()
         if len(self._instances) > REMEMBERED:
             self._instances.forget()
@@ -94,7 +94,7 @@ class Rows:
         return Receipt(spans_new, facts_new, self.position)
 
     def write_counters(self) -> None:
-        """Once per transaction, before it ends."""
+        """Write counters and counts. Call once per transaction, before it ends."""
         self._insert("text", list(dict(self._new_texts).items()))
         self._new_texts.clear()
         self._resources.write_uses()
@@ -168,7 +168,7 @@ class Rows:
         for trace_id in changed:
             self._db.execute("UPDATE run SET stale = ? WHERE trace_id = ?", (self.position, trace_id))
         for fact in facts:
-            # What a child process says of itself is not said of the run.
+            # The start of a child process says nothing about the run.
             child = a.PLAYHEAD_PROCESS_PARENT_INSTANCE in fact.attributes
             if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id and not child:
                 self._db.execute(
@@ -231,7 +231,7 @@ class Rows:
         return sum(row[2] not in ends for row in rows)
 
     def _ends(self, bundle: Bundle) -> dict[bytes, int]:
-        """When those of a bundle's spans ended that are here already."""
+        """End times of those of a bundle's spans that are stored already, by span id."""
         ends: dict[bytes, int] = {}
         for spans in batched(bundle.spans, ROWS_AT_ONCE):
             found: Any = self._db.execute(
@@ -243,7 +243,7 @@ class Rows:
         return ends
 
     def _replaces(self, about: SpanSummary, ends: dict[bytes, int]) -> bool:
-        """Whether a span takes the place of the one that is here; if so, that is deleted."""
+        """Whether a span replaces the stored one; if so, the stored row is deleted."""
         if about.end_ns <= ends[about.span_id]:
             return False
         found: Any = self._db.execute(
@@ -255,7 +255,7 @@ class Rows:
         return True
 
     def _insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
-        """Many rows by few statements: another thread may run between two of them."""
+        """Insert many rows with few statements. Other threads may run only between two statements."""
         for some in batched(rows, ROWS_AT_ONCE):
             row = f"(?{', ?' * (len(some[0]) - 1)})"
             self._db.execute(
@@ -264,7 +264,7 @@ class Rows:
             )
 
     def _add_links(self, rows: list[tuple[Any, ...]]) -> None:
-        """Links are never replaced: where one has the number already, nothing is written."""
+        """Insert links. They are never replaced: a number that exists already is an error."""
         self._db.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def _span_row(self, span: PreparedSpan, bundle: int, place: int) -> tuple[Any, ...]:
@@ -277,7 +277,7 @@ class Rows:
     # Texts
 
     def _link(self, bundle: int, trace_id: bytes, targets: set[int]) -> None:
-        """Keep which texts of other traces a bundle rests on."""
+        """Store which texts of other traces a bundle refers to."""
         self._traces[bundle] = trace_id
         for target in targets:
             home = frame_of(target)
@@ -305,7 +305,10 @@ class Rows:
         stale: int = 0,
         talk: str = "",
     ) -> None:
-        """Something of a run has come; ``stale``: the position of what changes its summary, or 0."""
+        """Note that something of a run arrived, and insert the run if it is new.
+
+        ``stale``: position of what outdates its summary; 0 if nothing does. ``talk``: its conversation.
+        """
         if trace_id not in self._runs:
             found: Any = self._db.execute("SELECT 1 FROM run WHERE trace_id = ?", (trace_id,)).get
             self._runs.add(trace_id)
@@ -339,7 +342,7 @@ class Rows:
         )
 
     def _join(self, trace_id: bytes, known: Instance) -> bool:
-        """Whether a process is new to a run."""
+        """Add a process to a run; whether it is new to the run."""
         if (trace_id, known.row) in self._members:
             return False
         self._members.add((trace_id, known.row))
@@ -351,7 +354,7 @@ T = TypeVar("T")
 
 
 def batched(items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
-    """``items`` in portions."""
+    """``items`` in portions of at most ``size``."""
     rest = iter(items)
     while some := tuple(islice(rest, size)):
         yield some

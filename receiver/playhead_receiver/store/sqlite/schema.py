@@ -199,10 +199,10 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     11: to_12,
     12: TOMBSTONES + LOOKED,
 }
-"""What makes the next schema of each one, as SQL or a function; forward only."""
+"""By schema version, the step to the next version: SQL or a function. Forward only."""
 
 FIRST_BYTES = b"SQLite format 3\0"
-"""Of every file that SQLite has written to."""
+"""The first bytes of every file that SQLite has written to."""
 
 _UNAVAILABLE = (
     OSError,
@@ -220,7 +220,7 @@ _UNAVAILABLE = (
 
 @contextmanager
 def speaking_of(path: Path) -> Generator[None]:
-    """SQLite's complaints about disk and file, as `StoreUnavailable`."""
+    """Convert SQLite's errors about disk and file to `StoreUnavailable`."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError) as problem:
@@ -238,7 +238,7 @@ def speaking_of(path: Path) -> Generator[None]:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """The one writing connection; makes folder and tables where they are not there."""
+    """Open the single writing connection. Makes folder and tables if they are missing, and migrates."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -246,10 +246,10 @@ def open_writer(path: Path) -> apsw.Connection:
         raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.pragma("auto_vacuum", "incremental")  # of a new file
+    connection.pragma("auto_vacuum", "incremental")  # takes effect in a new file only
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
-    connection.pragma("secure_delete", True)  # what is deleted is overwritten
+    connection.pragma("secure_delete", True)  # overwrite deleted content
     version = _version(connection, path)
     if version == 0:
         _require_new(path)
@@ -269,7 +269,7 @@ def open_writer(path: Path) -> apsw.Connection:
 
 
 def is_older(path: Path) -> bool:
-    """Whether a database is to be brought to the schema of today before it can be read."""
+    """Whether a database has to be migrated to the current schema before it can be read."""
     try:
         if not path.exists() or not path.stat().st_size:
             return False
@@ -279,11 +279,11 @@ def is_older(path: Path) -> bool:
         finally:
             connection.close()
     except (OSError, apsw.Error):
-        return False  # whoever opens it will say what is wrong
+        return False  # opening it will report what is wrong
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    """A connection that only reads. Where nothing was ever stored it reads an empty store."""
+    """Open a read-only connection. If nothing was ever stored, it reads an empty store."""
     if path.exists() and path.stat().st_size:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -297,7 +297,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def _require_new(path: Path) -> None:
-    """A file that says nothing of its schema has to be one that was just made. `StoreUnavailable`."""
+    """Check that a file without a schema version is a new one. `StoreUnavailable` if it is damaged."""
     with open(path, "rb") as file:
         begin = file.read(len(FIRST_BYTES))
     if begin and begin != FIRST_BYTES:

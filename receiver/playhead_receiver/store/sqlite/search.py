@@ -1,7 +1,7 @@
-"""Full text over what is stored once, in a file of its own that can be built again at any time.
+"""The full text index, in a file of its own that can be rebuilt at any time.
 
-No text is kept there. What is deleted from the store is noted in it (`unsearch`), in the same
-transaction, and taken out of the index then.
+It contains words of content that is stored once, and no texts. Deletions from the store are noted in
+the store (`unsearch`), in the same transaction, and removed from the index afterwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=
 
 
 class SqliteSearch(Searcher):
-    """The index of one store. Built by whoever writes to the store; asked by anybody."""
+    """The index of one store. The writer of the store builds it; any process may query it."""
 
     HAS = "instr(keys, ?) > 0"
 
@@ -54,9 +54,9 @@ class SqliteSearch(Searcher):
     # Building
 
     def index(self) -> int:
-        """Index some of what is not indexed yet; how many bundles and runs of facts that were.
+        """Index some more of the store; return how many bundles and runs of facts that were.
 
-        An index that is damaged is begun anew.
+        A damaged index is deleted and begun anew.
         """
         with self._lock, _speaking_of(self._path):
             try:
@@ -66,7 +66,7 @@ class SqliteSearch(Searcher):
                 return self._index_some()
 
     def unindex(self) -> None:
-        """Begin anew."""
+        """Delete the index."""
         with self._lock:
             self._remove()
 
@@ -89,9 +89,9 @@ class SqliteSearch(Searcher):
         self._signatures.forget()
 
     def forget(self) -> int:
-        """Take out of the index what was deleted from the store, and overwrite it.
+        """Remove content from the index that was deleted from the store, and overwrite it.
 
-        The last row of `unsearch` that need not be remembered any more.
+        Returns the last row of `unsearch` that is done with.
         """
         with self._lock, _speaking_of(self._path):
             gone: list[Any] = self._reader.all("SELECT rowid, row, fact FROM unsearch ORDER BY rowid")
@@ -122,7 +122,7 @@ class SqliteSearch(Searcher):
             db.close()
 
     def lag(self) -> Lag:
-        """What is stored and not indexed yet."""
+        """How much is stored and not indexed yet."""
         done: Any = (0, 0)
         with _speaking_of(self._path):
             db = self._asking()
@@ -149,7 +149,7 @@ class SqliteSearch(Searcher):
         return db
 
     def _is_older(self) -> bool:
-        """Whether the index is one of before, which is not read but made again."""
+        """Whether the index has an older format, in which case it is rebuilt."""
         db = self._asking(0)
         if db is None:
             return False
@@ -175,10 +175,10 @@ class SqliteSearch(Searcher):
         db.execute("UPDATE done SET bundle = ?, position = ?", (bundle, position))
         return count
 
-    # Asking
+    # Querying
 
     def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words of ``text`` are said together, newest first."""
+        """Where all words of ``text`` occur together, newest first."""
         query, most = _query(text), limit if asked_for is None else LOOKED_AT
         with _speaking_of(self._path):
             db = self._asking()
@@ -190,7 +190,7 @@ class SqliteSearch(Searcher):
         return self._hits(texts, facts, text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Traces that may have what is needed; None while there is no index."""
+        """Traces that may meet all needs; None while there is no index."""
         with _speaking_of(self._path):
             db = self._asking(_VERSION)
             if db is None:
@@ -202,7 +202,7 @@ class SqliteSearch(Searcher):
                 db.close()
 
     def _asking(self, version: int = 0) -> apsw.Connection | None:
-        """A connection that only reads; None while there is no index, or an older one."""
+        """A read-only connection; None if there is no index, or its version is below ``version``."""
         if not self._path.exists():
             return None
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -216,7 +216,7 @@ class SqliteSearch(Searcher):
 
 @contextmanager
 def _speaking_of(path: Path) -> Generator[None]:
-    """As `speaking_of`; what is damaged here is no loss."""
+    """As `speaking_of`, with another hint: a damaged index can be rebuilt."""
     with speaking_of(path):
         try:
             yield
@@ -241,5 +241,5 @@ def _matching(db: apsw.Connection, table: str, query: str, limit: int) -> Iterat
 
 
 def _query(text: str) -> str:
-    """What was typed as FTS5 understands it."""
+    """A search text in the syntax of FTS5."""
     return " ".join(f'"{phrase}"' + ("*" if begins else "") for phrase, begins in phrases(text))

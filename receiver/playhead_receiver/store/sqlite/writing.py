@@ -1,4 +1,4 @@
-"""The writing connection of a file of SQLite."""
+"""The writing connection to an SQLite file."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import apsw
 
 from playhead_receiver.host.durable_files import Witness
 from playhead_receiver.store.content.blobs import Blobs
-from playhead_receiver.store.protocol.store import Receipt
 from playhead_receiver.store.sqlite.checkpoints import Checkpoints
 from playhead_receiver.store.sqlite.rows import Rows
 from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 
 T = TypeVar("T")
 
 
 class SqliteHands:
-    """Writes batches and does errands, each in a transaction. Used by one thread."""
+    """Writes batches and executes errands, each in a transaction. Used by one thread."""
 
     away = False
-    """A file is there."""
+    """Always False: a file cannot be temporarily unreachable."""
 
     def __init__(self, path: Path, blobs: Blobs) -> None:
         self.name = str(path)
@@ -37,7 +37,7 @@ class SqliteHands:
         self.position = self._rows.position
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
-        """Write all of them, or nothing."""
+        """Write all batches, or none."""
 
         def write(_: apsw.Connection) -> list[Receipt]:
             self._rows.begin()
@@ -55,7 +55,7 @@ class SqliteHands:
         return receipts
 
     def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
-        """Let ``action`` change the tables."""
+        """Execute ``action`` in a transaction. ``forgets``: it changes rows that are remembered here."""
         try:
             with speaking_of(self._path):
                 return self._transact(action)
@@ -64,7 +64,7 @@ class SqliteHands:
                 self._rows.forget()
 
     def empty_log(self) -> bool:
-        """Move the log into the file and empty it; False if a reader held an older state too long."""
+        """Checkpoint and empty the log; False if a reader held an older snapshot too long."""
         with speaking_of(self._path):
             try:
                 self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

@@ -1,1 +1,1 @@
-"""From a batch to a commit: prepared in the caller's thread, written in the writer's."""
+"""From a batch to a commit: prepared in the caller's thread, written by the writer's thread."""

@@ -1,4 +1,4 @@
-"""The chain of a process as its facts are stored: which links a stretch of facts adds to it."""
+"""Extends the chain of a process when its facts are stored: makes the links for new facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 
 
 def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
-    """Rows of ``link`` for facts that are new; ``known`` goes on from the last of them."""
+    """Rows of ``link`` for new facts. Advances the chain state in ``known``."""
     rows: list[Row] = []
     for begin, end in outside(part.first, part.last, known.promised):
         for first in range(begin, end + 1, MOST_FACTS):
@@ -29,9 +29,9 @@ def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
 
 
 def brought_link(known: Instance, link: Link) -> Row | None:
-    """The row of a link that came with a run from elsewhere, before its facts; None if it is not taken.
+    """The row of an imported link, which comes before its facts; None if the link is rejected.
 
-    It is where it goes on from those that have come, and no fact of the process is here.
+    It is accepted if it continues the links that are stored and no fact of the process is stored yet.
     """
     before = known.tip or first_link(link.instance)
     if known.lasts or joined(before, link.digest, link.said) != link.link:
@@ -46,7 +46,7 @@ def brought_link(known: Instance, link: Link) -> Row | None:
 
 
 def row_of(known: Instance, link: Link, *, brought: bool) -> Row:
-    """A row of ``link``; ``known`` goes on from it. ``brought``: it came with the run from elsewhere."""
+    """A row of ``link``. Advances the chain state in ``known``. ``brought``: the link was imported."""
     row = known.row, known.links, brought, link.said, link.digest, link.link, link.digests
     known.links, known.tip = known.links + 1, link.link
     return row

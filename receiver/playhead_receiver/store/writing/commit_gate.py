@@ -1,4 +1,4 @@
-"""Commits pass, any number at once; now and then somebody holds them up for a moment."""
+"""A shared/exclusive lock: commits pass concurrently, a deletion of blobs holds them up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Gate:
-    """Many `one` at once, or a single `held`."""
+    """Any number of `one` at the same time, or a single `held`."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -17,7 +17,7 @@ class Gate:
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Pass; wait while the gate is held."""
+        """Shared: pass, after waiting while the gate is held."""
         with self._changed:
             self._changed.wait_for(lambda: not self._held)
             self._passing += 1
@@ -30,7 +30,7 @@ class Gate:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Let nobody pass; begins when those that are passing are through."""
+        """Exclusive: nobody passes. Waits first for those that are passing."""
         with self._changed:
             self._changed.wait_for(lambda: not self._held)
             self._held = True

@@ -1,4 +1,4 @@
-"""What engines keep of a fact beside its frame, as rows of their tables."""
+"""Rows that engines store for a fact besides its frame."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PROCESS_FACTS = frozenset(
         e.PLAYHEAD_PROCESS_EXIT,
     )
 )
-"""Facts that a process says of itself."""
+"""Facts of a process about itself."""
 
 
 def fresh(known: Instance, run: FactRun, blobs: Blobs) -> list[FactRun]:
-    """What of ``run`` is not here yet, in stretches without a hole."""
+    """The part of ``run`` that is not stored yet, as runs of consecutive facts."""
     if not known.lasts or run.first > known.lasts[-1]:
         return [run]
     new = [fact for fact in run.facts if not known.has(fact.seq)]
@@ -33,7 +33,7 @@ def fresh(known: Instance, run: FactRun, blobs: Blobs) -> list[FactRun]:
 
 
 def part_digest(fact: Fact) -> bytes | None:
-    """Of which blob a fact is a part; None if it does not say."""
+    """Digest of the blob to which a blob fact belongs; None if it is invalid."""
     try:
         return bytes.fromhex(text_of(fact, a.PLAYHEAD_BLOB_DIGEST))
     except ValueError:
@@ -41,7 +41,7 @@ def part_digest(fact: Fact) -> bytes | None:
 
 
 def pending_row(known: Instance, fact: Fact) -> tuple[Any, ...]:
-    """A row of ``pending``, in the order of its columns: a span that a process has started."""
+    """A row of ``pending``, in the order of its columns, for a span that a process has started."""
     operation = (
         text_of(fact, a.GEN_AI_OPERATION_NAME) or text_of(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
     )

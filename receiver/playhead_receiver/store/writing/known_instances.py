@@ -1,4 +1,4 @@
-"""Process instances as a writer knows them: what each has said of itself, and which facts are here."""
+"""State of process instances in the writer: what they said of themselves, which facts are stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_HEARTBEAT_MS = 24 * 3600 * 1000
 
 @dataclass(slots=True)
 class Instance:
-    """What the writer knows of a process instance: its row, and what of it is here."""
+    """State of one process instance: its row, its description, and its stored facts."""
 
     row: int
     resource: bytes | None
@@ -36,21 +36,21 @@ class Instance:
     firsts: list[int] = field(default_factory=list[int])
     lasts: list[int] = field(default_factory=list[int])
     serves: bool = False
-    """Whether requests came to it: then its strands are kept."""
+    """Whether it has received requests; if so, its strands are stored."""
     links: int = 0
-    """How many its chain has."""
+    """Number of links of its chain."""
     tip: bytes = b""
-    """The last of them."""
+    """Digest of the last link."""
     promised: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Numbers that links have which were brought before their facts."""
+    """Fact numbers covered by imported links whose facts are still to come."""
 
     def has(self, seq: int) -> bool:
-        """Whether the fact of this number is here."""
+        """Whether the fact with this number is stored."""
         place = bisect_right(self.firsts, seq) - 1
         return place >= 0 and seq <= self.lasts[place]
 
     def fold(self, fact: Fact) -> None:
-        """What a process fact says of its process."""
+        """Apply a process fact to this state."""
         self.last_seq = max(self.last_seq, number_of(fact, a.PLAYHEAD_PROCESS_LAST_SEQ, -1))
         if fact.name == e.PLAYHEAD_PROCESS_START:
             self.trace_id, self.span_id = fact.trace_id, fact.span_id
@@ -65,7 +65,7 @@ class Instance:
             self.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
 
     def name(self) -> str:
-        """Name of the agent that it runs, as far as it is known."""
+        """Name of its agent; empty if unknown."""
         if self.agent:
             return self.agent
         if self.resource is None:
@@ -76,11 +76,11 @@ class Instance:
             return ""
 
     def begins_runs(self, facts: list[Fact]) -> bool:
-        """Whether a request came that is a run of its own, not a part of the run of the process."""
+        """Whether ``facts`` contain an inbound request that is a run of its own."""
         return any(is_inbound(fact) and fact.trace_id != self.trace_id for fact in facts)
 
     def strands(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
-        """The strands of a stretch of its facts, none before the first request came."""
+        """The strands of consecutive facts; none before the first inbound request."""
         if not self.serves and any(map(is_inbound, facts)):
             self.serves = True
             if self.lasts[-1] > facts[-1].seq:
@@ -94,7 +94,7 @@ COLUMNS = (
 
 
 def recall(row: Any) -> Instance:
-    """An instance of its row, read as `COLUMNS`."""
+    """The state from a row that was read as `COLUMNS`."""
     id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last = row
     return Instance(
         row=id,
@@ -112,7 +112,7 @@ def recall(row: Any) -> Instance:
 
 
 def said_by(known: Instance) -> tuple[Any, ...]:
-    """What an instance has said of itself, in the order of `COLUMNS` behind the resource."""
+    """Values for `COLUMNS` behind the resource."""
     return (
         known.trace_id,
         known.span_id,
@@ -127,17 +127,17 @@ def said_by(known: Instance) -> tuple[Any, ...]:
 
 
 def text_of(fact: Fact, name: str) -> str:
-    """A text attribute, empty if it is not there or no text."""
+    """A text attribute; empty if it is missing or not text."""
     value = fact.attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def agent_of(fact: Fact) -> str:
-    """The agent of whose run a fact is, as far as it says: a child process tells its parent's."""
+    """The agent whose run a process fact belongs to: for a child process its parent's."""
     return text_of(fact, a.PLAYHEAD_PROCESS_PARENT_AGENT) or text_of(fact, a.PLAYHEAD_RUN_AGENT)
 
 
 def number_of(fact: Fact, name: str, default: int) -> int:
-    """A whole number, ``default`` if it is not there or none."""
+    """An integer attribute; ``default`` if it is missing or not an integer."""
     value = fact.attributes.get(name)
     return value if type(value) is int else default

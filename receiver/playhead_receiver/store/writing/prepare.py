@@ -1,7 +1,7 @@
-"""From a batch to what an engine writes: done in the caller's thread, before the writer's turn.
+"""Converts a batch to what an engine writes, in the caller's thread, before it goes to the writer.
 
-Engine-neutral. Facts of one instance with consecutive numbers become one *run of facts*, a compressed
-frame; spans of one trace become one *bundle*, whose frame the engine fills (`packing`).
+The same for every engine. Consecutive facts of one instance become a *run of facts*, a compressed frame.
+Spans of one trace become a *bundle*; the engine fills its frame (`store.content.packing`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.compressed_frames import compress, decoded, decompress
 from playhead_receiver.store.content.cut_points import FAMILY_ATTRIBUTES
 from playhead_receiver.store.content.cutting import CutSpan, Cutter
-from playhead_receiver.store.protocol.store import Batch, Place, ReadSpan, StoredSpan
 from playhead_receiver.store.spans.span_view import (
-    Label,
     ResourceSummary,
     SpanSummary,
     open_frame,
@@ -26,11 +24,13 @@ from playhead_receiver.store.spans.span_view import (
     resource_summary,
     summarize,
 )
+from playhead_receiver.store.values.span_labels import Label
+from playhead_receiver.store.values.stored import Batch, Place, ReadSpan, StoredSpan
 from playhead_semconv.custody import Link, digests_of
 from playhead_semconv.facts import Content, Fact, digest_of
 
 OFFLOAD_BYTES = 512 * 1024
-"""A fact's body of more than this goes to the blob folder."""
+"""Bodies of facts above this size are stored as blobs."""
 
 _encode_label = msgspec.msgpack.Encoder().encode
 _encode_facts = msgspec.msgpack.Encoder().encode
@@ -45,9 +45,9 @@ class FactRun(msgspec.Struct):
     facts: list[Fact]
     data: bytes
     blobs: bytes | None
-    """Which bodies lie in the blob folder: number → digest; None when none does."""
+    """Bodies that are blobs: number of the fact → digest, encoded; None if there are none."""
     digests: bytes
-    """Of the facts, joined; see `playhead_semconv.custody`."""
+    """Digests of the facts, joined; see `playhead_semconv.custody`."""
 
     @property
     def first(self) -> int:
@@ -61,16 +61,16 @@ class FactRun(msgspec.Struct):
 
 
 class PreparedSpan(msgspec.Struct, gc=False, array_like=True):
-    """A span. Its bytes are the resource's and those of ``cut``, joined."""
+    """A span. Its bytes are those of ``resource`` followed by those of ``cut``."""
 
     summary: SpanSummary
     resource: bytes
-    """The leading bytes that hold the OTLP resource; stored once for all spans that share them."""
+    """The leading bytes with the OTLP resource, stored once for all spans that share it."""
     about: ResourceSummary
     cut: CutSpan | bytes
-    """All behind the resource; bytes where no large value was taken out."""
+    """Everything behind the resource; plain bytes if no large value was cut out."""
     label: bytes
-    """Its `Label`, encoded."""
+    """The encoded `Label`."""
 
 
 class Bundle(msgspec.Struct, array_like=True):
@@ -80,13 +80,13 @@ class Bundle(msgspec.Struct, array_like=True):
     spans: list[PreparedSpan]
 
     def agent(self, process: str) -> str:
-        """Whose run it is: what its process is called, else the first service, else the first agent."""
+        """Agent of the run: name of its process, else of the first service, else of the first agent."""
         process = process or next((span.about.service for span in self.spans if span.about.service), "")
         return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
 
 
 class Prepared(msgspec.Struct):
-    """A batch, ready to be written."""
+    """A batch that is ready to be written."""
 
     runs: list[FactRun]
     bundles: list[Bundle]
@@ -96,9 +96,9 @@ class Prepared(msgspec.Struct):
 
 
 def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
-    """Ready ``batch``; large bodies are in ``blobs``, synced, when it returns.
+    """Prepare ``batch``. Its large bodies are in ``blobs``, synced, on return.
 
-    `MalformedOtlp` if a span is none; nothing of the batch is stored then.
+    `MalformedOtlp` if a span is invalid; nothing of the batch is stored in that case.
     """
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
     with cutter.turn:
@@ -109,7 +109,7 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
 
 
 def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
-    """``facts`` by instance, in stretches without a hole; of facts with one number the first."""
+    """``facts`` by instance, in runs of consecutive numbers; of duplicates the first is kept."""
     by_instance: dict[bytes, dict[int, Fact]] = {}
     for fact in facts:
         by_instance.setdefault(fact.instance, {}).setdefault(fact.seq, fact)
@@ -125,7 +125,7 @@ def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
 
 
 def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
-    """The frame of consecutive facts of one instance."""
+    """Make the frame of consecutive facts of one instance."""
     offloaded: dict[int, bytes] = {}
     stored: list[Fact] = facts
     for place, fact in enumerate(facts):
@@ -147,14 +147,14 @@ def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
 
 
 def offloads(batch: Batch) -> bool:
-    """Whether a body of the batch goes to the blobs."""
+    """Whether a body of the batch will be a blob."""
     return any(
         fact.body is not None and len(fact.body.inline or b"") > OFFLOAD_BYTES for fact in batch.facts
     )
 
 
 def offloaded_at(offloaded: bytes | None) -> dict[int, bytes]:
-    """Which bodies of a `FactRun` lie in the blobs: number → digest."""
+    """Bodies of a `FactRun` that are blobs: number of the fact → digest."""
     return {} if offloaded is None else decoded(_decode_digests, offloaded)
 
 
@@ -164,19 +164,19 @@ def blob_digests(offloaded: bytes | None) -> set[bytes]:
 
 
 def bare_run(data: bytes) -> list[Fact]:
-    """The facts of a `FactRun`'s frame, without the bodies that lie in the blobs. `CorruptTape`."""
+    """The facts of a `FactRun`, without bodies that are blobs. Raises `CorruptTape`."""
     return decoded(_decode_facts, decompress(data))
 
 
 def pack_bare(facts: list[Fact], offloaded: bytes | None) -> tuple[bytes, bytes | None]:
-    """Frame and blobs of what `bare_run` gave and was changed since: bodies may have gone."""
+    """Frame and blobs of facts from `bare_run` that were changed; bodies may have been removed."""
     places = offloaded_at(offloaded)
     kept = {fact.seq: places[fact.seq] for fact in facts if fact.body and fact.seq in places}
     return compress(_encode_facts(facts)), _encode_facts(kept) if kept else None
 
 
 def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
-    """The facts of a `FactRun`'s frame, as they came in."""
+    """The facts of a `FactRun` as they were received, with bodies from the blobs."""
     facts = bare_run(data)
     if offloaded is None:
         return facts
@@ -191,7 +191,7 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
 
 
 def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
-    """Spans by trace, cut; of those with one identity the one that ended later."""
+    """Cut spans, grouped by trace; of duplicates the one that ended later is kept."""
     by_trace: dict[bytes, dict[bytes, tuple[SpanSummary, ReadSpan, ResourceSummary]]] = {}
     for stored in spans:
         span = stored if isinstance(stored, ReadSpan) else _read(stored)
@@ -228,17 +228,17 @@ def _read(span: StoredSpan) -> ReadSpan:
 
 
 def is_plain(view: Any) -> bool:
-    """Whether a span has large values in attributes of their own only: neither in events nor in rows."""
+    """Whether large values can only be single attributes: not in events, not split over many."""
     return not view.events and len(view.attributes) <= FAMILY_ATTRIBUTES
 
 
 @lru_cache(maxsize=4096)
 def encode_label(label: Label) -> bytes:
-    """A label as it is stored."""
+    """Encode a label for storage."""
     return _encode_label(label)
 
 
 @lru_cache(maxsize=1024)
 def resource_key(resource: bytes) -> bytes:
-    """What a resource is found again by: 16 bytes."""
+    """Lookup key of a resource: 16 bytes."""
     return digest_of(resource)[:16]

@@ -1,4 +1,4 @@
-"""The one thread that writes: whatever waits when its turn comes shares one commit."""
+"""Group commit: one writer thread commits all waiting batches in one transaction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from concurrent.futures import Future
 from copy import copy
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 from playhead_semconv.errors import StoreUnavailable
 
 GROUP_BYTES = 32 * 1024 * 1024
-"""Compressed bytes that one transaction takes before it commits."""
+"""Maximum size of a group, in compressed bytes."""
 
 
 T = TypeVar("T")
@@ -23,11 +23,11 @@ _NOTHING: Final = object()
 
 
 class Hands(Protocol[D]):
-    """What an engine does for its writer, in the writer's thread. ``D``: its connection."""
+    """Operations of an engine in the writer's thread. ``D``: type of its connection."""
 
     @property
     def name(self) -> str:
-        """What the store is called in messages."""
+        """Name of the store in messages."""
         ...
 
     @property
@@ -37,31 +37,31 @@ class Hands(Protocol[D]):
 
     @property
     def away(self) -> bool:
-        """Whether the last transaction could not even begin, so that another one cannot either."""
+        """Whether the last transaction could not even begin, so a retry would fail too."""
         ...
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
-        """Write all of them in one transaction, or nothing."""
+        """Write all batches in one transaction, or none."""
         ...
 
     def transact(self, action: Callable[[D], T], forgets: bool) -> T:
-        """Let ``action`` change the tables, in one transaction.
+        """Run ``action``, which changes the tables, in one transaction.
 
-        ``forgets``: what is remembered of them may not be true afterwards.
+        ``forgets``: drop cached knowledge about the tables, which may be wrong afterwards.
         """
         ...
 
     def empty_log(self) -> bool:
-        """Move the log into the tables and empty it; False if a reader held an older state too long."""
+        """Checkpoint and empty the log; False if a reader held an older state too long."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection."""
         ...
 
 
 class _Errand:
-    """Something else that the writer does, alone, in a transaction of its own; None: a checkpoint."""
+    """Other work of the writer, in its own transaction. ``action`` None: a checkpoint."""
 
     __slots__ = ("action", "done", "forgets")
 
@@ -80,7 +80,7 @@ class _Job:
 
 
 class Writer(Generic[D]):
-    """Takes prepared batches from any thread; each is on disk when its receipt is given."""
+    """Accepts prepared batches from any thread. A batch is on disk when its receipt is returned."""
 
     def __init__(self, hands: Hands[D]) -> None:
         self._hands = hands
@@ -96,23 +96,22 @@ class Writer(Generic[D]):
         return self._hands.position
 
     def write(self, prepared: Prepared) -> Receipt:
-        """Write one batch; on disk when it returns. `StoreUnavailable` if it cannot be."""
+        """Write one batch. It is on disk on return. `StoreUnavailable` if that is impossible."""
         job = _Job(prepared)
         self._put(job)
         return job.receipt.result()
 
     def run(self, action: Callable[[D], T], *, forgets: bool = True) -> T:
-        """Let ``action`` change the tables in a transaction; what it returns, when that is on disk.
+        """Run ``action`` in a transaction. Returns its result when the commit is on disk.
 
-        ``forgets``: what the writer remembers of the tables may not be true afterwards.
-        `StoreUnavailable` as above.
+        ``forgets``: drop cached knowledge about the tables. `StoreUnavailable` as in `write`.
         """
         errand = _Errand(action, forgets)
         self._put(errand)
         return errand.done.result()
 
     def checkpoint(self) -> bool:
-        """Move the log into the file and empty it; False if a reader held an older state too long."""
+        """Checkpoint and empty the log; False if a reader held an older state too long."""
         errand = _Errand(None, forgets=False)
         self._put(errand)
         return errand.done.result()
@@ -124,7 +123,7 @@ class Writer(Generic[D]):
             self._jobs.put(job)
 
     def close(self) -> None:
-        """Write what waits, then stop. Idempotent."""
+        """Write all waiting batches, then stop. Idempotent."""
         with self._gate:
             if not self._closed:
                 self._closed = True
@@ -144,7 +143,7 @@ class Writer(Generic[D]):
         self._hands.close()
 
     def _gather(self, first: _Job) -> tuple[list[_Job], Any]:
-        """``first`` and the jobs that wait behind it; what stands behind these and is none."""
+        """``first`` and the waiting jobs behind it; and the next item of the queue if it is no job."""
         group, size = [first], first.prepared.size_bytes
         while size < GROUP_BYTES:
             try:
@@ -163,13 +162,13 @@ class Writer(Generic[D]):
                 errand.done.set_result(self._hands.empty_log())
             else:
                 errand.done.set_result(self._hands.transact(errand.action, errand.forgets))
-        except BaseException as problem:  # whoever waits for it must hear of it, whatever it is
+        except BaseException as problem:  # passed to the waiting thread, whatever it is
             errand.done.set_exception(problem)
 
     def _write_group(self, group: list[_Job]) -> None:
-        """Write all in one transaction, or each in its own, so that one that cannot be written is alone.
+        """Write all in one transaction. If that fails, each in its own, to isolate a bad batch.
 
-        Where nothing can be written, all are refused together: none waits for the others' attempts.
+        If the store is away, all are refused together, so that none waits for the others' attempts.
         """
         problem = self._attempt(group)
         if problem is None:
@@ -178,11 +177,11 @@ class Writer(Generic[D]):
             own = None if len(group) == 1 or self._hands.away else self._attempt([job])
             if job.receipt.done():
                 continue
-            # Several threads that raise one exception would hold each other's frames by it.
+            # A copy for each: threads that raise the same exception keep each other's frames alive.
             job.receipt.set_exception(own or (problem if len(group) == 1 else copy(problem)))
 
     def _attempt(self, group: list[_Job]) -> BaseException | None:
-        """Write all of them, or say why none is; whoever waits must hear of that, whatever it is."""
+        """Write all jobs in one transaction. Returns the exception, of any kind, if none was written."""
         try:
             receipts = self._hands.write([job.prepared for job in group])
         except BaseException as problem:

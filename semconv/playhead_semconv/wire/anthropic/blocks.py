@@ -1,4 +1,4 @@
-"""Content blocks of Anthropic messages, in requests and in responses alike."""
+"""Content blocks of Anthropic messages, in requests and in responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RESULT = "_tool_result"
 
 
 def block_parts(content: Any) -> list[Part]:
-    """Parts for the content of a message: nothing, a string, or an array of blocks."""
+    """Return the parts for the content of a message: nothing, a string, or an array of blocks."""
     if isinstance(content, str):
         return [Text(content=content)] if content else []
     if isinstance(content, list):
@@ -34,7 +34,7 @@ def block_parts(content: Any) -> list[Part]:
 
 
 def block_part(item: Any) -> Part:
-    """The part for one block. What is not known becomes a generic part."""
+    """Return the part for one block. An unknown block becomes a generic part."""
     if isinstance(item, str):
         return Text(content=item)
     value = mapping(item)
@@ -98,7 +98,7 @@ def _server_result(value: Object) -> Part:
 
 
 def _sourced(value: Object) -> Part | None:
-    """An image or a document; sources that are text stay generic."""
+    """Convert an image or a document; text sources stay generic."""
     modality = "image" if value.get("type") == "image" else "document"
     source = mapping(value.get("source"))
     kind, media_type = source.get("type"), text(source.get("media_type"))

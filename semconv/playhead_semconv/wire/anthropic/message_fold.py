@@ -1,4 +1,4 @@
-"""Joining the events of an Anthropic stream into a message."""
+"""Joins the events of an Anthropic stream into a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_semconv.wire.reading import (
 
 
 class MessageFold:
-    """Joins events into a message. Usage of ``message_delta`` replaces that of ``message_start``."""
+    """Joins events into a message. Usage in ``message_delta`` replaces that in ``message_start``."""
 
     def __init__(self) -> None:
         self._message: Object = {}
@@ -26,7 +26,7 @@ class MessageFold:
         self._ended = False
 
     def event(self, name: str, value: Object) -> None:
-        """The next event."""
+        """Add the next event."""
         kind = text(value.get("type")) or name
         index = integer(value.get("index")) or 0
         if kind == "message_start":
@@ -48,14 +48,14 @@ class MessageFold:
             self._message["error"] = value.get("error")
 
     def done(self) -> None:
-        """``[DONE]`` has come; not part of this format."""
+        """No-op: ``[DONE]`` is not part of this format."""
 
     def ended(self, whole: bool) -> bool:
-        """``message_stop`` has come."""
+        """Whether ``message_stop`` has come."""
         return self._ended
 
     def body(self) -> Object:
-        """The message so far. The input of a tool call that was cut short is the text so far."""
+        """Return the message so far. The input of a truncated tool call is its text so far."""
         blocks: dict[int, Any] = settled(dict(self._blocks))
         for index, pieces in self._inputs.items():
             if written := "".join(pieces):
@@ -83,11 +83,11 @@ _TYPES = {
     "input_json_delta": "tool_use",
     "compaction_delta": "compaction",
 }
-"""Type of a delta → type of the block, where the event that began it did not come."""
+"""Type of a delta → type of the block, where the event that starts it is missing."""
 
 
 def _begun(block: Object) -> Object:
-    """A block whose strings may grow."""
+    """Return a block whose strings may grow."""
     grown: Object = {}
     merge(grown, block)
     return grown

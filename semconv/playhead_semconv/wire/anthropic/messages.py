@@ -57,7 +57,7 @@ class AnthropicMessages:
     tools_fields = ("tools",)
 
     def parameters(self, request: Object) -> dict[str, Value]:
-        """Attributes for the request's fields."""
+        """Return attributes for the request's fields."""
         config = mapping(request.get("output_config"))
         form = mapping(config.get("format")) or mapping(request.get("output_format"))
         return given(
@@ -77,7 +77,7 @@ class AnthropicMessages:
         )
 
     def message(self, item: Any) -> InputMessage:
-        """The message for one item of ``messages``."""
+        """Return the message for one item of ``messages``."""
         if not isinstance(item, dict):
             return InputMessage(role="user", parts=block_parts(item))
         value = mapping(item)
@@ -88,22 +88,25 @@ class AnthropicMessages:
         )
 
     def instructions(self, value: Any) -> list[Part]:
-        """Parts for ``system``: text, or blocks."""
+        """Return the parts for ``system``: text, or blocks."""
         return block_parts(value)
 
     def tool(self, item: Any) -> ToolDefinition:
-        """The definition for one item of ``tools``. The provider's own tools have a type."""
+        """Return the definition for one item of ``tools``. The provider's own tools have a type."""
         value = mapping(item)
         kind = text(value.get("type")) or "custom"
         name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
         return definition("function" if kind == "custom" else kind, name, value, "input_schema")
 
     def fold(self) -> MessageFold:
-        """A new fold for a stream."""
+        """Return a new fold for a stream."""
         return MessageFold()
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
-        """What ``body`` says: one message. Input tokens include those from and to the cache."""
+        """Return the contents of ``body``: one message.
+
+        Input tokens include those from and to the cache.
+        """
         usage = mapping(body.get("usage"))
         parts = block_parts(body.get("content"))
         reason = text(body.get("stop_reason"))

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: ``POST …/chat/completions``; spoken by many other providers too."""
+"""OpenAI chat completions: ``POST …/chat/completions``; many other providers use it, too."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class OpenAIChat:
     tools_fields = ("tools", "functions")
 
     def parameters(self, request: Object) -> dict[str, Value]:
-        """Attributes for the request's fields."""
+        """Return attributes for the request's fields."""
         choices = integer(request.get("n"))
         limit = request.get("max_completion_tokens")
         speech = "audio" in sequence(request.get("modalities"))
@@ -89,7 +89,7 @@ class OpenAIChat:
         )
 
     def message(self, item: Any) -> InputMessage:
-        """The message for one item of ``messages``."""
+        """Return the message for one item of ``messages``."""
         if not isinstance(item, dict):
             return InputMessage(role="user", parts=content_parts(item))
         value = mapping(item)
@@ -106,11 +106,11 @@ class OpenAIChat:
         return InputMessage(role=role, parts=parts, name=text(value.get("name")), extras=extras)
 
     def instructions(self, value: Any) -> list[Part]:
-        """There are none: the system's messages are among the messages."""
+        """Return no parts: system messages are among the messages."""
         return []
 
     def tool(self, item: Any) -> ToolDefinition:
-        """The definition for one item of ``tools`` or ``functions``."""
+        """Return the definition for one item of ``tools`` or ``functions``."""
         value = mapping(item)
         kind = text(value.get("type")) or "function"
         nested = value.get(kind)
@@ -121,11 +121,11 @@ class OpenAIChat:
         return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
 
     def fold(self) -> ChatFold:
-        """A new fold for a stream."""
+        """Return a new fold for a stream."""
         return ChatFold()
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
-        """What ``body`` says: one message per choice."""
+        """Return the contents of ``body``: one message per choice."""
         audio = audio_type(text(mapping(request.get("audio")).get("format")))
         messages: list[OutputMessage] = []
         reasons: list[str] = []
@@ -158,7 +158,7 @@ _PART_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio", "r
 
 
 def _parts(value: Object, audio: str | None) -> list[Part]:
-    """Parts of a message; ``audio`` is the MIME type of audio that the model was asked for."""
+    """Return the parts of a message; ``audio``: MIME type of the audio that the model was asked for."""
     parts: list[Part] = []
     if reasoning := text(value.get("reasoning_content")):
         parts.append(Reasoning(content=reasoning))
@@ -173,7 +173,7 @@ def _parts(value: Object, audio: str | None) -> list[Part]:
 
 
 def _audio(audio: Object, mime_type: str | None) -> list[Part]:
-    """Audio that the model said (with data), or a reference to such."""
+    """Return audio from the model (with data), or a reference to it."""
     parts: list[Part] = []
     data, identity = text(audio.get("data")), text(audio.get("id"))
     if data:
@@ -200,7 +200,7 @@ def _tool_call(call: Object) -> ToolCall:
 
 
 class ChatFold:
-    """Joins chunks into a chat completion. It ends with ``[DONE]``, else once every choice has ended."""
+    """Joins chunks into a chat completion. It ends with ``[DONE]``, else when every choice has ended."""
 
     def __init__(self) -> None:
         self._done = False
@@ -208,7 +208,7 @@ class ChatFold:
         self._choices: dict[int, Object] = {}
 
     def event(self, name: str, value: Object) -> None:
-        """The next chunk."""
+        """Add the next chunk."""
         self._body |= rest(value, "choices")
         for item in sequence(value.get("choices")):
             choice = mapping(item)
@@ -218,15 +218,15 @@ class ChatFold:
                 have["finish_reason"] = reason
 
     def done(self) -> None:
-        """``[DONE]`` has come."""
+        """``[DONE]`` was received."""
         self._done = True
 
     def ended(self, whole: bool) -> bool:
-        """``[DONE]`` has come, or the body is whole and every choice that has begun has ended."""
+        """Whether ``[DONE]`` was received, or the body is complete and every begun choice has ended."""
         choices = self._choices.values()
         return self._done or (whole and bool(choices) and all("finish_reason" in c for c in choices))
 
     def body(self) -> Object:
-        """The completion so far."""
+        """Return the completion so far."""
         choices = [self._choices[index] for index in sorted(self._choices)]
         return self._body | ({"choices": settled(choices)} if choices else {})

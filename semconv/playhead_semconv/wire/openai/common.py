@@ -13,7 +13,7 @@ from playhead_semconv.wire.reading import Object, given, mapping, number, rest, 
 
 
 def sampling(request: Object) -> dict[str, Value]:
-    """Attributes for the parameters that both APIs name alike."""
+    """Return attributes for the parameters that have the same name in both APIs."""
     tier = text(request.get("service_tier"))
     return given(
         {
@@ -27,7 +27,7 @@ def sampling(request: Object) -> dict[str, Value]:
 
 
 def output_type(form: Any) -> str | None:
-    """Output type of a ``response_format`` or ``text.format``."""
+    """Return the output type for a ``response_format`` or ``text.format``."""
     kind = text(mapping(form).get("type"))
     if kind in ("json_schema", "json_object"):
         return GenAiOutputType.JSON
@@ -35,7 +35,7 @@ def output_type(form: Any) -> str | None:
 
 
 def content_parts(content: Any) -> list[Part]:
-    """Parts for the ``content`` of a message: nothing, a string, or an array of content parts."""
+    """Return the parts for a message's ``content``: nothing, a string, or an array of content parts."""
     if isinstance(content, str):
         return [Text(content=content)] if content else []
     if isinstance(content, list):
@@ -44,7 +44,7 @@ def content_parts(content: Any) -> list[Part]:
 
 
 def content_part(item: Any) -> Part:
-    """The part for one content part of either API."""
+    """Return the part for one content part of either API."""
     if isinstance(item, str):
         return Text(content=item)
     value = mapping(item)
@@ -55,7 +55,7 @@ def content_part(item: Any) -> Part:
 
 
 def refusal(content: str) -> Generic:
-    """The part for a refusal; the conventions have no type of their own for it."""
+    """Return the part for a refusal; the conventions have no type of their own for it."""
     return Generic(type="refusal", extras={"content": content})
 
 

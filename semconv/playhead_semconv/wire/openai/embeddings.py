@@ -1,6 +1,6 @@
 """OpenAI embeddings: ``POST …/embeddings``.
 
-The texts are the input messages; the vectors are no messages and stay in the exchange.
+The texts are the input messages; the vectors are not messages and stay in the exchange.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OpenAIEmbeddings:
     tools_fields = ()
 
     def parameters(self, request: Object) -> dict[str, Value]:
-        """Attributes for the request's fields."""
+        """Return attributes for the request's fields."""
         return given(
             {
                 names.GEN_AI_REQUEST_MODEL: text(request.get("model")),
@@ -42,7 +42,7 @@ class OpenAIEmbeddings:
         )
 
     def message(self, item: Any) -> InputMessage:
-        """The message for one input: a text, or an array of token numbers."""
+        """Return the message for one input: a text, or an array of token numbers."""
         parts: list[Part]
         if isinstance(item, list):
             parts = [Generic(type="tokens", extras={"tokens": item})]
@@ -51,19 +51,19 @@ class OpenAIEmbeddings:
         return InputMessage(role="user", parts=parts)
 
     def instructions(self, value: Any) -> list[Part]:
-        """There are none."""
+        """Return no parts: there are no instructions."""
         return []
 
     def tool(self, item: Any) -> ToolDefinition:
-        """There are none."""
+        """Return an empty definition: there are no tools."""
         return ToolDefinition(type="function", name="")
 
     def fold(self) -> _NoStream:
-        """Embeddings are not streamed."""
+        """Return a fold, although embeddings are not streamed."""
         return _NoStream()
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
-        """What ``body`` says: model, usage, and the dimension if the request did not give it."""
+        """Return the contents of ``body``: model, usage, and the dimension if the request lacks it."""
         found = given(
             {
                 names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
@@ -75,7 +75,7 @@ class OpenAIEmbeddings:
 
 
 def _dimension(body: Object) -> int | None:
-    """Length of the first vector: an array of numbers, or base64 of 32-bit floats."""
+    """Return the length of the first vector: an array of numbers, or base64 of 32-bit floats."""
     first = next(iter(sequence(body.get("data"))), None)
     vector = mapping(first).get("embedding")
     if isinstance(vector, str):
@@ -84,22 +84,22 @@ def _dimension(body: Object) -> int | None:
 
 
 class _NoStream:
-    """Keeps the last event, should a server stream all the same."""
+    """Keeps the last event, in case a server streams nevertheless."""
 
     def __init__(self) -> None:
         self._body: Object = {}
 
     def event(self, name: str, value: Object) -> None:
-        """The next event."""
+        """Keep the next event."""
         self._body = value
 
     def done(self) -> None:
-        """``[DONE]`` has come."""
+        """No-op."""
 
     def ended(self, whole: bool) -> bool:
-        """The body is whole."""
+        """Whether the body is complete."""
         return whole
 
     def body(self) -> Object:
-        """The last event."""
+        """Return the last event."""
         return self._body

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API, in requests and in responses alike: an item → role and parts."""
+"""Items of OpenAI's Responses API, in requests and in responses: converts an item to role and parts."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _SERVER_CALLS = frozenset(
     }
 )
 _RESULTS = ("results", "outputs", "output", "error", "result")
-"""Fields of a provider's tool call that hold what the tool answered."""
+"""Fields of a provider's tool call that hold the tool's answer."""
 
 _USER_ITEMS = frozenset({"item_reference", "mcp_approval_response", "compaction_trigger"})
 
 
 def item_message(item: Any) -> InputMessage:
-    """The message for one item of ``input``; a string is a message of the user."""
+    """Return the message for one item of ``input``; a string is a message of the user."""
     if not isinstance(item, dict):
         return InputMessage(role="user", parts=content_parts(item))
     value = mapping(item)
@@ -60,12 +60,12 @@ def item_message(item: Any) -> InputMessage:
 
 
 def is_message(value: Object) -> bool:
-    """``value`` is a message, its content in parts; the ``type`` may be left out in requests."""
+    """Whether ``value`` is a message with its content in parts; requests may omit the ``type``."""
     return value.get("type", "message") == "message" and "role" in value
 
 
 def item_parts(value: Object) -> tuple[str, list[Part]]:
-    """Role and parts of one item. What is not known becomes a generic part."""
+    """Return role and parts of one item. An unknown item becomes a generic part."""
     kind = text(value.get("type")) or ""
     if is_message(value):
         return text(value.get("role")) or "user", content_parts(value.get("content"))
@@ -85,7 +85,7 @@ def item_parts(value: Object) -> tuple[str, list[Part]]:
 
 
 def _reasoning(value: Object) -> Reasoning:
-    """Content is what the model reasoned, else its summary; the summary is kept beside the former."""
+    """Use the reasoning as content, else its summary; with reasoning, the summary is an extra."""
     content, summary = _joined(value.get("content")), _joined(value.get("summary"))
     shown = ("type", "id", "status", "content") + (() if content else ("summary",))
     return Reasoning(content=content or summary, extras=_named(value) | rest(value, *shown))
@@ -120,7 +120,7 @@ def _call_id(value: Object) -> str | None:
 
 
 def _named(value: Object) -> Object:
-    """The item's own id beside that of the call, and its status unless it is completed."""
+    """Return the item's own id next to that of the call, and its status unless it is completed."""
     extras: Object = {}
     if identity := text(value.get("id")):
         extras["item_id"] = identity

@@ -51,7 +51,7 @@ class OpenAIResponses:
     tools_fields = ("tools",)
 
     def parameters(self, request: Object) -> dict[str, Value]:
-        """Attributes for the request's fields."""
+        """Return attributes for the request's fields."""
         prompt = mapping(request.get("prompt"))
         return sampling(request) | given(
             {
@@ -69,27 +69,30 @@ class OpenAIResponses:
         )
 
     def message(self, item: Any) -> InputMessage:
-        """The message for one item of ``input``."""
+        """Return the message for one item of ``input``."""
         return item_message(item)
 
     def instructions(self, value: Any) -> list[Part]:
-        """Parts for ``instructions``: text, or items as in ``input``."""
+        """Return the parts for ``instructions``: text, or items as in ``input``."""
         items = cast(list[Any], value) if isinstance(value, list) else [value]
         return [part for item in items for part in item_message(item).parts]
 
     def tool(self, item: Any) -> ToolDefinition:
-        """The definition for one item of ``tools``. A tool without a name is named by its type."""
+        """Return the definition for one item of ``tools``.
+
+        A tool without a name is named by its type.
+        """
         value = mapping(item)
         kind = text(value.get("type")) or "function"
         name = text(value.get("name")) or text(value.get("server_label")) or kind
         return definition(kind, name, value, "parameters")
 
     def fold(self) -> ResponseFold:
-        """A new fold for a stream."""
+        """Return a new fold for a stream."""
         return ResponseFold()
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
-        """What ``body`` says: one message with the parts of all output items."""
+        """Return the contents of ``body``: one message with the parts of all output items."""
         items = [mapping(item) for item in sequence(body.get("output"))]
         parts = [part for item in items for part in item_parts(item)[1]]
         begun = bool(parts or body.get("id"))

@@ -1,7 +1,7 @@
-"""Joining the events of a Responses API stream into a response.
+"""Joins the events of a Responses API stream into a response.
 
-The last event of a stream carries the whole response, so what is joined here matters where a stream was
-cut short.
+The last event of a stream contains the complete response. So the joined response matters only where a
+stream was cut short.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ResponseFold:
         self._ended = False
 
     def event(self, name: str, value: Object) -> None:
-        """The next event."""
+        """Add the next event."""
         kind = text(value.get("type")) or name
         if kind in _LAST or kind in _STATES:
             self._response = dict(mapping(value.get("response")))
@@ -55,21 +55,21 @@ class ResponseFold:
                 _add(self._items.setdefault(index, {}), subject, action, value)
 
     def done(self) -> None:
-        """``[DONE]`` has come; some servers send it after the last event."""
+        """No-op: some servers send ``[DONE]`` after the last event."""
 
     def ended(self, whole: bool) -> bool:
-        """The event that carries the whole response has come."""
+        """Whether the event with the complete response was received."""
         return self._ended
 
     def body(self) -> Object:
-        """The response so far."""
+        """Return the response so far."""
         if self._items and not self._response.get("output"):
             return self._response | {"output": settled(self._items)}
         return self._response
 
 
 def _add(item: Object, subject: str, action: str, value: Object) -> None:
-    """Add what an event says about a field or a part of ``item``."""
+    """Add an event's data to a field or a part of ``item``."""
     if subject in _PARTS:
         _parts(item, _PARTS[subject])[_part_index(value)] = dict(mapping(value.get("part")))
         return
@@ -80,7 +80,7 @@ def _add(item: Object, subject: str, action: str, value: Object) -> None:
     elif action == "partial_image":
         item["partial_image_b64"] = value.get("partial_image_b64")
     elif action == "delta" or (action == "done" and field in value):
-        if "type" not in item:  # the event that began it did not come
+        if "type" not in item:  # the event that starts it is missing
             item |= {"type": kind} | ({"role": "assistant"} if kind == "message" else {})
         target = _part(item, array, value, subject) if array else item
         if action == "done":

@@ -11,7 +11,7 @@ from grpc_status import rpc_status
 from support.grpc_server import SECRET, GrpcServer
 from support.sessions import record, replay
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv.settings import Settings
 

@@ -7,7 +7,7 @@ from support.again import recorded, replayed
 from support.mcp_programs import SERVER, over_http
 from support.programs import Program, attributes
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
 

@@ -26,7 +26,7 @@ from support.sessions import record, replay
 
 import playhead
 from playhead_instrumentation.boundaries import values
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.sync.client import connect as connect_sync
 from websockets.sync.client import reconnect
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.settings import Settings

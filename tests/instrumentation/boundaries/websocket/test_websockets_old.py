@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent.parent.parent
+TESTS = Path(__file__).parents[3]
 APART = Path(sys.prefix, "apart-websockets")
 VERSIONS = ("13.1", "14.2", "15.0.1", "16.1.1")
 LEVELS = ("exchanges", "causal", "strict")

@@ -18,7 +18,7 @@ from support.again import again
 from support.scripted import ScriptedServer, chat_sse, json_reply, openai_chat
 from support.sessions import record, replay
 
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity

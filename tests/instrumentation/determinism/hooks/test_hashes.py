@@ -105,7 +105,7 @@ def test_tasks_of_uvloop_have_the_same_order_again(tmp_path):
         "    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:\n"
         "        runner.run(main())\n"
     )
-    tests = Path(__file__).parent.parent.parent
+    tests = Path(__file__).parents[3]
     orders = [
         subprocess.run(
             [sys.executable, source],

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from playhead_instrumentation.determinism.gates.tape import TapeGate
-from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes, is_of_program, watch
+from playhead_instrumentation.determinism.hooks.waiting_clock import watch
+from playhead_instrumentation.determinism.scheduler.program_threads import is_of_program
+from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes
 from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
 from playhead_instrumentation.driver.coalescing import Coalescing
 from playhead_instrumentation.runtime import lanes

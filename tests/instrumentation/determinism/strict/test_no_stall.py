@@ -240,7 +240,8 @@ def test_a_causal_recording_hooks_nothing():
     """It is as cheap as it was: no gate that holds, no books."""
     from playhead_instrumentation.determinism.hooks import waits
     from playhead_instrumentation.driver.gate import OpenGate
-    from playhead_instrumentation.session.opening import Opening, open_driver
+    from playhead_instrumentation.driver.opening import Opening
+    from playhead_instrumentation.session.opening import open_driver
 
     settings = Settings(quiet=True)
     driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))

@@ -201,9 +201,9 @@ def test_what_machinery_and_packages_read_is_not_recorded(tmp_path):
 ROBUST = """
 import os, tempfile
 from pathlib import Path
-from playhead_instrumentation import workspace
-from playhead_instrumentation.boundaries.installing import files_covered, files_listing, files_opening
-from playhead_instrumentation.driver import contents, files
+from playhead_instrumentation.host.files import contents, workspace
+from playhead_instrumentation.host.files import covered as files_covered, listing as files_listing
+from playhead_instrumentation.host.files import opening as files_opening, recorded as files
 
 def work():
     said = [sorted(os.listdir("ws"))[:2], sorted(entry.name for entry in os.scandir("ws"))[:2]]

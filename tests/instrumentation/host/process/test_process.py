@@ -12,8 +12,9 @@ import uvloop
 from support.process_programs import PROGRAMS
 from support.sessions import record, recording, replay
 
+from playhead_instrumentation.boundaries.process import in_full
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
-from playhead_replay.report import compare
+from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import WorldBlocked
@@ -135,6 +136,16 @@ def test_what_the_tape_does_not_answer_is_blocked(start, folder):
     assert caught.value.errno == 13
     assert not list(folder.iterdir())
     assert compare(tape, sink.tape()).verdict == "blocked"
+
+
+def test_where_nothing_answers_from_a_tape_no_process_starts(folder, monkeypatch):
+    tape = record(lambda: None)[1]
+    with recording(tape):
+        monkeypatch.setattr(in_full, "_entered", None)
+        for start in (lambda: subprocess.run(["touch", "made"]), lambda: os.system("touch made")):
+            with pytest.raises(ProcessBlocked):
+                start()
+    assert os.listdir(folder) == []
 
 
 def test_processes_of_uvloop_are_blocked_too(folder):

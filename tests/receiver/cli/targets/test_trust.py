@@ -10,9 +10,9 @@ from support.cli import CommandLine, store_run
 from support.handmade import HandMade
 
 from playhead_receiver.cli.targets import trust
-from playhead_replay import Run
-from playhead_replay.forks.start import prepare
-from playhead_replay.launch.replaying import child_environment, interpreter_for
+from playhead_replay import Run, Surroundings
+from playhead_replay.forks.start import Fork
+from playhead_replay.launch.process_start import child_environment, interpreter_for
 from playhead_replay.run.command import Command
 from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv import attributes as a
@@ -150,13 +150,7 @@ def test_a_fork_that_is_trusted_starts_so(tmp_path: Path):
         str(tmp_path),
         **{a.PLAYHEAD_RUN_INTERPRETER: "/bin/sh", a.PLAYHEAD_RUN_ENVIRONMENT: ENVIRONMENT},
     )
-    ready = prepare(
-        MemoryTape(run.facts),
-        Plan("fork", "a-b"),
-        tmp_path,
-        folder=tmp_path,
-        environ={"OPENAI_API_KEY": "mine"},
-        foreign=True,
-    )
+    around = Surroundings(folder=tmp_path, environ={"OPENAI_API_KEY": "mine"}, foreign=True)
+    ready = Fork(MemoryTape(run.facts), Plan("fork", "a-b")).prepare(tmp_path, around)
     assert ready.words[0] == sys.executable
     assert "evil" not in str(ready.environ)

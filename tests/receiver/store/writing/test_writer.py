@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.running import until
 
-from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.errors import StoreUnavailable

@@ -1,4 +1,4 @@
-"""What cannot be true of any span, said where a query is read: ``status = "error"`` finds nothing."""
+"""Rejects conditions that no span can satisfy, when a query is parsed, as ``status = "error"``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_INTRINSICS: dict[str, Kind] = {
     "nestedSetLeft": "number",
     "nestedSetRight": "number",
 }
-"""All others are text."""
+"""Kinds of intrinsic fields; all others are text."""
 _CALLED: dict[Kind, str] = {
     "string": "text",
     "number": "a number",
@@ -31,21 +31,21 @@ _WORDS = {"status": STATUSES, "kind": KINDS}
 
 
 def check_condition(node: Expression) -> None:
-    """`UsageError` unless it may be true of a span."""
+    """`UsageError` unless it can be true for a span."""
     kind = _kind_of(node)
     if kind not in (None, "bool"):
         raise _wrong(f"{_shown(node)} is {_CALLED[kind]}, no condition")
 
 
 def check_number(node: Expression) -> None:
-    """`UsageError` unless it may be a number of a span."""
+    """`UsageError` unless it can be a number."""
     kind = _kind_of(node)
     if kind not in (None, "number", "duration"):
         raise _wrong(f"{_shown(node)} is {_CALLED[kind]}, no number")
 
 
 def _kind_of(node: Expression) -> Kind | None:
-    """None: it depends on the span, as an attribute does."""
+    """None: depends on the span, as with an attribute."""
     if isinstance(node, Literal_):
         return node.kind
     if isinstance(node, Field):

@@ -1,4 +1,4 @@
-"""Conditions on a span: how they are written, loosest operators first."""
+"""Parses conditions on a span, beginning with the operators of lowest precedence."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from playhead_semconv.errors import UsageError
 
 DEEPEST = 100
 ARITHMETIC = ("+", "-", "*", "/")
-"""What numbers and metrics may be combined by."""
+"""Operators that combine numbers and metrics."""
 
 
 class Conditions:
-    """The words of a query, read one after the other; each rule is a method."""
+    """A recursive-descent parser of conditions; each grammar rule is a method."""
 
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
         self._at = 0
         self._depth = 0
 
-    # What stands where
+    # Access to the tokens
 
     @property
     def _next(self) -> Token:
@@ -64,7 +64,7 @@ class Conditions:
         near = "the end" if found.kind == "end" else repr(found.text)
         return UsageError(f"invalid TraceQL query: {what} at {found.at}, found {near}")
 
-    # What a condition is made of
+    # Grammar of conditions
 
     def _either(self) -> Expression:
         self._go_down()
@@ -151,7 +151,7 @@ class Conditions:
             raise UsageError("invalid TraceQL query: it is nested too deeply")
 
     def _constant(self) -> Literal_:
-        """A number or a duration; numbers may be worked out of others."""
+        """A number or a duration; a number may be an arithmetic expression."""
         return self._worked_out(self._sum())
 
     def _worked_out(self, node: Expression) -> Literal_:
@@ -165,7 +165,7 @@ class Conditions:
 
 
 def field_of(text: str) -> Field:
-    """An attribute or intrinsic by itself, as ``span.name``. `UsageError`."""
+    """A single attribute or intrinsic, as ``span.name``. `UsageError`."""
     found = None
     word = tokens(text)[0]
     if word.text == text:
@@ -215,7 +215,7 @@ def _check_pattern(pattern: Expression) -> None:
 
 
 def calculated(op: str, left: float, right: float) -> float:
-    """A number out of two of a query; whole ones are divided as whole ones. `UsageError`."""
+    """The result of an operation on two constants; integers use integer division. `UsageError`."""
     match op:
         case "+":
             return left + right

@@ -1,4 +1,4 @@
-"""What a TraceQL query finds in a trace."""
+"""Evaluates a TraceQL query on a trace."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ _TRUE: Typed = ("bool", True)
 
 
 class Spanset(msgspec.Struct, frozen=True):
-    """Spans of one trace that were found, in order of their start."""
+    """Matching spans of one trace, in order of their start."""
 
     spans: Sequence[Seen]
     group: tuple[str, Any] | None = None
-    """Name and value that they have in common, of ``by``."""
+    """Name and value by which they were grouped, from ``by``."""
 
 
 class Matcher:
-    """One trace, and what a query finds in it."""
+    """Evaluates queries on one trace."""
 
     def __init__(self, trace: SeenTrace) -> None:
         self.trace = trace
         self.values = Values(trace)
 
     def find(self, query: Query) -> list[Spanset]:
-        """The sets of spans that the query, up to a metric, leaves; none of them is empty."""
+        """The non-empty spansets that result from the query's stages before a metric."""
         return self._through(query.spans, query.stages)
 
     def _through(self, spans: Spans, stages: Iterable[Stage]) -> list[Spanset]:
@@ -88,7 +88,7 @@ class Matcher:
         return [one for one in sets if one.spans]
 
     def spans(self, wanted: Spans) -> list[Seen]:
-        """The spans that are such."""
+        """The spans that match."""
         if isinstance(wanted, Filter):
             condition = wanted.condition
             if condition is None:
@@ -105,11 +105,11 @@ class Matcher:
         return self._related(wanted, left, right)
 
     def holds(self, condition: Expression, span: Seen) -> bool:
-        """Whether it is true of a span."""
+        """Whether the condition is true for a span."""
         return any(one == _TRUE for one in self.evaluate(condition, span))
 
     def evaluate(self, node: Expression, span: Seen) -> list[Typed]:
-        """The values of an expression; none where it has no sense for this span."""
+        """The values of an expression; empty if it is not defined for this span."""
         if isinstance(node, Literal_):
             return [(node.kind, node.value)]
         if isinstance(node, Field):
@@ -166,7 +166,7 @@ class Matcher:
         return [span for span in self.trace.spans if span.span_id in ids]
 
     def _pairs(self, op: str, left: set[bytes], right: list[Seen]) -> set[tuple[bytes, bytes]]:
-        """Ids of those on the left and on the right that are so to each other."""
+        """Pairs of span ids, left and right, that are in the relation ``op``."""
         found: set[tuple[bytes, bytes]] = set()
         above = {span.span_id: self._above(span) for span in right} if op in ("<<", ">>") else {}
         if op == ">>":
@@ -203,7 +203,7 @@ class Matcher:
 
 
 def _compared(op: str, left: list[Typed], right: list[Typed]) -> bool:
-    """Whether any value on the left is so to one on the right; for a negative sign, whether all are."""
+    """Whether any pair of values satisfies ``op``; for a negated operator, whether all pairs do."""
     if right == [("nil", None)] or left == [("nil", None)]:
         there = left if right == [("nil", None)] else right
         return (not there) == (op == "=") if op in ("=", "!=") else False

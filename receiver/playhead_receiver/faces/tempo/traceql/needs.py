@@ -1,4 +1,4 @@
-"""What a trace has to have for a query to find anything in it, as keys of the index of attributes."""
+"""What a trace must have so that a query can match it, as keys of the attribute index."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from playhead_semconv import attributes as a
 _COMPARED = ("=", "!=", ">", ">=", "<", "<=", "=~", "!~")
 _NIL = Literal_(None, "nil")
 _WORDS = re.compile(r"(?:[\w \-/:@]|\\\.)+(?:\|(?:[\w \-/:@]|\\\.)+)*", re.ASCII)
-"""A pattern that is a choice of texts, as viewers write it for several values."""
+"""A pattern that is an alternative of plain texts, which viewers generate for several values."""
 
 
 def needs_of(query: Query) -> set[Need]:
-    """All of them have to be met. Empty where nothing can be said."""
+    """The needs, all of which must be met. Empty if nothing can be concluded."""
     return _of_pipeline(query.spans, query.stages)
 
 
 def field_needs(field: Field) -> set[Need]:
-    """Those of a value of a field, whatever it is."""
+    """The needs for a field to have any value."""
     if field.scope == "intrinsic" or field.name == a.PLAYHEAD_COST_USD:
         return set()
     return {keys.has(field.name)}
@@ -94,7 +94,7 @@ def _equal(field: Field, *values: object) -> set[Need]:
 
 
 def _either(left: set[Need], right: set[Need]) -> set[Need]:
-    """One side's or the other's: a need of each is met by a key of either."""
+    """Needs of a disjunction: a key from either side meets a need."""
     return {min(left, key=len) | min(right, key=len)} if left and right else set()
 
 

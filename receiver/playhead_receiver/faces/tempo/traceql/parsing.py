@@ -1,4 +1,4 @@
-"""The parser of TraceQL: sets of spans, what is done with them, and arithmetic of metrics."""
+"""The parser of TraceQL: spansets, stages, and arithmetic of metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from playhead_semconv.errors import UsageError
 
 
 def parse(text: str) -> Query:
-    """Read a query. `UsageError` says where it is wrong.
+    """Parse a query. `UsageError` with the position of the error.
 
     >>> parse('{ span.http.status_code >= 400 } | select(name)').stages
     (Select(fields=(Field(scope='intrinsic', name='name', of_parent=False, text='name'),)),)
@@ -51,7 +51,7 @@ def parse(text: str) -> Query:
 
 
 def parse_metric(text: str) -> Query | Calculation:
-    """Read a query that may be arithmetic of metrics. `UsageError` says where it is wrong.
+    """Parse a query that may be arithmetic of metrics. `UsageError` with the position of the error.
 
     >>> parse_metric('({ status = error } | rate()) / ({} | rate()) * 100').op
     '*'
@@ -74,7 +74,7 @@ class _Parser(Conditions):
         return Query(spans, tuple(stages))
 
     def _pipeline(self) -> tuple[Spans, list[Stage]]:
-        # A query may begin with a stage: then it is about all spans.
+        # A query may begin with a stage, which then applies to all spans.
         bare = self._next.kind == "word"
         spans = Filter(None) if bare else self._spans()
         stages = [self._stage()] if bare else list[Stage]()
@@ -90,7 +90,7 @@ class _Parser(Conditions):
         return spans, stages
 
     def _go_on(self, stages: list[Stage]) -> None:
-        """Read the stages behind some of them; comparisons stand behind metrics only."""
+        """Parse the stages that follow; comparisons are allowed only after metrics."""
         while True:
             after_metric = bool(stages) and isinstance(stages[-1], Metric | Cut | Threshold)
             if after_metric and self._is(*THRESHOLDS):
@@ -104,7 +104,7 @@ class _Parser(Conditions):
     # Arithmetic of metrics
 
     def _is_calculation(self) -> bool:
-        """Whether metrics stand in parentheses, or it begins with a number."""
+        """Whether the query begins with a metric in parentheses or with a number."""
         if self._next.kind in ("number", "duration") or self._is("-"):
             return True
         depth = 0
@@ -159,7 +159,7 @@ class _Parser(Conditions):
             self._depth -= 1
 
     def _is_pipeline(self) -> bool:
-        """Whether the parenthesis that opens here is around one metric."""
+        """Whether the next parenthesis encloses a single metric."""
         depth = 0
         for token in self._tokens[self._at :]:
             depth += (token.text == "(") - (token.text == ")")
@@ -169,7 +169,7 @@ class _Parser(Conditions):
                 return False
         return False
 
-    # Sets of spans and what is done with them
+    # Spansets and stages
 
     def _spans(self) -> Spans:
         left = self._both()

@@ -1,4 +1,4 @@
-"""Regular expressions of TraceQL: RE2's, whole values only. No pattern takes more than linear time."""
+"""Regular expressions of TraceQL: RE2 syntax, matched against whole values, in linear time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPTIONS.log_errors = False
 
 @lru_cache(maxsize=256)
 def pattern_of(text: str) -> Any:
-    """A compiled pattern. `UsageError` if it is none."""
+    """A compiled pattern. `UsageError` if it is not valid."""
     try:
         return re2.compile(text, _OPTIONS)
     except re2.error:
@@ -23,5 +23,5 @@ def pattern_of(text: str) -> Any:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether the whole of ``text`` is such."""
+    """Whether the whole of ``text`` matches."""
     return pattern_of(pattern).fullmatch(text) is not None

@@ -11,21 +11,21 @@ Kind: TypeAlias = Literal["string", "number", "duration", "bool", "status", "kin
 
 
 class Literal_(msgspec.Struct, frozen=True):
-    """A value. Durations are ns, statuses and kinds are OTLP's numbers."""
+    """A constant. Durations are in ns; statuses and kinds are OTLP's numbers."""
 
     value: Any
     kind: Kind
 
 
 class Field(msgspec.Struct, frozen=True):
-    """What is asked of a span: an attribute, or with scope ``intrinsic`` what every span has."""
+    """A property of a span: an attribute, or an intrinsic (scope ``intrinsic``)."""
 
     scope: str
     """``span``, ``resource``, ``event``, ``link``, ``instrumentation``, ``intrinsic``; empty: any."""
     name: str
     of_parent: bool = False
     text: str = ""
-    """As it was written."""
+    """The source text of the field."""
 
 
 class Unary(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ Expression: TypeAlias = Literal_ | Field | Unary | Binary
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """``{…}``: the spans of which this is true; None: all."""
+    """``{…}``: the spans for which the condition is true; None: all."""
 
     condition: Expression | None
 
 
 class Combined(msgspec.Struct, frozen=True):
-    """Two sets of spans, and how they have to be to each other."""
+    """Two spansets and the relation between their spans."""
 
     op: str
     left: Spans
@@ -61,7 +61,7 @@ class Combined(msgspec.Struct, frozen=True):
 
 
 class Piped(msgspec.Struct, frozen=True):
-    """``({…} | count() > 1)``: the spans that are left behind some stages."""
+    """``({…} | count() > 1)``: the spans that remain after some stages."""
 
     spans: Spans
     stages: tuple[Stage, ...]
@@ -71,29 +71,29 @@ Spans: TypeAlias = Filter | Combined | Piped
 
 
 class Where(msgspec.Struct, frozen=True):
-    """``| {…}``: of the spans so far, those that are also such."""
+    """``| {…}``: filters the current spans."""
 
     spans: Spans
 
 
 class Select(msgspec.Struct, frozen=True):
-    """``| select(…)``: what is shown of each span."""
+    """``| select(…)``: fields to show for each span."""
 
     fields: tuple[Field, ...]
 
 
 class GroupBy(msgspec.Struct, frozen=True):
-    """``| by(…)``: one set of spans for each value."""
+    """``| by(…)``: one spanset for each value."""
 
     field: Expression
 
 
 class Coalesce(msgspec.Struct, frozen=True):
-    """``| coalesce()``: one set of spans again."""
+    """``| coalesce()``: merges all spansets into one."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """``| avg(duration) > 1s``: a number of a set of spans, compared."""
+    """``| avg(duration) > 1s``: compares an aggregate of a spanset."""
 
     function: str
     field: Expression | None
@@ -102,14 +102,14 @@ class Aggregate(msgspec.Struct, frozen=True):
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """``| rate() by(…)``: a number for each step of time."""
+    """``| rate() by(…)``: a number for each time step."""
 
     function: str
     field: Expression | None = None
     numbers: tuple[float, ...] = ()
     by: tuple[Field, ...] = ()
     selection: Filter | None = None
-    """Of ``compare``."""
+    """The selection of ``compare``."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Threshold(msgspec.Struct, frozen=True):
-    """``| rate() > 10``: the values of a metric that are so."""
+    """``| rate() > 10``: keeps the values of a metric that satisfy the comparison."""
 
     op: str
     value: Literal_
@@ -130,7 +130,7 @@ Stage: TypeAlias = Where | Select | GroupBy | Coalesce | Aggregate | Metric | Cu
 
 
 class Query(msgspec.Struct, frozen=True):
-    """All of it."""
+    """A complete query."""
 
     spans: Spans
     stages: tuple[Stage, ...] = ()
@@ -138,16 +138,16 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def metric(self) -> Metric | None:
-        """What makes it a query for metrics."""
+        """The metric, if it is a metrics query."""
         return next((one for one in self.stages if isinstance(one, Metric)), None)
 
     def fields(self) -> Iterator[Field]:
-        """Everything it asks of a span."""
+        """All fields to which the query refers."""
         return _fields(self)
 
 
 class Calculation(msgspec.Struct, frozen=True):
-    """``({…} | rate()) / ({…} | rate())``: a metric out of two, or out of one and a number."""
+    """``({…} | rate()) / ({…} | rate())``: combines two metrics, or a metric and a number."""
 
     op: str
     left: Query | Calculation | float

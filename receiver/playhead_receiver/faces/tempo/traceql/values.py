@@ -1,4 +1,4 @@
-"""What a field of TraceQL is of a span: no value, one, or several (events, links, arrays)."""
+"""The values of a TraceQL field for a span: none, one, or several (events, links, arrays)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from playhead_receiver.faces.tempo.traceql.tree import Field, Kind
 from playhead_semconv.errors import UsageError
 
 Typed = tuple[Kind, Any]
-"""A value, and what it may be compared with."""
+"""The kind of a value, which decides what it may be compared with, and the value."""
 
 
 class Nested:
-    """Nested-set numbers of a trace: a span's left and right lie around those of all below it."""
+    """Nested-set numbers of a trace: a span's left and right enclose those of all its descendants."""
 
     def __init__(self, trace: SeenTrace) -> None:
         self._trace = trace
 
     @cached_property
     def numbers(self) -> dict[bytes, tuple[int, int]]:
-        """Left and right by span id; spans of a ring have none."""
+        """Left and right by span id; spans in a cycle have none."""
         left: dict[bytes, int] = {}
         found: dict[bytes, tuple[int, int]] = {}
         number = 0
@@ -41,19 +41,19 @@ class Nested:
         return found
 
     def parent_of(self, span: Seen) -> int:
-        """The parent's left; -1 of a root."""
+        """The parent's left number; -1 for a root."""
         return self.numbers.get(span.parent, (-1, -1))[0]
 
 
 class Values:
-    """The values of the fields of a trace's spans."""
+    """Field values of the spans of a trace."""
 
     def __init__(self, trace: SeenTrace) -> None:
         self.trace = trace
         self.nested = Nested(trace)
 
     def of(self, field: Field, span: Seen) -> list[Typed]:
-        """All values that ``field`` has."""
+        """All values of ``field`` for a span."""
         if field.of_parent:
             parent = self.trace.by_id.get(span.parent)
             if parent is None:

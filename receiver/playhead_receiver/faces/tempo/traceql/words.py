@@ -1,4 +1,4 @@
-"""The words of TraceQL, and a query cut into them."""
+"""The tokenizer of TraceQL."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _TOKEN = re.compile(
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A word of a query."""
+    """A token of a query."""
 
     kind: str
     text: str
@@ -95,7 +95,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def tokens(text: str) -> list[Token]:
-    """Its words, and an end. `UsageError`."""
+    """The tokens of a query, with an end token. `UsageError`."""
     found: list[Token] = []
     at = 0
     while text[at:].strip():

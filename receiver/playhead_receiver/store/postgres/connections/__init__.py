@@ -1,1 +1,1 @@
-"""Connections to PostgreSQL: where it is, who reads, who writes, what is locked."""
+"""Connections to PostgreSQL: addresses, reading, writing, locks, errors."""

@@ -1,4 +1,4 @@
-"""Where a store on PostgreSQL is, and connections to it."""
+"""The address of a store on PostgreSQL, and connections to it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-"""What the URL may say otherwise. A server that is gone without a word is noticed in 40 s."""
+"""Defaults that the URL may override. A server that disappears silently is noticed in 40 s."""
 
-logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it warns of is an error that we raise
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings repeat errors that we raise
 
 _SETTINGS = (
     "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '120s';"
@@ -40,13 +40,13 @@ class Place(msgspec.Struct, frozen=True):
     url: str
     schema: str
     name: str
-    """What it is called in messages: without user, password and options."""
+    """The name for messages: the URL without user, password and options."""
 
 
 def place_of(url: str) -> Place:
-    """The place that ``postgresql://USER@HOST/DATABASE?schema=playhead`` means; options are libpq's.
+    """Parse ``postgresql://USER@HOST/DATABASE?schema=playhead``; the other options are libpq's.
 
-    `ConfigurationError` if it is none; it says nothing that may be part of a password.
+    `ConfigurationError` if it cannot be parsed; the error shows nothing that may be part of a password.
     """
     bare, schema = split_schema(url)
     if not is_readable(url):
@@ -69,7 +69,7 @@ def place_of(url: str) -> Place:
 
 
 def connect(place: Place) -> psycopg.Connection:
-    """A connection that commits each statement, unless it is told to begin. Errors are psycopg's."""
+    """Open a connection in autocommit mode. Errors are psycopg's."""
     url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(place.url)))
     connection = psycopg.connect(url, autocommit=True)
     try:
@@ -85,6 +85,6 @@ def connect(place: Place) -> psycopg.Connection:
 
 
 def prepare_place(place: Place) -> None:
-    """Make the tables, or bring them up to date. `StoreUnavailable`."""
+    """Make the tables, or migrate them. `StoreUnavailable` if the database cannot be used."""
     with speaking_of(place.name), connect(place) as connection:
         bring_up_to_date(connection, place.schema, place.name)

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL as `store.sql` wants one."""
+"""A PostgreSQL connection that implements the protocol of `store.sql`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 
 LONGEST_WORD = 600
-"""Characters of a name, id or word that are kept: an entry of an index has 2700 bytes."""
+"""Most characters of a stored name, id or word: an index entry is limited to 2700 bytes."""
 AT_ONCE = 32
-"""Rows that come at a time where not all are to be held."""
+"""Rows fetched at a time if not all are to be in memory."""
 
 
 class PgRows:
-    """What a statement gave."""
+    """The result of a statement."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
@@ -28,14 +28,14 @@ class PgRows:
 
     @property
     def get(self) -> Any:
-        """The first row, its value where it has one column; None if there is none."""
+        """The first row, or its value if it has one column; None if there is no row."""
         row = self._cursor.fetchone() if self._cursor.description else None
         self._cursor.close()
         return row[0] if row is not None and len(row) == 1 else row
 
 
 class _Piecemeal:
-    """What a question is going to give: asked when somebody reads, rows come a few at a time."""
+    """The result of a query that is executed at the first read, and whose rows come a few at a time."""
 
     def __init__(self, db: PgDb, sql: str, values: Sequence[Any]) -> None:
         self._db, self._sql, self._values = db, sql, values
@@ -54,17 +54,17 @@ class _Piecemeal:
 
 
 class PgDb:
-    """Statements with ``?`` on a connection; ``piecemeal``: rows come as they are read."""
+    """Executes statements with ``?`` on a connection; ``piecemeal``: fetches rows as they are read."""
 
     def __init__(self, connection: psycopg.Connection, piecemeal: bool = False) -> None:
         self.connection = connection
         self.numbers = count()
-        """Of what is read piecemeal."""
+        """Numbers for the names of server-side cursors."""
         self._piecemeal = piecemeal
         self._changed = 0
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> PgRows | _Piecemeal:
-        """Do one statement."""
+        """Execute one statement."""
         given = [clean(value) for value in values]
         if self._piecemeal:
             return _Piecemeal(self, _ours(sql), given)
@@ -79,7 +79,7 @@ class PgDb:
 
 
 def clean(value: Any) -> Any:
-    """A value as a column can hold it: no text has a NUL in it, or is very long."""
+    """A value that a column can hold: NULs in texts are replaced, and long texts cut."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")[:LONGEST_WORD]
     return value

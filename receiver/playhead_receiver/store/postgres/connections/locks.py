@@ -1,4 +1,4 @@
-"""Locks among all receivers that have the same schema; they go with the connection that holds them."""
+"""Locks among all receivers with the same schema. A lock is released with its connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playhead_receiver.store.postgres.connections.reader import Pool
 
 
 class Key(IntEnum):
-    """What a lock is for."""
+    """What a lock protects."""
 
     BLOBS = 0x706C6865
     INDEX = 0x706C6866
@@ -20,14 +20,14 @@ class Key(IntEnum):
 def lock(function: str, key: Key) -> str:
     """A statement that calls one of PostgreSQL's functions for advisory locks.
 
-    Keys are those of a whole database, so they have the schema in them.
+    Lock keys are shared by the whole database, so they include the schema.
     """
     return f"SELECT {function}({key.value}, hashtext(current_schema()))"
 
 
 @contextmanager
 def alone(pool: Pool, key: Key) -> Generator[bool]:
-    """Whether nobody else holds the lock; then it is held in the ``with`` block. Waits for nobody."""
+    """Try to hold a lock for the ``with`` block, without waiting; the block gets whether it is held."""
     with pool.one() as connection:
         found = connection.execute(lock("pg_try_advisory_lock", key).encode()).fetchone()
         mine = found is not None and bool(found[0])

@@ -1,4 +1,4 @@
-"""What PostgreSQL, or the way there, has to say, in words of ours: what it means and what to do."""
+"""Converts errors of PostgreSQL and of its connection to ours, with a hint what to do."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _HINT = "look whether the database runs, lets this user in, and takes what is wr
 
 @contextmanager
 def speaking_of(name: str) -> Generator[None]:
-    """Errors of the driver as ours; ``name``: of the store.
+    """Convert errors of the driver to ours; ``name``: of the store.
 
-    `StoreUnavailable` where it may be different later, or once somebody has done what the hint says.
-    `StoreError` for anything else.
+    `StoreUnavailable` if a later try may work, perhaps after following the hint. `StoreError` for
+    anything else.
     """
     try:
         yield

@@ -21,22 +21,22 @@ from playhead_semconv.errors import StoreUnavailable
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 IDLE_S = 60.0
-"""How long a connection is kept that nobody needs."""
+"""How long an idle connection is kept."""
 
 
 class Pool:
-    """Connections that are idle, for any thread. One that was cut off meanwhile is replaced."""
+    """A pool of idle connections, for any thread. A connection that was lost meanwhile is replaced."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._idle: deque[tuple[float, psycopg.Connection]] = deque()
-        """Since when, and which: the one that was used last is the last."""
+        """Time of the last use (monotonic) and connection; the most recently used one is last."""
         self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
     def one(self, first: str = "") -> Generator[psycopg.Connection]:
-        """A connection on which ``first`` was done. `StoreUnavailable`."""
+        """A connection on which ``first`` was executed. `StoreUnavailable`."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._place.name} is closed")
         with speaking_of(self._place.name):
@@ -49,7 +49,7 @@ class Pool:
                 self._give_back(connection)
 
     def close(self) -> None:
-        """Close what is idle now, and the rest when it is given back. Idempotent."""
+        """Close idle connections now, and the others when they are given back. Idempotent."""
         with self._lock:
             self._closed = True
             idle = [self._idle.popleft() for _ in range(len(self._idle))]
@@ -85,14 +85,14 @@ class Pool:
 
 
 def _has_news(connection: psycopg.Connection) -> bool:
-    """Whether the server said something unasked: mostly that it is gone. Costs no question to it."""
+    """Whether the server sent something unasked, mostly that it is gone. Needs no round trip."""
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     return bool(waiting.poll(0))
 
 
 class PostgresReader(Reader):
-    """Reads from any thread, each with a connection of its own."""
+    """Reads from any thread, each read with a connection of its own."""
 
     def __init__(self, pool: Pool, blobs: Blobs) -> None:
         super().__init__(blobs)
@@ -100,23 +100,23 @@ class PostgresReader(Reader):
 
     @contextmanager
     def connection(self) -> Generator[PgDb]:
-        """A connection whose reads in the ``with`` block all see one state of the store."""
+        """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         with self._pool.one(_BEGIN) as connection:
             yield PgDb(connection)
             connection.execute("COMMIT")
 
     @contextmanager
     def single(self) -> Generator[PgDb]:
-        """A connection for one statement."""
+        """A connection for a single statement."""
         with self._pool.one() as connection:
             yield PgDb(connection)
 
     @contextmanager
     def stream(self) -> Generator[PgDb]:
-        """As `connection`, for reads of more rows than are to be held at once."""
+        """As `connection`, for reads whose rows should not all be in memory at once."""
         with self._pool.one(_BEGIN) as connection:
             yield PgDb(connection, piecemeal=True)
-            connection.rollback()  # rows that nobody read to the end go with it
+            connection.rollback()  # closes cursors that were not read to the end
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row, None if there is none."""

@@ -13,17 +13,17 @@ from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.problems import speaking_of
 from playhead_receiver.store.postgres.rows import Rows
 from playhead_receiver.store.postgres.schema import check_version
-from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 
 T = TypeVar("T")
 
 
 class PostgresHands:
-    """Writes batches and does errands, each in a transaction. Used by one thread.
+    """Writes batches and executes errands, each in a transaction. Used by one thread.
 
-    A connection that is lost is made again with the next transaction. Where it is lost during a commit
-    nobody knows whether that was done; who asked hears that it was not, and may send it again.
+    A lost connection is replaced at the next transaction. If it is lost during a commit, it is unknown
+    whether the commit was done; the caller gets an error, and may send the batch again.
     """
 
     def __init__(self, place: Place, blobs: Blobs) -> None:
@@ -36,11 +36,11 @@ class PostgresHands:
         self.transact(lambda _: None, forgets=False)
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
-        """Write all of them, or nothing."""
+        """Write all batches, or none."""
         return self._transact(lambda _: self._rows.write(batches))
 
     def transact(self, action: Callable[[PgDb], T], forgets: bool) -> T:
-        """Let ``action`` change the tables."""
+        """Execute ``action`` in a transaction. ``forgets``: it changes rows that writers cache."""
 
         def act(db: PgDb) -> T:
             result = action(db)
@@ -51,7 +51,7 @@ class PostgresHands:
         return self._transact(act)
 
     def empty_log(self) -> bool:
-        """What was deleted is not overwritten here: the server's log and free pages are its own."""
+        """Always False: log and free pages belong to the server, so nothing is overwritten from here."""
         return False
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class PostgresHands:
         return result
 
     def _begin(self) -> PgDb:
-        """The turn to write, on the connection that there is, else on a new one."""
+        """Begin a transaction as the writer, on the existing connection or a new one."""
         if self._connection is not None and not self._connection.closed:
             try:
                 return self._turn(self._connection)

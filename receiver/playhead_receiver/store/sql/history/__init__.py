@@ -1,4 +1,4 @@
-"""What services did for no request, and how it ages out: measured, decided on, dropped."""
+"""Ages out what services did outside of any request: measures, decides, drops."""
 
 from playhead_receiver.store.sql.history.rolling import Rolling
 

@@ -1,4 +1,4 @@
-"""Takes facts that have aged out from the tables, inside the writer's transaction."""
+"""Deletes facts that have aged out from the tables, inside the writer's transaction."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ AT_ONCE = 256
 
 
 class Dropped(msgspec.Struct):
-    """What a transaction took out."""
+    """What a transaction deleted."""
 
     facts: int = 0
     blobs: set[bytes] = set()
-    """Blobs that these facts needed; others may too."""
+    """Blobs that these facts needed; other facts may need them too."""
     left: list[int] = []
-    """Stretches, by their first number, in which something may age out later."""
+    """First numbers of stretches in which something may age out later."""
 
 
 def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) -> Dropped:
-    """Drop what has aged out of some stretches of a process, but of those that are not what they were.
+    """Delete what has aged out of some stretches of a process. Stretches that have changed are skipped.
 
-    ``measured_to``: the position up to which it is known which bodies others go on from.
+    ``measured_to``: the position up to which it is known which bodies are extended by others.
     """
     done = Dropped(blobs=set(), left=[])
     since = _told_since(db, instance, measured_to)
@@ -100,7 +100,7 @@ def _drop_one(
 
 
 def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:
-    """What is left of a stretch."""
+    """Write what is left of a stretch."""
     first, last = kept[0].seq, kept[-1].seq
     position = stretch.position - stretch.last + last
     data, blobs = pack_bare(
@@ -117,7 +117,7 @@ def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fa
 
 
 def _say(db: Db, instance: int, numbers: list[int]) -> None:
-    """These numbers have aged out: keep that, joined with what is next to it."""
+    """Record that these numbers have aged out, joined with adjacent ranges."""
     low, high = numbers[0], numbers[-1]
     before: Any = db.execute(
         "SELECT max(first) FROM aged WHERE instance = ? AND first < ?", (instance, low)
@@ -136,7 +136,7 @@ def _say(db: Db, instance: int, numbers: list[int]) -> None:
 
 
 def _told_since(db: Db, instance: int, position: int) -> set[bytes]:
-    """Contents that came, or were gone on from, behind a position."""
+    """Digests of contents that arrived, or were extended, after a position."""
     found: set[bytes] = set()
     rows: Any = db.execute(
         "SELECT data FROM fact_run WHERE position > ? AND instance = ?", (position, instance)

@@ -1,4 +1,4 @@
-"""How much a process that serves has said for no request, and since when."""
+"""Measures how much a service recorded outside of requests, and since when."""
 
 from __future__ import annotations
 
@@ -6,59 +6,59 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 
 RECENT_BYTES = 16 << 20
-"""Request bodies on which one that comes may go on. Who records keeps 8 MiB of them, the latest."""
+"""Bytes of recent request bodies that a new one may extend. A recording keeps the latest 8 MiB."""
 SMALL_BYTES = 512
-"""On smaller ones none goes on."""
+"""Smaller bodies are never extended."""
 REMEMBERED = 1024
-"""Bodies of requests that have aged out."""
+"""Remembered bodies of requests that have aged out."""
 PIECES = 64
-"""How many chunks what is kept has at least, when it is all that is kept."""
+"""Least number of chunks into which a full history is divided."""
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Some stretches of facts that came one after the other."""
+    """Some consecutive stretches of facts."""
 
     first: int
     last: int
     oldest_ns: int
     newest_ns: int
     size_bytes: int
-    """Of what belongs to no request, as it is stored."""
+    """Stored bytes of what belongs to no request."""
 
 
 @dataclass(slots=True)
 class Process:
-    """A process that serves. Its bodies are bounded, its chunks are some hundred."""
+    """A service process. The memory for its bodies is bounded; its chunks number some hundred."""
 
     row: int
     instance: bytes
     trace_id: bytes
     boot_end: int
-    """Number of the first request that came: what is before it stays."""
+    """Number of the first inbound request. Facts up to it stay."""
     latest_ns: int = 0
-    """When it said the last of what is here, by its own clock."""
+    """Time of its latest measured fact, by its own clock."""
     heard_ns: int = 0
-    """When something of it was measured last."""
+    """When something of it was last measured, by our clock."""
     chunks: deque[Chunk] = field(default_factory=deque[Chunk])
     waiting: set[int] = field(default_factory=set[int])
-    """Stretches, by their first number, of which something stayed that may age out later."""
+    """First numbers of stretches of which something stayed that may age out later."""
     _recent: OrderedDict[bytes, int] = field(default_factory=OrderedDict[bytes, int])
     _recent_bytes: int = 0
     _asked: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
 
     @property
     def size_bytes(self) -> int:
-        """Of what belongs to no request and has not aged out."""
+        """Stored bytes of what belongs to no request and has not aged out."""
         return sum(chunk.size_bytes for chunk in self.chunks)
 
     def add(self, facts: list[Fact], size_bytes: int, now_ns: int, kept: History) -> None:
-        """A stretch of facts has come, in which what belongs to no request takes ``size_bytes``."""
+        """Add a new stretch of facts, in which what belongs to no request takes ``size_bytes``."""
         self._note_bodies(facts)
         times = [min(fact.time_ns, now_ns) for fact in facts]
         oldest_ns, newest_ns = min(times), max(times)
@@ -80,7 +80,7 @@ class Process:
             self.chunks.append(Chunk(first, last, oldest_ns, newest_ns, size_bytes))
 
     def over(self, kept: History) -> Iterator[Chunk]:
-        """Take out what is older, or more, than is kept."""
+        """Remove and return the chunks that exceed the age or size to keep."""
         size_bytes, before_ns = self.size_bytes, self.latest_ns - kept.time_s * 1e9
         while self.chunks and (self.chunks[0].newest_ns < before_ns or size_bytes > kept.size_bytes):
             chunk = self.chunks.popleft()
@@ -88,15 +88,15 @@ class Process:
             yield chunk
 
     def may_be_gone_on_from(self, digest: bytes) -> bool:
-        """Whether a request that comes may rest on this body."""
+        """Whether a new request may extend this body."""
         return digest in self._recent
 
     def was_asked(self, digest: bytes) -> bool:
-        """Whether a body was that of a request: one that is large may go before its bytes do."""
+        """Whether a body was that of a request. The fact of a large one may go before its bytes do."""
         return digest in self._asked
 
     def note_asked(self, digests: Iterable[bytes]) -> None:
-        """These are bodies of requests."""
+        """Note that these are digests of request bodies."""
         self._asked.update(dict.fromkeys(digests))
         while len(self._asked) > REMEMBERED:
             self._asked.popitem(last=False)

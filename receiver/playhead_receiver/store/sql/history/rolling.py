@@ -1,9 +1,10 @@
 """Lets a service's own run age out: a bounded piece of it at a time, off the acknowledgement path.
 
-What comes is measured once (decoded, and told apart from what was done for requests); what has become
-too old, or too much, is read again, decided on beside the writer, and dropped by it if it is still what
-it was. What stayed because something else needed it, and what deleted requests have left, is looked at
-again every ten minutes. All of it is begun anew where the store is opened.
+New facts are measured once: they are decoded, and separated from those of requests. Facts that exceed
+the age or size to keep are read again. What to drop is decided outside the writer; the writer drops it
+only if it is unchanged. Facts that stayed because something needed them, and those that deleted
+requests have left, are checked again every ten minutes. No state is stored: all of this begins anew
+when the store is opened.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_receiver.store.runs.strands import UNKNOWN, UNNOTED
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.dropping import Dropped, drop
@@ -30,10 +31,10 @@ from playhead_semconv.tape.folds import is_inbound
 
 STRETCHES_AT_ONCE = 32
 AT_ONCE_BYTES = 4 << 20
-"""Compressed bytes that are read and written together, unless one stretch is larger."""
+"""Most compressed bytes that are read and written together, unless a single stretch is larger."""
 LOOKS_EVERY_S = 600.0
 DEAD_S = 86_400.0
-"""A process that has said nothing for so long is forgotten: its last hours stay as they are."""
+"""A process that was silent for this many seconds is forgotten: its last facts stay as they are."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -41,25 +42,25 @@ Run = Callable[[Callable[[Db], Dropped]], Dropped]
 
 
 class Rolling:
-    """The processes of a store that serve. Used by one thread."""
+    """Ages out the histories of the service processes of a store. Used by one thread."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._processes: dict[int, Process | None] = {}
-        """By row; None: it does not age out, as not all of its strands are known."""
+        """By row; None: a process that does not age out, because not all of its strands are known."""
         self._measured_to = 0
         self._due: deque[tuple[Process, int]] = deque()
-        """Stretches that are to be looked at, by their first number."""
+        """Stretches that are due for a decision, by their first number."""
         self._next_look_s = 0.0
 
     def step(self, kept: History, run: Run) -> tuple[int, Dropped]:
-        """Do some of it: how many stretches were read, none when all is done; and what went.
+        """Do some of the work; return how many stretches were read, 0 if all is done, and what went.
 
-        ``run`` does something in the writer's transaction.
+        ``run`` executes a function in the writer's transaction.
         """
         done = Dropped(blobs=set(), left=[])
         read, behind = self._measure(kept)
-        if behind:  # what has come may go on from what would be dropped
+        if behind:  # facts not measured yet may extend what would be dropped
             return read, done
         if not self._due:
             self._collect(kept)
@@ -74,10 +75,10 @@ class Rolling:
             process.waiting.update(done.left)
         return max(1, read + len(stretches)), done
 
-    # What has come
+    # Measuring
 
     def _measure(self, kept: History) -> tuple[int, bool]:
-        """Take in some of what has come: how many stretches that were, and whether there are more."""
+        """Measure some of the new facts; return how many stretches, and whether there are more."""
         top = self._reader.position()
         if top <= self._measured_to:
             return 0, False
@@ -99,7 +100,7 @@ class Rolling:
         return len(rows), more
 
     def _come_until(self, top: int) -> tuple[list[tuple[Any, ...]], bool]:
-        """The next stretches of processes that serve, and whether there may be more."""
+        """The next stretches of service processes, and whether there may be more."""
         sizes = self._reader.all(
             "SELECT position, length(data) FROM fact_run WHERE position > ?"
             " AND position <= ? AND EXISTS (SELECT 1 FROM strand"
@@ -134,10 +135,10 @@ class Rolling:
                     return Process(row, found[0], found[1], fact.seq)
         return None
 
-    # What is to go
+    # Collecting
 
     def _collect(self, kept: History) -> None:
-        """Find what is over, and now and then what may be since something else has gone."""
+        """Queue stretches that exceed the limits; at intervals also those that may have become free."""
         looks = time.monotonic() >= self._next_look_s
         if looks:
             self._next_look_s = time.monotonic() + LOOKS_EVERY_S
@@ -161,10 +162,10 @@ class Rolling:
         before_ns = time.time_ns() - DEAD_S * 1e9
         for row, process in list(self._processes.items()):
             if process is None or process.heard_ns < before_ns:
-                del self._processes[row]  # who is heard of again is read again
+                del self._processes[row]  # it is read again if it reports again
 
     def _left_of_deleted(self, process: Process) -> set[int]:
-        """Stretches in which facts of deleted requests lie."""
+        """First numbers of stretches that contain facts of deleted requests."""
         strands = Strands(self._reader, process.row)
         found: set[int] = set()
         for trace_id in strands.left_of_deleted():
@@ -172,7 +173,7 @@ class Rolling:
         return found
 
     def _some_due(self) -> tuple[Process, list[Stretch]] | None:
-        """The next stretches of one process that are to be looked at, the newest first."""
+        """The next due stretches of one process, the newest first; None if nothing is due."""
         if not self._due:
             return None
         process = self._due[0][0]
@@ -207,7 +208,7 @@ class Rolling:
 
 
 def _stored_bytes(stretch: Stretch, own: Sequence[Fact]) -> int:
-    """What some facts of a stretch take, as they are stored: a share of its frame, and their blobs."""
+    """Stored bytes of some facts of a stretch: their share of its frame, and their blobs."""
     if not own:
         return 0
     share = len(_encode(own)) / max(1, len(_encode(stretch.facts)))
@@ -217,7 +218,7 @@ def _stored_bytes(stretch: Stretch, own: Sequence[Fact]) -> int:
 
 
 def _within(sizes: Sequence[tuple[Any, ...]]) -> list[int]:
-    """The first of these that have no more than is read at once, one at least. Each with its size."""
+    """The first keys of (key, size) pairs that fit into `AT_ONCE_BYTES`; at least one."""
     some: list[int] = []
     taken = 0
     for one, size in sizes:

@@ -1,4 +1,4 @@
-"""Which facts of a service's own run stay, whatever their age."""
+"""Decides which facts of a service's own run stay, whatever their age."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_ITS_PROCESS = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD
 
 @dataclass(slots=True)
 class Stretch:
-    """A frame of facts, as it lies in the table."""
+    """A frame of facts, as stored in the table."""
 
     position: int
     first: int
@@ -33,42 +33,42 @@ class Stretch:
     data: bytes
     blobs: bytes | None
     facts: list[Fact]
-    """What is in it; bodies that lie in the blobs have no bytes."""
+    """Its facts; bodies that lie in blobs are empty."""
     stays: set[int] = field(default_factory=set[int])
     """Numbers of the facts that do not age out now."""
     waits: bool = False
-    """Whether one of these may later."""
+    """Whether one of the facts that stay may age out later."""
 
     @property
     def kept(self) -> list[Fact]:
-        """What stays of it."""
+        """The facts that stay."""
         return [fact for fact in self.facts if fact.seq in self.stays]
 
     @property
     def aged(self) -> list[Fact]:
-        """What goes."""
+        """The facts that age out."""
         return [fact for fact in self.facts if fact.seq not in self.stays]
 
 
 def stretch_of(row: Sequence[Any]) -> Stretch | None:
-    """Of position, first, last, data and blobs; None where they cannot be read: `verify` says so."""
+    """A stretch from position, first, last, data, blobs; None if it is damaged: `verify` reports it."""
     position, first, last, data, blobs = row
     try:
         facts, elsewhere = bare_run(data), offloaded_at(blobs)
     except CorruptTape:
         return None
     for place, fact in enumerate(facts):
-        if fact.seq in elsewhere and fact.body is not None:  # its bytes are here, though not at hand
+        if fact.seq in elsewhere and fact.body is not None:  # its bytes are stored, but not loaded
             body = msgspec.structs.replace(fact.body, inline=b"")
             facts[place] = msgspec.structs.replace(fact, body=body)
     return Stretch(position, first, last, data, blobs, facts)
 
 
 class Owners:
-    """Tells the facts of requests from those of their process."""
+    """Distinguishes facts of requests from facts of the process itself."""
 
     def __init__(self, reader: Reader, process: Process, facts: Iterable[Fact]) -> None:
-        """``facts``: those that will be asked for."""
+        """``facts``: those that `is_own` will be called for."""
         strands = Strands(reader, process.row)
         at_hand = list(facts)
         self._process = process
@@ -77,7 +77,7 @@ class Owners:
         self._runs = runs_of(reader, traces.union(*self._above.values()))
 
     def is_own(self, fact: Fact) -> bool:
-        """Whether a fact belongs to no request of which there is a run, and not to the boot."""
+        """Whether a fact belongs neither to a request that has a run, nor to the boot of the process."""
         if fact.seq <= self._process.boot_end:
             return False
         if self._above[fact.lane] & self._runs:
@@ -86,7 +86,7 @@ class Owners:
 
 
 def runs_of(reader: Reader, traces: set[bytes]) -> set[bytes]:
-    """Those of ``traces`` of which there is a run."""
+    """Those of ``traces`` that have a run."""
     found: set[bytes] = set()
     wanted = sorted(traces)
     for at in range(0, len(wanted), AT_ONCE):
@@ -98,11 +98,11 @@ def runs_of(reader: Reader, traces: set[bytes]) -> set[bytes]:
 
 
 def decide(reader: Reader, process: Process, stretches: Sequence[Stretch]) -> None:
-    """Say in each of ``stretches``, the newest first, which facts stay.
+    """Set in each of ``stretches``, the newest first, which facts stay.
 
-    A fact of the process stays where something that is kept needs it: bytes that a body goes on from,
-    the name of a lane, the start of a span that has not come. Content that a process tells once and
-    points to ever after (files, states) stays.
+    A fact of the process stays if something that is kept needs it: bytes that a body extends, the name
+    of a lane, the start of a span that has not arrived. Content that a process records once and refers
+    to ever after (files, states) stays.
     """
     facts = [fact for stretch in stretches for fact in stretch.facts]
     owners = Owners(reader, process, facts)
@@ -153,7 +153,7 @@ def decide(reader: Reader, process: Process, stretches: Sequence[Stretch]) -> No
 
 
 def _needs(fact: Fact) -> set[bytes]:
-    """Strands that a fact needs: contents, and lanes that say what its lane is called."""
+    """Strands that a fact needs: contents, and the lane that names its lane."""
     lanes = {lane_strand(fact.lane)}
     if fact.name == e.PLAYHEAD_LANE:
         parent = parent_of(fact)
@@ -166,14 +166,14 @@ def _is_request(fact: Fact) -> bool:
 
 
 def _told(fact: Fact) -> bytes:
-    """The content of which a fact tells the bytes; empty where it tells none."""
+    """Digest of the content whose bytes a fact carries; empty if it carries none."""
     if fact.name == e.PLAYHEAD_BLOB:
         return part_digest(fact) or b""
     return fact.body.digest if fact.body is not None and fact.body.tells else b""
 
 
 def _tellers(reader: Reader, process: Process, facts: Sequence[Fact]) -> dict[bytes, int]:
-    """Which fact is read for a content, for those that ``facts`` tell."""
+    """For each content that ``facts`` carry, the number of the fact from which it is read."""
     wanted = sorted({digest for fact in facts if (digest := _told(fact))})
     found: dict[bytes, int] = {}
     for at in range(0, len(wanted), AT_ONCE):
@@ -188,7 +188,7 @@ def _tellers(reader: Reader, process: Process, facts: Sequence[Fact]) -> dict[by
 
 
 def _pending(reader: Reader, facts: Sequence[Fact]) -> set[tuple[bytes, bytes]]:
-    """Spans that ``facts`` start and that have not come."""
+    """Trace and span ids of spans that ``facts`` start and that have not arrived."""
     starts = list(starts_among(facts))
     found: set[tuple[bytes, bytes]] = set()
     for at in range(0, len(starts), AT_ONCE):

@@ -1,1 +1,1 @@
-"""Reads of the tables: spans, runs and their summaries, tapes and parts of tapes."""
+"""Reads the tables: spans, runs and their summaries, tapes and parts of tapes."""

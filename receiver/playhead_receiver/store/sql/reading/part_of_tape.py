@@ -15,11 +15,11 @@ from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.slices import PartialTape, has_news
 
 AT_ONCE = 256
-"""Strands that one query asks for."""
+"""Strands in one query."""
 
 
 def part_of_run(reader: Reader, tape: SqlTape, trace_id: bytes) -> Tape:
-    """Of ``tape`` what the run of a trace needs; all of it where nobody knows what that is."""
+    """The part of ``tape`` that the run of a trace needs; all of it if the part cannot be determined."""
     instance = reader.instance_id(tape.instance)
     strands = Strands(reader, instance)
     wanted = strands.below(trace_id)
@@ -43,7 +43,7 @@ def part_of_run(reader: Reader, tape: SqlTape, trace_id: bytes) -> Tape:
 
 
 def _boot(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Up to the first request that came."""
+    """The facts up to the first inbound request."""
     for fact in facts:
         yield fact
         if is_inbound(fact):
@@ -59,7 +59,7 @@ class Strands:
         self._of_request: dict[int, bool] = {}
 
     def below(self, trace_id: bytes) -> set[bytes]:
-        """The lanes that requests of a trace began, and all below them."""
+        """The strands of the lanes that requests of a trace began, and of all lanes below them."""
         found: set[bytes] = set()
         new = self._asked("SELECT DISTINCT strand FROM strand", "above", [trace_id])
         while new:
@@ -68,17 +68,17 @@ class Strands:
         return found
 
     def stretches(self, strands: Iterable[bytes]) -> list[int]:
-        """Where the stretches begin that hold facts of these strands, in their order."""
+        """First numbers of the stretches that contain facts of these strands, ascending."""
         return sorted(self._asked("SELECT DISTINCT first FROM strand", "strand", strands))
 
     def is_of_request(self, lane: int) -> bool:
-        """Whether a lane lies below the one that a request began."""
+        """Whether a lane was begun by a request, or lies below such a lane."""
         if lane not in self._of_request:
             self._of_request[lane] = self._reaches_trace(lane)
         return self._of_request[lane]
 
     def traces_of(self, lanes: Iterable[int]) -> dict[int, set[bytes]]:
-        """The traces whose requests each of these lanes lies below; empty for those of the process."""
+        """For each lane, the traces of the requests that it lies below; empty for the process's own."""
         above: dict[bytes, set[bytes]] = {}
         new = {lane_strand(lane) for lane in lanes}
         while new:
@@ -96,7 +96,7 @@ class Strands:
         return {lane: _traces_above(lane_strand(lane), above) for lane in lanes}
 
     def said_in(self, strands: Iterable[bytes], but: Collection[int]) -> set[bytes]:
-        """Those of ``strands`` of which there are facts in stretches that do not begin at ``but``."""
+        """Those of ``strands`` that have facts in stretches other than those that begin at ``but``."""
         found: set[bytes] = set()
         others = f" AND first NOT IN (?{', ?' * (len(but) - 1)})" if but else ""
         for column in ("strand", "above"):
@@ -110,7 +110,7 @@ class Strands:
         return found
 
     def left_of_deleted(self) -> list[bytes]:
-        """Traces of facts that are here, of which there is no run."""
+        """Traces that have facts here, but no run."""
         rows = self._reader.all(
             "SELECT DISTINCT strand FROM strand WHERE instance = ? AND length(strand) = ?"
             " AND NOT EXISTS (SELECT 1 FROM run WHERE run.trace_id = strand.strand)",
@@ -119,7 +119,7 @@ class Strands:
         return [row[0] for row in rows]
 
     def first_request(self) -> int | None:
-        """Where the stretch begins in which the first request came."""
+        """First number of the stretch with the first inbound request; None if there was none."""
         found = self._reader.one(
             "SELECT min(first) FROM strand WHERE instance = ? AND length(above) = ?",
             (self._instance, TRACE_BYTES),

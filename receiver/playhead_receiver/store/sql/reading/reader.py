@@ -1,4 +1,4 @@
-"""Reads of a store's tables: the queries, on connections that an engine has."""
+"""Reads a store's tables: the queries, on connections that an engine provides."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Any
 
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.texts import Texts
-from playhead_receiver.store.protocol.store import Change, StoredSpan
 from playhead_receiver.store.runs.summary_fold import InstanceRow
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import instance_of, label_of
 from playhead_receiver.store.sql.tables.frames import frames_at, frames_of
+from playhead_receiver.store.values.stored import Change, StoredSpan
 from playhead_receiver.store.writing.prepare import open_run
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 CHANGES_BYTES = 16 * 1024 * 1024
-"""About how much one call of `changes` brings into memory."""
+"""About how many bytes one call of `changes` brings into memory."""
 
 SPANS_AT_ONCE = 512
 """Rows of a trace that are read at a time."""
 BUNDLES_AT_ONCE = 32
-"""Frames of a trace that are read at a time, at most; fewer where they are large."""
+"""Most frames of a trace that are read at a time; fewer if they are large."""
 LARGE_BYTES = 1024 * 1024
-"""Of the frames that were read together last."""
+"""If the frames of one read had more bytes, the next read fetches a single frame."""
 
 
 class Reader:
-    """Answers queries from any thread; each takes a connection for as long as one query lasts."""
+    """Answers queries from any thread. Each query takes a connection while it lasts."""
 
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
 
     def connection(self) -> AbstractContextManager[Db]:
-        """A connection whose reads in the ``with`` block all see one state of the store."""
+        """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         raise NotImplementedError
 
     def single(self) -> AbstractContextManager[Db]:
-        """As `connection`, for one statement."""
+        """As `connection`, for a single statement."""
         return self.connection()
 
     def stream(self) -> AbstractContextManager[Db]:
-        """As `connection`, for reads of more rows than are to be held at once."""
+        """As `connection`, for reads whose rows should not all be in memory at once."""
         return self.connection()
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
@@ -59,12 +59,12 @@ class Reader:
     # Instances
 
     def instance_id(self, instance: bytes) -> int | None:
-        """The row of a process instance."""
+        """The row id of a process instance; None if it is unknown."""
         found = self.one("SELECT id FROM instance WHERE instance = ?", (instance,))
         return None if found is None else found[0]
 
     def instance_row(self, row: int) -> InstanceRow:
-        """What the fold needs of an instance."""
+        """What summaries need about a process instance."""
         with self.connection() as db:
             return instance_of(db, row)
 
@@ -72,7 +72,7 @@ class Reader:
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
-        # Positions stand in the index, so the first spans of a long trace need not wait for all rows.
+        # Positions are in the index, so the first spans of a long trace need not wait for all rows.
         sql = "SELECT position FROM span WHERE trace_id = ?"
         if only is None:
             places = [row[0] for row in self.all(sql, (trace_id,))]
@@ -101,13 +101,13 @@ class Reader:
                 yield StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
 
     def resources(self) -> list[bytes]:
-        """The resources that spans have."""
+        """The resources of stored spans."""
         return [data for (data,) in self.all("SELECT data FROM resource WHERE uses > 0")]
 
     def texts(self, ahead: deque[int] | None = None) -> Texts:
-        """Puts spans together; for one thread.
+        """A reader of spans and texts, for one thread.
 
-        ``ahead``: bundles that are going to be asked for, ascending; several are fetched together.
+        ``ahead``: bundles that will be requested, ascending; several of them are fetched together.
         """
         waiting = deque[int]() if ahead is None else ahead
         most = BUNDLES_AT_ONCE // 4
@@ -121,7 +121,7 @@ class Reader:
                     some.append(one)
             try:
                 found = self._frames(some)
-            except CorruptTape:  # perhaps another one
+            except CorruptTape:  # perhaps another frame is damaged, not this one
                 found = self._frames([bundle])
             large = sum(map(len, found.values())) > LARGE_BYTES
             most = 1 if large else min(max(2 * most, 2), BUNDLES_AT_ONCE)
@@ -137,7 +137,7 @@ class Reader:
             return frames_of(db, bundles)
 
     def pending(self, trace_id: bytes) -> list[tuple[bytes, int, bytes]]:
-        """Of spans that have not come: instance and number of the fact that tells its start, span id."""
+        """For each span that has not arrived: instance and number of its start fact, and its span id."""
         rows = self.all(
             "SELECT instance.instance, seq, pending.span_id FROM pending"
             " JOIN instance ON instance.id = pending.instance"
@@ -154,9 +154,9 @@ class Reader:
         return 0 if found is None else found[0]
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        """What was committed after a position: at most ``limit``, and about `CHANGES_BYTES`.
+        """What was committed after a position: at most ``limit`` items, and about `CHANGES_BYTES`.
 
-        What is damaged is passed over; `verify` says so.
+        Damaged items are skipped; `verify` reports them.
         """
         while True:
             changes, read_to = self._changes(after, limit)
@@ -165,7 +165,7 @@ class Reader:
             after = read_to
 
     def _changes(self, after: int, limit: int) -> tuple[list[Change], int]:
-        """Some of it, and the position up to which that is all."""
+        """Some of these changes, and the position up to which they are complete."""
         changes: list[Change] = []
         size, damaged, read_to = 0, 0, after
         with self.stream() as db:
@@ -211,7 +211,7 @@ class Reader:
 
 
 def _by_position(runs: Iterator[Any], spans: Iterator[Any]) -> Iterator[tuple[bool, Any]]:
-    """Both, which are sorted, in one order of positions; True with those of ``runs``."""
+    """Merge two iterators that are sorted by position; True marks items of ``runs``."""
     run, span = next(runs, None), next(spans, None)
     while run is not None or span is not None:
         if span is None or (run is not None and run[0] < span[0]):

@@ -1,4 +1,4 @@
-"""Lists of runs: what is kept of them is asked by SQL, what is not up to date is summed up meanwhile."""
+"""Lists of runs: SQL selects by the stored summaries; outdated summaries are computed on the fly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from playhead_receiver.store.protocol.store import Query, RunSummary
 from playhead_receiver.store.runs.costs import NANO
 from playhead_receiver.store.runs.listing import Place, asks_for, order_of, place_after
 from playhead_receiver.store.sql.reading.reader import Reader
@@ -20,13 +19,14 @@ from playhead_receiver.store.sql.reading.summaries import (
     summaries,
     summary,
 )
+from playhead_receiver.store.values.run_summaries import Query, RunSummary
 
 AT_ONCE = 128
-"""Runs that a list reads at a time, where it comes in the order of an index."""
+"""Runs that a list reads at a time if an index gives the order."""
 SORTED_AT_ONCE = 4096
-"""As above, where all have to be sorted for each reading."""
+"""Runs that a list reads at a time if each read has to sort all runs."""
 NAMED = 1000
-"""Trace ids that a statement names; where there are more, runs are looked through."""
+"""Most trace ids in one statement; if there are more, runs are filtered after the read."""
 
 _MEASURES = {
     "started": "run.started_ns",
@@ -39,13 +39,13 @@ _MEASURES = {
 
 
 class Runs:
-    """Answers what is asked of runs, from any thread."""
+    """Answers queries for runs, from any thread."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries, in the order that the query wants."""
+        """Summaries of the runs that ``query`` selects, in its order."""
         after = place_after(query)
         now_ns = time.time_ns()
         rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR summary IS NULL")
@@ -55,11 +55,11 @@ class Runs:
         return islice(self._answers(query, found, now_ns), query.limit)
 
     def run_named(self, name: str) -> RunSummary | None:
-        """The run of exactly this name."""
+        """The run with exactly this name; None if there is none."""
         return next(iter(self._where("name = ?", name)), None)
 
     def runs_from(self, low: bytes, high: bytes, limit: int) -> list[RunSummary]:
-        """Runs whose trace id lies between, both included."""
+        """At most ``limit`` runs whose trace id lies between ``low`` and ``high``, both included."""
         return self._where("trace_id BETWEEN ? AND ? ORDER BY trace_id LIMIT ?", low, high, limit)
 
     def run_names(self) -> list[str]:
@@ -83,7 +83,7 @@ class Runs:
     def _changing(
         self, query: Query, after: Place | None, runs: dict[bytes, StoredRun], now_ns: int
     ) -> list[tuple[Place, StoredRun]]:
-        """Runs that are not up to date, sorted; summed up here only where the order wants it."""
+        """Runs with outdated summaries, sorted; summaries are computed only if the order needs them."""
         if query.sort == "started":
             sign = 1 if query.ascending else -1
             places = [(sign * run.row.started_ns, run.row.trace_id.hex()) for run in runs.values()]
@@ -96,7 +96,7 @@ class Runs:
         return sorted((one for one in found if begin is None or one[0] > begin), key=lambda one: one[0])
 
     def _kept(self, query: Query, after: Place | None) -> Iterator[tuple[Place, StoredRun]]:
-        """Runs by what is kept of them; it may be out of date by now, for those that change."""
+        """Runs selected by their stored summaries, which may be outdated for runs that change."""
         source, conditions, values = _conditions(query)
         measure = _MEASURES[query.sort]
         if source != "run" and query.sort == "started":
@@ -128,7 +128,7 @@ def _order(place: Place, query: Query) -> Place:
 
 
 def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
-    """Where to look, and what has to be true, with values. The clock's part is left to `asks_for`."""
+    """Source tables, conditions and their values. What depends on the clock is left to `asks_for`."""
     source, wanted, values = "run", list[str](), list[Any]()
 
     def want(condition: str, *given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Summaries of runs in the tables: read, made of spans, and kept."""
+"""Summaries of runs in the tables: read, computed from spans, and stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.protocol.store import RunSummary
 from playhead_receiver.store.runs.listing import measure_of
 from playhead_receiver.store.runs.summary_fold import (
     InstanceRow,
@@ -18,14 +17,10 @@ from playhead_receiver.store.runs.summary_fold import (
     fold_spans,
     summary_of,
 )
-from playhead_receiver.store.spans.span_view import (
-    Entry,
-    Label,
-    ResourceSummary,
-    Usage,
-    resource_summary,
-)
+from playhead_receiver.store.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.values.run_summaries import RunSummary
+from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_receiver.store.writing.prepare import PreparedSpan
 
 WORDS = (
@@ -38,10 +33,10 @@ WORDS = (
     "tool",
     "error_type",
 )
-"""What runs are found by, in the order of the numbers of ``run_word.kind``. Only ever added to."""
+"""What runs are found by. The index is the number in ``run_word.kind``, so add at the end only."""
 
 _AT_ONCE = 500
-"""Spans that one query asks for."""
+"""Spans that one query fetches."""
 COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,23 +49,23 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     row: RunRow
     stale: int
-    """The position of what changed its summary since it was kept; 0: nothing."""
+    """Position of the last change that outdated the stored summary; 0 if it is up to date."""
     kept: bytes | None
-    """Its `SpanFold`, None if it was never kept."""
+    """Its encoded `SpanFold`; None if none was stored yet."""
 
 
 def stored_run(columns: tuple[Any, ...]) -> StoredRun:
-    """A row that was read as `COLUMNS`."""
+    """Convert a row that was read with `COLUMNS`."""
     return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
 
 
 def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
-    """The summary of a run, made of its spans where it is not up to date."""
+    """The summary of a run, computed from its spans if the stored one is outdated."""
     return summaries(db, [run], now_ns)[0]
 
 
 def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary]:
-    """The summaries of runs; what they need of other tables is asked for together."""
+    """The summaries of runs, with one query per further table for all of them."""
     folds = [
         folded(db, run.row.trace_id) if run.kept is None or run.stale else _decode.decode(run.kept)
         for run in runs
@@ -113,14 +108,14 @@ def _summaries(
 
 
 def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
-    """Rows that have one of some values."""
+    """Rows whose column, which ends ``sql``, has one of ``values``."""
     if not values:
         return ()
     return db.execute(f"{sql} ({', '.join('?' * len(values))}) {order}", tuple(values))
 
 
 def folded(db: Db, trace_id: bytes) -> SpanFold:
-    """What the spans of a run say of it."""
+    """The aggregate of a run's spans, computed anew."""
     return fold_spans(span_rows(db, trace_id))
 
 
@@ -130,7 +125,7 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
 
 
 def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
-    """Some spans of a run, and what encloses them, without their content; a read for each level."""
+    """The given spans of a run and all their ancestors, without content; one read per tree level."""
     found: dict[bytes, SpanRow] = {}
     wanted = list(dict.fromkeys(span_ids))
     while wanted:
@@ -144,7 +139,7 @@ def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]
 
 
 def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
-    """The spans of a run that have come; or those ``only``."""
+    """The spans of a run that have arrived; with ``only``, just those."""
     rows: Any = db.execute(
         "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
         " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
@@ -171,7 +166,7 @@ def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[S
 
 
 def _pending(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
-    """The spans of a run that have started and not come; or those ``only``."""
+    """The spans of a run that have started and not arrived; with ``only``, just those."""
     rows: Any = db.execute(
         f"SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?{_in(only)}",
         (trace_id, *only),
@@ -188,7 +183,10 @@ def _in(span_ids: Sequence[bytes]) -> str:
 def span_row(
     position: int, span: PreparedSpan, label: int, resource: int, bundle: int, place: int
 ) -> tuple[Any, ...]:
-    """A row of ``span``, in the order of its columns; ``label`` and on: the rows it refers to."""
+    """A row of ``span``, in the order of its columns.
+
+    ``label``, ``resource``, ``bundle`` and ``place``: what the row refers to.
+    """
     about, usage = span.summary, span.summary.usage
     return (
         position,
@@ -212,13 +210,13 @@ def span_row(
 
 
 def outdated(db: Db, limit: int) -> list[StoredRun]:
-    """Runs whose summary is not up to date, those first that have waited for longest."""
+    """Runs with outdated summaries, those first that have been outdated for longest."""
     rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale > 0 ORDER BY stale LIMIT ?", (limit,))
     return [stored_run(row) for row in rows]
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A summary to be kept."""
+    """A computed summary that is to be stored."""
 
     run: StoredRun
     spans: SpanFold
@@ -226,13 +224,13 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def make(db: Db, run: StoredRun, now_ns: int) -> Made:
-    """Sum up a run."""
+    """Compute the summary of a run."""
     spans = folded(db, run.row.trace_id)
     return Made(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
 
 
 def keep(db: Db, made: Made) -> None:
-    """Keep a summary, unless something has come since that changes it. For the writer."""
+    """Store a summary, unless something that changes it has arrived since. For the writer."""
     run, spans, said = made.run.row, made.spans, made.summary
     state = said.status if said.status in ("success", "failure") else "open"
     db.execute(
@@ -266,7 +264,7 @@ def keep(db: Db, made: Made) -> None:
 
 
 def differs(db: Db, run: StoredRun) -> bool:
-    """Whether a summary that counts as up to date is not what the spans say."""
+    """Whether a summary that counts as up to date differs from what the spans say."""
     return not run.stale and (
         run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
     )
@@ -291,23 +289,23 @@ _NO_USAGE = Usage()
 
 @lru_cache(maxsize=1024)
 def _about(data: bytes) -> ResourceSummary:
-    """What is said of itself by whoever made the spans; ``data``: the beginning of `ResourceSpans`."""
+    """The summary of a stored resource; ``data``: the beginning of `ResourceSpans`."""
     return resource_summary(Entry.FromString(data).resource)
 
 
 @lru_cache(maxsize=4096)
 def label_of(data: bytes) -> Label:
-    """A label as it is stored."""
+    """Decode a stored label."""
     return _decode_label.decode(data)
 
 
 def instance_of(db: Db, row: int) -> InstanceRow:
-    """What the fold needs of an instance."""
+    """What summaries need about a process instance, by its row."""
     return instances_of(db, [row])[row]
 
 
 def instances_of(db: Db, rows: Collection[int]) -> dict[int, InstanceRow]:
-    """That of several, by row."""
+    """As `instance_of`, for several instances; the result is by row."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for row, first, last in _among(
         db, "SELECT instance, first, last FROM fact_range WHERE instance IN", rows, "ORDER BY first"

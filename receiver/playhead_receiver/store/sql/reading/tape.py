@@ -15,11 +15,11 @@ from playhead_semconv.tape.indexed_tapes import joined
 
 RUNS_KEPT = 8
 WHOLE_KEPT_BYTES = 32 * 1024 * 1024
-"""Contents that were put together are kept, up to this much, for those that extend them."""
+"""Most bytes of assembled contents that are cached, for contents that extend them."""
 
 
 class SqlTape:
-    """The facts of one process instance. Fetches a stretch of facts at a time; safe from one thread."""
+    """The facts of one process instance, fetched a stretch at a time. For one thread."""
 
     def __init__(self, reader: Reader, instance: bytes) -> None:
         self._reader = reader
@@ -31,34 +31,34 @@ class SqlTape:
 
     @property
     def instance(self) -> bytes:
-        """Whose facts these are."""
+        """The process instance that the facts are of."""
         return self._instance
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
-        """Facts with ``seq > after``, ascending. A hole in the numbers is a gap."""
+        """Facts with ``seq > after``, ascending. Missing numbers are gaps."""
         while (run := self._run_at(after + 1)) is not None:
             yield from (fact for fact in run if fact.seq > after)
             after = run[-1].seq
 
     def last(self) -> int:
-        """Highest number that is here, -1 if there is none."""
+        """Highest stored number, -1 if there is none."""
         found = self._reader.one("SELECT max(last) FROM fact_range WHERE instance = ?", (self._find(),))
         return -1 if found is None or found[0] is None else found[0]
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Numbers that were given and are not here: ranges, first and last included."""
+        """Numbers that were assigned and are missing: ranges, first and last included."""
         row = self._find()
         return [] if row is None else self._reader.instance_row(row).missing()
 
     def aged(self) -> list[tuple[int, int]]:
-        """Numbers that were here and have aged out: ranges, first and last included."""
+        """Numbers that were stored and have aged out: ranges, first and last included."""
         rows = self._reader.all(
             "SELECT first, last FROM aged WHERE instance = ? ORDER BY first", (self._find(),)
         )
         return [(first, last) for first, last in rows]
 
     def exchange(self, id: ExchangeId) -> Exchange | None:
-        """One exchange as far as its facts are here; None if its request is not."""
+        """One exchange as far as its facts are stored; None if its request is not."""
         place: Any = self._reader.one(
             "SELECT first, last FROM exchange WHERE instance = ? AND id = ?", (self._find(), str(id))
         )
@@ -74,18 +74,18 @@ class SqlTape:
         return fold_exchanges(facts).get(id)
 
     def stretch(self, first: int) -> list[Fact]:
-        """The facts that were stored together with this number, from the first of them on."""
+        """The facts that are stored together with this number, or the next ones after it."""
         return self._run_at(first) or []
 
     def fact(self, seq: int) -> Fact | None:
-        """The fact of this number, None if it is not here."""
+        """The fact with this number; None if it is not stored."""
         run = self._run_at(seq)
         return next((fact for fact in run if fact.seq == seq), None) if run is not None else None
 
     def read(self, content: Content) -> bytes:
-        """The bytes of ``content``, digest verified; extensions are resolved along their bases.
+        """The bytes of ``content``, verified by digest; extensions are resolved along their bases.
 
-        `TapeError` if they are not here, `CorruptTape` if they differ from their digest.
+        `TapeError` if they are not stored, `CorruptTape` if they differ from their digest.
         """
         chain: list[tuple[Content, bytes]] = []
         while True:
@@ -112,7 +112,7 @@ class SqlTape:
         return self._row
 
     def _run_at(self, seq: int) -> list[Fact] | None:
-        """The stretch that holds ``seq``, else the next one behind it."""
+        """The stretch that contains ``seq``, else the next one after it; None if there is none."""
         row = self._find()
         if row is None:
             return None
@@ -134,7 +134,7 @@ class SqlTape:
         return facts
 
     def _known(self, digest: bytes) -> Content:
-        """The content of this digest: whole, or an extension."""
+        """The content with this digest: whole, or an extension."""
         found: Any = self._reader.one(
             "SELECT seq FROM content WHERE instance = ? AND digest = ?", (self._find(), digest)
         )
@@ -144,7 +144,7 @@ class SqlTape:
         return Content(digest, -1, self._parts(Content(digest, -1)))
 
     def _parts(self, content: Content) -> bytes:
-        """What blob facts hold of it: all, or what it adds to its base."""
+        """The bytes of a content that blob facts hold: all, or what it adds to its base."""
         rows = self._reader.all(
             "SELECT seq FROM blob_part WHERE instance = ? AND digest = ? ORDER BY seq",
             (self._find(), content.digest),

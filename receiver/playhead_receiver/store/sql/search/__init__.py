@@ -1,1 +1,1 @@
-"""What is read into the indexes, and what is made of their answers."""
+"""Fills the search indexes, and turns their answers into results."""

@@ -1,4 +1,4 @@
-"""What the index of attributes keeps of a bundle: keys that its trace did not have before."""
+"""The entry of a bundle in the index of attributes: the keys that its trace did not have before."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterable
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.store.protocol.store import StoredSpan
 from playhead_receiver.store.runs.attribute_keys import keys_of
+from playhead_receiver.store.values.stored import StoredSpan
 
 KEPT = 1_000_000
-"""Keys that are remembered, of the traces that came last; those of others may be kept twice."""
+"""Most remembered keys, of the most recent traces; keys of other traces may be indexed twice."""
 
 
 class Signatures:
-    """Remembers what was kept of late. One thread at a time."""
+    """Remembers which keys were indexed recently. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._traces: OrderedDict[bytes, set[bytes]] = OrderedDict()
         self._count = 0
 
     def fresh(self, trace_id: bytes, spans: Iterable[StoredSpan]) -> bytes:
-        """The keys of spans that their trace did not have, one behind the other."""
+        """The concatenated keys of spans that their trace did not have yet."""
         known = self._traces.setdefault(trace_id, set())
         self._traces.move_to_end(trace_id)
         found: set[bytes] = set()
@@ -36,6 +36,6 @@ class Signatures:
         return b"".join(sorted(found))
 
     def forget(self) -> None:
-        """What was given out was not kept after all, or is no more."""
+        """Forget all keys: the index did not keep them after all, or has lost them."""
         self._traces.clear()
         self._count = 0

@@ -1,6 +1,6 @@
-"""What is read into a full text index, and what is made of its answers: the same for every engine.
+"""Reads content for a full text index, and turns its answers into hits. Engine-neutral.
 
-The row of a text is its address, the row of a fact its position.
+The row id of a text is its address; the row id of a fact is its position.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_receiver.store.content.plain_words import plain_text, words_of_span
 from playhead_receiver.store.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.store import Store, StoredSpan
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.protocol.upkeep import AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sql.search.attribute_index import Signatures
 from playhead_receiver.store.sql.search.text_sayers import Sayer, Sayers
+from playhead_receiver.store.values.stored import StoredSpan
 from playhead_receiver.store.writing.prepare import open_run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -46,42 +47,42 @@ if TYPE_CHECKING:
 AT_ONCE = 16
 """Bundles, and runs of facts, that one transaction indexes."""
 LONGEST_BYTES = 4 * 1024 * 1024
-"""Of a longer text the beginning is indexed."""
+"""Indexed bytes of a text, from its beginning."""
 AROUND = 60
-"""Characters of a text that are shown on either side of what was found."""
+"""Characters of an excerpt on either side of the match."""
 TEXT_WORDS, FACT_WORDS = "text_words", "fact_words"
 """The two tables of an index: rows are addresses of texts, and positions of facts."""
 NEEDS = 8
-"""Of more that a trace has to have, the most telling are looked for."""
+"""Most needs in one query; of more, the most selective are used."""
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
-"""What asks for rows: SQL with ``?``, and values."""
+"""Executes a query: takes SQL with ``?`` and values, returns rows."""
 SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
-"""Facts whose bodies are searched. Responses are searched as spans that they were made into."""
+"""Facts whose bodies are indexed. Responses are indexed as part of the spans derived from them."""
 PATIENCE_S = 30.0
-"""How long a bundle waits for the facts that its spans refer to."""
+"""How long the indexing of a bundle waits for the facts that its spans refer to."""
 REFERENCE = b"_ref"
-"""What is in a span that refers to content elsewhere."""
+"""Occurs in every span that refers to content elsewhere."""
 _WORD = re.compile(r"\w+")
 
 
 class Searcher:
-    """Reads what is stored for an index, and shows what it found. An engine keeps the index."""
+    """Reads stored content for an index, and makes hits of its matches. An engine keeps the index."""
 
     HAS = ""
-    """SQL that is true of a row of `signature` whose keys have the one given as a value."""
+    """SQL condition: the keys of a row of `signature` contain the key given as a value."""
 
     def __init__(self, reader: Reader, store: Store, references: References | None = None) -> None:
-        """``references``: what reads the content that spans refer to, to be searched as theirs."""
+        """``references``: reads content that spans refer to, so that it is indexed with them."""
         self._references = references
         self._reader = reader
         self._store = store
         self._signatures = Signatures()
         self._waits = (0, 0.0)
-        """The bundle that waits for facts, and until when."""
+        """The bundle that waits for facts, and until when (monotonic seconds)."""
 
     def _deriver(self) -> Deriver:
         from playhead_receiver.store.spans.whole_spans import (
-            Deriver,  # it reads stores, so it imports them
+            Deriver,  # imported late: a circular import, as it reads stores
         )
 
         return Deriver(self._store)
@@ -93,10 +94,11 @@ class Searcher:
         put: Callable[[str, int, str], None],
         sign: Callable[[int, bytes, bytes], None],
     ) -> tuple[int, int, int]:
-        """Read some of what came behind a bundle and a position, and give what it says to ``put``.
+        """Read some of what was stored after a bundle and a position, and pass its words to ``put``.
 
-        ``sign`` is given a bundle, its trace, and its keys that no older bundle of the trace has. How
-        many bundles and runs of facts that were, and how far it is read now.
+        ``put`` gets a table, a row and words. ``sign`` gets a bundle, its trace, and those of its keys
+        that no older bundle of the trace has. Returns how many bundles and runs of facts were read, and
+        the last bundle and position read.
         """
         bundles = self._reader.all(
             "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
@@ -122,7 +124,7 @@ class Searcher:
             except StoreUnavailable:
                 raise
             except (*OF_ONE_RUN, StoreError) as problem:
-                # Damaged, or deleted meanwhile: it cannot be found. `verify` says which it is.
+                # Damaged, or deleted meanwhile: it is not indexed. `verify` reports damage.
                 log.warning("bundle %d cannot be searched: %r", id, problem)
             bundle = id
             count += 1
@@ -137,7 +139,7 @@ class Searcher:
         return count, bundle, position
 
     def _facts_of(self, data: bytes, blobs: bytes | None) -> list[Fact]:
-        """The facts of a frame; none where it is damaged, or one of its blobs is or has gone."""
+        """The facts of a frame; none if the frame is damaged, or a blob of it is damaged or missing."""
         try:
             return open_run(data, blobs, self._reader.blobs)
         except StoreUnavailable:
@@ -146,9 +148,9 @@ class Searcher:
             return []
 
     def _having(self, needs: Sequence[Need], bundle: int, rows: Rows) -> set[bytes]:
-        """Traces that have a key of each need, and those that came behind a bundle or have not ended.
+        """Traces that have a key of each need, and those with spans after a bundle or unfinished spans.
 
-        ``rows`` asks the index.
+        ``rows`` queries the index.
         """
         wanted = sorted(needs, key=len)[:NEEDS]
         bits = " + ".join(
@@ -168,7 +170,7 @@ class Searcher:
         return traces
 
     def _lag(self, bundle: int, position: int) -> Lag:
-        """What is behind a bundle and a position."""
+        """How much is stored after a bundle and a position."""
         bundles = self._reader.one("SELECT count(*) FROM bundle WHERE id > ?", (bundle,))
         runs = self._reader.one("SELECT count(*) FROM fact_run WHERE position > ?", (position,))
         return Lag(bundles[0] if bundles else 0, runs[0] if runs else 0)
@@ -181,7 +183,7 @@ class Searcher:
         limit: int,
         asked_for: AskedFor | None = None,
     ) -> list[Hit]:
-        """What rows of the index mean, newest first; ``text``: what was searched for."""
+        """The hits for matching rows of the index, newest first; ``text``: the search text."""
         words = [word.casefold() for word in _WORD.findall(text)]
         hits = [
             *islice(self._text_hits(texts, words, asked_for), limit),
@@ -191,7 +193,7 @@ class Searcher:
         return hits[:limit]
 
     def _spans_of(self, id: int, trace_id: bytes, texts: Texts) -> dict[int, StoredSpan]:
-        """The spans of a bundle by their places."""
+        """The readable spans of a bundle, by place."""
         rows = self._reader.all(
             "SELECT place, span_id, resource.data FROM span JOIN resource ON resource.id = span.resource"
             " WHERE bundle = ?",
@@ -201,12 +203,12 @@ class Searcher:
         for place, span_id, resource in rows:
             try:
                 found[place] = StoredSpan(trace_id, span_id, resource + texts.span(id, place))
-            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+            except PlayheadError:  # unreadable content is not found; `verify` reports it
                 continue
         return found
 
     def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
-        """What a span says, the texts that lie aside left out."""
+        """The words of a span, without its texts that are stored separately."""
         words = [words_of_span(stored.otlp), _answer(deriver, stored)]
         if self._references is not None and REFERENCE in stored.otlp:
             at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
@@ -214,7 +216,7 @@ class Searcher:
         return " ".join(words)
 
     def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
-        """Whether facts are still to come that spans of a bundle refer to."""
+        """Whether to wait for facts that spans of a bundle refer to and that may still arrive."""
         if all(not _refers(span) or deriver.is_whole(span) for span in spans.values()):
             return False
         if self._waits[0] != id:
@@ -239,11 +241,11 @@ class Searcher:
                         break
             except StoreUnavailable:
                 raise
-            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+            except PlayheadError:  # unreadable content is not found; `verify` reports it
                 continue
 
     def _text_at(self, address: int, sayer: Sayer, texts: Texts, deriver: Deriver) -> str:
-        """What was found there."""
+        """The text in which the match was found."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         if sayer.resource is None:
             return _whole(texts, address, texts.items(bundle)[place])
@@ -254,7 +256,7 @@ class Searcher:
         self, positions: list[int], words: list[str], asked_for: AskedFor | None
     ) -> Iterator[Hit]:
         facts: dict[int, Fact] = {}
-        for position in positions:  # from the last to the first: runs of facts come one after the other
+        for position in positions:  # descending, so each run of facts is loaded once
             if position not in facts:
                 facts = self._facts_around(position)
             fact = facts.get(position)
@@ -265,7 +267,7 @@ class Searcher:
                 yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
 
     def _facts_around(self, position: int) -> dict[int, Fact]:
-        """The run of facts in which a position is."""
+        """The run of facts that contains a position, by position."""
         found: Any = self._reader.one(
             "SELECT position, last, data, blobs FROM fact_run WHERE position >= ?"
             " ORDER BY position LIMIT 1",
@@ -278,9 +280,9 @@ class Searcher:
 
 
 def phrases(text: str) -> list[tuple[str, bool]]:
-    """What was typed: words, and phrases in quotes; True with a beginning of a word (``*``).
+    """Parse a search text into words and quoted phrases; True with a prefix of a word (``*``).
 
-    `UsageError` if there is none.
+    `UsageError` if there is no word.
     """
     found: list[tuple[str, bool]] = []
     for phrase, word in re.findall(r'"([^"]*)"|(\S+)', text):
@@ -293,7 +295,7 @@ def phrases(text: str) -> list[tuple[str, bool]]:
 
 
 def _words(items: list[Any], said: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """What the items of a bundle say, by their places. ``said``: what its spans say."""
+    """The words of the items of a bundle, with their places. ``said``: the words of its spans."""
     for place, item in enumerate(items):
         if place in said:
             yield place, said[place]
@@ -319,12 +321,12 @@ def _words_of_fact(fact: Fact) -> str:
 
 
 def _answer(deriver: Deriver, stored: StoredSpan) -> str:
-    """What a span that refers to its exchange was answered."""
+    """The output messages of a span that refers to its exchange; empty for other spans."""
     if not _refers(stored):
         return ""
     try:
         said = attributes_of(deriver.whole(stored).scope_spans[0].spans[0].attributes)
-    except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+    except PlayheadError:  # unreadable content is not found; `verify` reports it
         return ""
     return plain_text(str(said.get(a.GEN_AI_OUTPUT_MESSAGES, "")).encode())
 

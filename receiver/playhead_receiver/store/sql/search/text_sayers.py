@@ -1,4 +1,4 @@
-"""Who says a text: where it lies, and in all other traces that rest on it."""
+"""Finds the spans that contain a text: where it is stored, and in all other traces that refer to it."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 MOST = 5000
-"""Bundles of other traces in which a text is looked for."""
+"""Most bundles of other traces that are searched for a text."""
 
 
 class Sayer(msgspec.Struct, frozen=True):
-    """A span that says a text."""
+    """A span that contains a text."""
 
     trace_id: bytes
     span_id: bytes
     start_ns: int
     resource: bytes | None = None
-    """Of the span, if the text lies in the span itself."""
+    """Resource of the span, if the text is stored in the span itself."""
 
 
 class Sayers:
-    """Looks for those of several texts. Used by one thread, for one question.
+    """Finds the sayers of several texts. Used by one thread, for one query.
 
-    What is stored once is said by the trace in whose bundle it lies, by those that are linked to it, and
-    by those that are linked to texts that go on from it or have it as a part.
+    A text is contained in the trace in whose bundle it is stored, in traces that are linked to it, and
+    in traces that are linked to texts that extend it or have it as a part.
     """
 
     def __init__(self, reader: Reader, texts: Texts) -> None:
@@ -46,7 +46,7 @@ class Sayers:
         self._linked: dict[bytes, list[int]] = {}
 
     def of(self, address: int) -> Iterator[Sayer]:
-        """The first that said it, then one span of each bundle of another trace, the newest first."""
+        """The first span with the text, then one span of each bundle of another trace, newest first."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         found: Any = self._reader.one(
             "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
@@ -78,9 +78,9 @@ class Sayers:
                     yield from self._in_bundle(bundle, trace_id, said)
 
     def _that_rest(self, trace_id: bytes, bundle: int, said: set[int], elsewhere: set[int]) -> list[int]:
-        """Texts of a trace, from a bundle on, that others are linked to and that have one of ``said``.
+        """Linked texts of a trace, from a bundle on, that contain one of ``said``.
 
-        They are added to ``said``, others to ``elsewhere``.
+        They are added to ``said``, the other texts to ``elsewhere``.
         """
         found: list[int] = []
         for target in self._targets(trace_id, bundle):
@@ -90,7 +90,7 @@ class Sayers:
         return found
 
     def _targets(self, trace_id: bytes, bundle: int) -> list[int]:
-        """Texts of a trace that bundles of others are linked to; of one that is gone, in that bundle."""
+        """Linked texts of a trace; for a deleted trace, only those in ``bundle``."""
         if not trace_id:
             low, high = address_of(bundle, 0), address_of(bundle + 1, 0) - 1
             sql = "SELECT DISTINCT target FROM text_link WHERE target BETWEEN ? AND ? ORDER BY target"
@@ -104,14 +104,14 @@ class Sayers:
         return self._linked[trace_id]
 
     def _rests(self, address: int, said: set[int], elsewhere: set[int]) -> bool:
-        """Whether a text is one of ``said``, goes on from one, or has one as a part."""
+        """Whether a text is one of ``said``, extends one, or has one as a part."""
         first = min(said)
         stack = [(address, False)]
         while stack:
             one, done = stack.pop()
             if one in said or one in elsewhere:
                 continue
-            refers = [to for to in self._refers(one) if to >= first]  # what refers is stored later
+            refers = [to for to in self._refers(one) if to >= first]  # texts refer to older ones only
             if not done:
                 stack.append((one, True))
                 stack += [(to, False) for to in refers]
@@ -128,7 +128,7 @@ class Sayers:
         return addresses_in(item, frame) if isinstance(item, list) and item[0] == TEXT else []
 
     def _items(self, frame: int) -> list[Any]:
-        """The items of a frame; none where it is damaged or gone, which stops nobody else."""
+        """The items of a frame; none if it is damaged or missing, so that the search continues."""
         try:
             return self._texts.items(frame)
         except StoreUnavailable:
@@ -137,7 +137,7 @@ class Sayers:
             return []
 
     def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
-        """The first span of a bundle that says it."""
+        """The first span of a bundle that contains one of ``said``."""
         rows: list[Any] = self._reader.all(
             "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
             (bundle,),

@@ -1,1 +1,1 @@
-"""Tables that belong together, each with what is read from it and written to it."""
+"""One module per group of related tables, with its reads and writes."""

@@ -1,4 +1,4 @@
-"""Which blobs stored facts need: a row for each that a run of facts offloaded (table ``blob_use``)."""
+"""Which blobs stored facts need: a row per blob that a run of facts offloaded (table ``blob_use``)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ AT_ONCE = 500
 
 
 def uses_of(position: int, offloaded: bytes | None) -> list[tuple[bytes, int]]:
-    """The rows of a run of facts, by its position."""
+    """The rows for a run of facts, which is identified by its position."""
     return [(digest, position) for digest in sorted(blob_digests(offloaded))]
 
 
 def forget_uses(db: Db, position: int, digests: Iterable[bytes]) -> None:
-    """A run of facts needs these no more."""
+    """Delete the rows that say that a run of facts needs these blobs."""
     for digest in digests:
         db.execute("DELETE FROM blob_use WHERE digest = ? AND position = ?", (digest, position))
 
 
 def unused(reader: Reader, candidates: Collection[bytes]) -> set[bytes]:
-    """Those that no committed facts need."""
+    """Those of ``candidates`` that no committed facts need."""
     left, asked = set(candidates), sorted(candidates)
     for at in range(0, len(asked), AT_ONCE):
         some = asked[at : at + AT_ONCE]
@@ -35,7 +35,7 @@ def unused(reader: Reader, candidates: Collection[bytes]) -> set[bytes]:
 
 
 def note_uses(db: Any, parameter: str = "?") -> None:
-    """Make the rows of a store that has none yet."""
+    """Fill the table of a store that has no rows yet; for a migration."""
     runs = db.execute("SELECT position, blobs FROM fact_run WHERE blobs IS NOT NULL")
     for position, offloaded in list(runs):
         for row in uses_of(position, offloaded):

@@ -1,4 +1,4 @@
-"""The chains of process instances in the tables."""
+"""The chains of custody of process instances in the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playhead_semconv.errors import CorruptTape
 
 
 def links_of(db: Db, row: int, instance: bytes) -> Iterator[Link]:
-    """The chain of an instance, by its row, from its first link on."""
+    """The chain of an instance, given by its row, first link first."""
     rows: Any = db.execute(
         "SELECT said, digest, digests, link FROM link WHERE instance = ? ORDER BY number", (row,)
     )
@@ -23,7 +23,7 @@ def links_of(db: Db, row: int, instance: bytes) -> Iterator[Link]:
 
 
 def promised(db: Db, row: int) -> list[tuple[int, int]]:
-    """Numbers that links of an instance have which were brought before their facts."""
+    """Ranges of numbers in links that were imported before their facts arrived."""
     rows: Any = db.execute(
         "SELECT said FROM link WHERE instance = ? AND brought ORDER BY number", (row,)
     )
@@ -32,7 +32,7 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
         try:
             about = said_of(Link(b"", said, b"", b""))
         except CorruptTape:
-            continue  # `verify` says so
+            continue  # `verify` reports it
         if about.what == What.CAME:
             found += about.ranges
     return merged(found)
@@ -41,7 +41,7 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
 def add_link(
     db: Db, row: int, what: What, ranges: Sequence[tuple[int, int]], digests: bytes = b"", by: str = ""
 ) -> None:
-    """Say something of facts of an instance at the end of its chain."""
+    """Append a statement about facts of an instance to its chain."""
     found: Any = db.execute(
         "SELECT instance.instance, number, link FROM instance LEFT JOIN link"
         " ON link.instance = instance.id WHERE instance.id = ? ORDER BY number DESC LIMIT 1",
@@ -62,7 +62,7 @@ def add_link(
 
 
 def thin(db: Db, row: int) -> None:
-    """Forget the digests of links whose facts have all aged out: nothing is held against them any more.
+    """Delete the digests of links whose facts have all aged out: nothing is compared with them any more.
 
     The links stay, and so does the chain.
     """
@@ -75,7 +75,7 @@ def thin(db: Db, row: int) -> None:
         try:
             about = said_of(Link(b"", said, b"", b""))
         except CorruptTape:
-            continue  # `verify` says so
+            continue  # `verify` reports it
         if not any(True for first, last in about.ranges for _ in outside(first, last, ranges)):
             db.execute(
                 "UPDATE link SET digests = ? WHERE instance = ? AND number = ?", (b"", row, number)
@@ -83,7 +83,7 @@ def thin(db: Db, row: int) -> None:
 
 
 def not_chained(db: Db) -> int:
-    """How many instances have facts that came before there were chains."""
+    """How many instances have facts that were stored before chains existed."""
     rows: Any = db.execute("SELECT said FROM link WHERE number = 0")
     return sum(_what(said) == What.BEFORE for (said,) in rows)
 
@@ -91,12 +91,12 @@ def not_chained(db: Db) -> int:
 def _what(said: bytes) -> str:
     try:
         return said_of(Link(b"", said, b"", b"")).what
-    except CorruptTape:  # `verify` says so
+    except CorruptTape:  # `verify` reports it
         return ""
 
 
 def note_unchained(db: Db) -> None:
-    """The facts that are here came before there were chains: say so, as the first link of each."""
+    """Begin a chain for each instance: its first link says that the facts are older than chains."""
     for table, what in (("fact_range", What.BEFORE), ("aged", What.AGED)):
         ranges: dict[int, list[tuple[int, int]]] = {}
         rows: Any = db.execute(f"SELECT instance, first, last FROM {table} ORDER BY instance, first")

@@ -1,4 +1,4 @@
-"""Where the frames of bundles lie: each in its row, or several in a block."""
+"""The frames of bundles: each in its row, or several together in a block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def frames_at(db: Db, bundle: int) -> dict[int, bytes]:
-    """Plain frames by number: that of ``bundle`` and those that lie with it; empty if it is not here."""
+    """Plain frames by number: that of ``bundle`` and those in the same block; empty if it is missing."""
     found: Any = db.execute(
         "SELECT bundle.data, block.data FROM bundle LEFT JOIN block ON block.id = bundle.block"
         " WHERE bundle.id = ?",
@@ -32,7 +32,7 @@ def frames_at(db: Db, bundle: int) -> dict[int, bytes]:
 
 
 def frames_of(db: Db, bundles: Sequence[int]) -> dict[int, bytes]:
-    """As `frames_at`, for several at once."""
+    """As `frames_at`, for several bundles at once."""
     marks = ", ".join("?" * len(bundles))
     rows: Any = db.execute(f"SELECT id, data, block FROM bundle WHERE id IN ({marks})", bundles)
     found, blocks = dict[int, bytes](), set[int]()
@@ -50,12 +50,12 @@ def frames_of(db: Db, bundles: Sequence[int]) -> dict[int, bytes]:
 
 
 def frame_at(db: Db, bundle: int) -> bytes | None:
-    """The plain frame of a bundle, None if it is not here."""
+    """The plain frame of a bundle; None if it is missing."""
     return frames_at(db, bundle).get(bundle)
 
 
 def readable_items(db: Db, bundle: int) -> list[Any] | None:
-    """The items of a bundle's frame; None if it is damaged or not here."""
+    """The items of a bundle's frame; None if it is damaged or missing."""
     try:
         plain = frame_at(db, bundle)
         if plain is None:
@@ -81,7 +81,7 @@ def delete_frame(db: Db, bundle: int) -> None:
 
 
 def delete_damaged_frame(db: Db, bundle: int) -> None:
-    """Delete a bundle whose frame cannot be read, and the block with the last bundle that lies in it."""
+    """Delete a bundle whose frame cannot be read; also its block, if no other bundle lies in it."""
     block: Any = db.execute("SELECT block FROM bundle WHERE id = ?", (bundle,)).get
     db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
     if block is not None:
@@ -93,7 +93,10 @@ def delete_damaged_frame(db: Db, bundle: int) -> None:
 
 
 def _part_block(db: Db, bundle: int) -> None:
-    """Put the frames of a bundle's block back into their rows. Whoever touches one touches most."""
+    """Dissolve a bundle's block: put all its frames back into their rows.
+
+    A caller that changes one frame of a block usually changes most of them.
+    """
     number: Any = db.execute("SELECT block FROM bundle WHERE id = ?", (bundle,)).get
     if number is None:
         return

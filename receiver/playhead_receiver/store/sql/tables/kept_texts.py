@@ -1,4 +1,4 @@
-"""Texts in the tables, found again by their digests."""
+"""Looks up stored texts by their digests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from playhead_semconv.facts import digest_of
 
 
 def stored_text(db: Db, digest: bytes) -> int | None:
-    """The address of the text of a digest; None where it is not here, or is not what it was."""
+    """The address of the text with a digest; None if it is not stored, or differs from the digest."""
     found: Any = db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
     if found is None:
         return None
     try:
         whole = Texts(lambda id: frames_at(db, id)).text(int(found))
-    except PlayheadError:  # it was deleted since, or is damaged
+    except PlayheadError:  # it has been deleted, or is damaged
         return None
     return int(found) if digest_of(whole)[: len(digest)] == digest else None

@@ -1,20 +1,23 @@
-"""What requests mean that no instrumentation named: put into the rows of their spans."""
+"""Writes the meanings of requests without a GenAI instrumentation into the rows of their spans."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from playhead_receiver.store.protocol.store import Meaning
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.tables.shared_values import count_out
+from playhead_receiver.store.values.span_labels import Meaning
 from playhead_receiver.store.writing.prepare import encode_label
 
 D = TypeVar("D", bound=Db)
 
 
 def put(db: D, trace_id: bytes, found: Mapping[bytes, Meaning], add: Callable[[D, bytes], None]) -> int:
-    """Change rows of spans that are there; how many. ``add``: makes the row of a label, without uses."""
+    """Change the rows of those spans that exist; return how many.
+
+    ``add``: inserts the row of a label, with no uses.
+    """
     changed = 0
     for span_id, meaning in found.items():
         before: Any = db.execute(

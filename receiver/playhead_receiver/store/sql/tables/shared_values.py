@@ -1,4 +1,4 @@
-"""Values that many spans have in common: stored once, counted, deleted with the last that has them."""
+"""Values that many spans share: stored once, with a reference count, deleted with the last reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REMEMBERED = 4096
 
 
 class Shared:
-    """The rows of ``table``, ``resource`` or ``label``; the writer's."""
+    """The rows of ``table``, which is ``resource`` or ``label``. Used by the writer."""
 
     def __init__(self, connection: Db, table: str) -> None:
         self._db = connection
@@ -20,12 +20,12 @@ class Shared:
         self._uses: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Forget everything, also what was counted and not written."""
+        """Discard everything, also counts that were not written yet."""
         self._rows.clear()
         self._uses.clear()
 
     def row(self, key: bytes, data: bytes | None) -> int:
-        """The row of a value; it has one from now on. ``data``: None where the key is all of it."""
+        """The row of a value, inserted if it is new. ``data``: None if the key is the whole value."""
         row = self._rows.get(key)
         if row is None:
             columns, values = f"{self._key}, uses", (key, 0)
@@ -46,11 +46,11 @@ class Shared:
         return row
 
     def use(self, row: int, count: int = 1) -> None:
-        """So many spans more have it."""
+        """Note that ``count`` more spans refer to the row."""
         self._uses[row] = self._uses.get(row, 0) + count
 
     def write_uses(self) -> None:
-        """Once per transaction, before it ends. What nobody has any more goes."""
+        """Write the counts, once per transaction, before it ends. Delete rows without references."""
         for row, count in self._uses.items():
             if count > 0:
                 self._db.execute(f"UPDATE {self._table} SET uses = uses + ? WHERE id = ?", (count, row))
@@ -60,7 +60,7 @@ class Shared:
 
 
 def release(db: Db, trace_id: bytes) -> None:
-    """Count out the spans of a trace that are about to be deleted."""
+    """Subtract the references of a trace's spans, which are about to be deleted."""
     for table in ("resource", "label"):
         rows: Any = db.execute(
             f"SELECT {table}, count(*) FROM span WHERE trace_id = ? GROUP BY {table}", (trace_id,)
@@ -70,7 +70,7 @@ def release(db: Db, trace_id: bytes) -> None:
 
 
 def count_out(db: Db, table: str, row: int, count: int) -> bool:
-    """So many spans less have it; whether that were all."""
+    """Subtract ``count`` references; delete the row if none are left. Whether it was deleted."""
     if count:
         db.execute(f"UPDATE {table} SET uses = uses - ? WHERE id = ?", (count, row))
     db.execute(f"DELETE FROM {table} WHERE id = ? AND uses <= 0", (row,))

@@ -12,7 +12,7 @@ from playhead_semconv.errors import CorruptTape
 
 
 def lay(db: Db, tombstone: Tombstone) -> None:
-    """Keep a tombstone behind those that there are."""
+    """Append a tombstone."""
     found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
     number, before = found or (0, None)
     said, link = laid(before, tombstone)
@@ -20,17 +20,17 @@ def lay(db: Db, tombstone: Tombstone) -> None:
 
 
 def tombstones(db: Db) -> Iterator[Tombstone]:
-    """All that can be read, oldest first."""
+    """All readable tombstones, oldest first."""
     rows: Any = db.execute("SELECT said FROM tombstone ORDER BY number")
     for (said,) in rows:
         try:
             yield tombstone_of(said)
         except CorruptTape:
-            continue  # `verify` says so
+            continue  # `verify` reports it
 
 
 def verify_tombstones(db: Db) -> Iterator[Finding]:
-    """Those that are not what they were."""
+    """A finding for each tombstone that was changed."""
     rows: Any = db.execute("SELECT said, link FROM tombstone ORDER BY number")
     for number, problem in wrong_tombstones(rows):
         yield Finding("tombstone", str(number), problem)

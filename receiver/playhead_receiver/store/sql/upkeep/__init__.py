@@ -1,1 +1,1 @@
-"""What keeps the tables in order: deletion, compaction, verification."""
+"""Maintenance of the tables: deletion, compaction, verification."""

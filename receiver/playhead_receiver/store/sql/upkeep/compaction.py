@@ -1,7 +1,7 @@
-"""Joins the frames of runs that are over into blocks: what small requests repeat is then stored once.
+"""Joins the frames of finished runs into blocks, so that what small requests repeat is stored once.
 
-Numbers of bundles and places in them stay, and so does whatever refers to them. A block replaces the
-frames that it holds in one transaction.
+Numbers of bundles and places in them do not change, so references stay valid. A block replaces its
+frames in one transaction.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from playhead_receiver.store.sql.database import Db
 from playhead_semconv.errors import CorruptTape
 
 QUIET_S = 60.0
-"""A run to which nothing came for so long is over, whatever its status."""
+"""A run that received nothing for this many seconds counts as finished, whatever its status."""
 LEAST_FRAMES = 4
-"""A run of fewer frames stays as it is."""
+"""A run with fewer loose frames is not compacted."""
 AT_ONCE_BYTES = 8 * BLOCK_BYTES
 """Plain bytes that one transaction joins."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A block that is to be written."""
+    """A block to be written."""
 
     trace_id: bytes
     frames: dict[int, bytes]
-    """The frames that it replaces as they lie there, compressed, by the numbers of their bundles."""
+    """The compressed frames that it replaces, as stored, by the numbers of their bundles."""
     data: bytes
 
 
 def drafts(db: Db, quiet_s: float) -> list[Draft]:
-    """Blocks for some of the runs that are over, the quietest first; nothing is written."""
+    """Blocks for some of the finished runs, the longest quiet first; nothing is written yet."""
     before_ns = time.time_ns() - round(quiet_s * 1e9)
     runs: Any = db.execute(
         f"SELECT trace_id FROM run WHERE loose >= {LEAST_FRAMES} AND arrived_ns < ? ORDER BY arrived_ns",
@@ -45,7 +45,7 @@ def drafts(db: Db, quiet_s: float) -> list[Draft]:
     made: list[Draft] = []
     size = 0
     for (trace_id,) in runs:
-        with suppress(*OF_ONE_RUN):  # `verify` says so; such a run stays as it is
+        with suppress(*OF_ONE_RUN):  # a damaged run stays as it is; `verify` reports it
             of_run, held = _drafts_of(db, trace_id)
             made += of_run
             size += held
@@ -55,7 +55,7 @@ def drafts(db: Db, quiet_s: float) -> list[Draft]:
 
 
 def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
-    """The blocks of a run, and how many plain bytes they hold. `CorruptTape`."""
+    """The blocks of a run, and how many plain bytes they hold. `CorruptTape` if a frame is damaged."""
     made: list[Draft] = []
     rows: Any = db.execute(
         "SELECT id, data FROM bundle WHERE trace_id = ? AND data IS NOT NULL ORDER BY id", (trace_id,)
@@ -80,7 +80,7 @@ def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> 
 
 
 def write(db: Db, made: list[Draft]) -> None:
-    """Write blocks, but those whose frames are not what they were. For the writer."""
+    """Write blocks, except those whose frames have changed since. For the writer."""
     for draft in made:
         marks = "?" + ", ?" * (len(draft.frames) - 1)
         rows: Any = db.execute(f"SELECT id, data FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
@@ -88,7 +88,7 @@ def write(db: Db, made: list[Draft]) -> None:
             number: Any = db.execute(
                 "INSERT INTO block(data) VALUES (?) RETURNING id", (draft.data,)
             ).get
-            # Rows that only got shorter would leave their pages as empty as they are.
+            # Delete and insert again: rows that only got shorter would leave their pages half empty.
             db.execute(f"DELETE FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
             for id in draft.frames:
                 db.execute("INSERT INTO bundle VALUES (?, ?, NULL, ?)", (id, draft.trace_id, number))

@@ -1,8 +1,8 @@
-"""Deleting runs from the tables, inside the writer's transaction: theirs goes, what others need stays.
+"""Deletes runs from the tables, inside the writer's transaction. What other runs need stays.
 
-A bundle of a deleted run whose texts other runs refer to stays without a trace, and shrinks to these
-texts; it goes when the last of those runs goes. Bundles refer to older ones only, so one pass from the
-newest to the oldest is enough.
+A bundle of a deleted run with texts that other runs refer to stays without a trace id, and is reduced to
+these texts. It is deleted with the last of those runs. Bundles refer to older ones only, so one pass
+from the newest to the oldest is enough.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OF_AN_INSTANCE = (
 
 
 class Deletion:
-    """Deletes runs; counts what went. The transaction is the caller's."""
+    """Deletes runs, and counts what was deleted. The caller holds the transaction."""
 
     def __init__(self, connection: Db, by: str = "", why: Why = Why.DELETED) -> None:
         """``by``: who deletes."""
@@ -64,7 +64,7 @@ class Deletion:
         self._texts = Texts(lambda id: frames_at(connection, id))
         self.runs = self.spans = self.facts = 0
         self.blobs: set[bytes] = set()
-        """Blobs that these runs referred to; others may too."""
+        """Blobs that these runs referred to; other runs may refer to them too."""
 
     def delete(self, trace_ids: Sequence[bytes]) -> None:
         """Delete these runs."""
@@ -74,7 +74,7 @@ class Deletion:
         for trace_id in trace_ids:
             for sql in (
                 "SELECT id FROM bundle WHERE trace_id = ?",
-                "SELECT DISTINCT bundle FROM span WHERE trace_id = ?",  # where one is missing
+                "SELECT DISTINCT bundle FROM span WHERE trace_id = ?",  # in case a bundle row is missing
             ):
                 bundles |= dict.fromkeys(self._ids(sql, trace_id), trace_id)
             instances |= self._ids("SELECT instance FROM run_instance WHERE trace_id = ?", trace_id)
@@ -97,7 +97,7 @@ class Deletion:
     # Bundles
 
     def _release(self, bundles: dict[int, bytes]) -> None:
-        """From now on these bundles are kept only for what links to their texts."""
+        """Detach these bundles from their traces: they are kept only for links to their texts."""
         for id, trace_id in bundles.items():
             for address in self._refers(id, readable_items(self._db, id) or []):
                 if bundles.get(frame_of(address)) == trace_id:
@@ -107,7 +107,7 @@ class Deletion:
             self._db.execute("UPDATE bundle SET trace_id = ? WHERE id = ?", (b"", id))
 
     def _shrink(self, bundles: Iterable[int]) -> None:
-        """Take out of these, and of those that were kept for them, what nothing refers to any more."""
+        """Remove what nothing refers to any more from these bundles, and from those kept for them."""
         waiting = [-id for id in bundles]
         heapq.heapify(waiting)
         done: set[int] = set()
@@ -121,7 +121,7 @@ class Deletion:
                     heapq.heappush(waiting, -home)
 
     def _shrink_one(self, id: int) -> set[int]:
-        """Shrink one bundle; bundles without a trace that it referred to and does no more."""
+        """Shrink one bundle; return the bundles without a trace that it no longer refers to."""
         items = readable_items(self._db, id)
         low, high = address_of(id, 0), last_address(id)
         if items is None:
@@ -147,7 +147,7 @@ class Deletion:
         return released
 
     def _drop_damaged(self, id: int, low: int, high: int) -> set[int]:
-        """Forget a bundle that is damaged or missing: nothing can be kept of it, whoever needs it."""
+        """Delete a damaged or missing bundle: nothing of it can be kept, even if others need it."""
         released = self._unlink(id, self._ids("SELECT target FROM text_link WHERE bundle = ?", id))
         self._db.execute("DELETE FROM text_link WHERE target BETWEEN ? AND ?", (low, high))
         self._db.execute("DELETE FROM text WHERE address BETWEEN ? AND ?", (low, high))
@@ -156,7 +156,7 @@ class Deletion:
         return released
 
     def _unlink(self, id: int, targets: Iterable[int]) -> set[int]:
-        """A bundle refers to these texts no more; those of their bundles that have no trace."""
+        """Remove the links of a bundle to these texts; return those of their bundles without a trace."""
         released: set[int] = set()
         for address in targets:
             self._db.execute("DELETE FROM text_link WHERE target = ? AND bundle = ?", (address, id))
@@ -166,7 +166,7 @@ class Deletion:
         return released
 
     def _closure(self, id: int, items: list[Any], roots: set[int]) -> set[int]:
-        """Places of a bundle that are needed by addresses in it."""
+        """Places in a bundle that are needed to read the items at ``roots``, which are addresses."""
         waiting, live = list(roots), set[int]()
         while waiting:
             address = waiting.pop()
@@ -181,14 +181,14 @@ class Deletion:
             address = address_of(id, place)
             try:
                 digest = digest_of(self._texts.text(address))[:DIGEST_BYTES]
-            except PlayheadError:  # what it goes on from is damaged, or went because it was
+            except PlayheadError:  # the text that it extends is damaged, or was dropped as damaged
                 self._db.execute("DELETE FROM text WHERE address = ?", (address,))
             else:
                 self._db.execute("DELETE FROM text WHERE digest = ? AND address = ?", (digest, address))
 
     @staticmethod
     def _refers(id: int, items: list[Any]) -> set[int]:
-        """Addresses in other bundles."""
+        """Addresses in other bundles that the items refer to."""
         found = (address for item in items for address in addresses_in(item, id))
         return {address for address in found if frame_of(address) != id}
 
@@ -233,12 +233,12 @@ class Deletion:
         self._delete("instance", "id", instance)
 
     def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
-        """Take the content out of facts of these runs, but what facts of other runs go on from."""
+        """Remove the content from facts of these runs, except what facts of other runs extend."""
         runs = [run for run in runs if _is_readable(run[3])]
         lanes = lanes_of((fact for *_, data, _ in runs for fact in bare_run(data)), traces)
 
         def goes(fact: Fact) -> bool:
-            # What is read in a lane of a request bears no trace.
+            # Reads in a lane of a request have no trace id.
             below = fact.lane in lanes and not any(fact.trace_id) and fact.name != e.PLAYHEAD_LANE
             return below or fact.trace_id in traces
 
@@ -282,7 +282,7 @@ class Deletion:
     # Rows
 
     def _unsearch_facts(self, position: int, last: int, seqs: Iterable[int]) -> None:
-        """Facts of a frame, by its position and the last number in it."""
+        """Mark facts of a frame, given by its position and last number, for removal from the index."""
         for seq in seqs:
             self._unsearch(position - last + seq, fact=True)
 
@@ -310,6 +310,6 @@ def _emptied(fact: Fact, needed: set[bytes]) -> Fact:
     body: Content | None = fact.body
     if body is not None and body.digest not in needed:
         body = None
-    # That a request came there tells whose the facts of its lane are.
+    # The direction stays: an inbound request determines which run the facts of its lane belong to.
     kept = {a.PLAYHEAD_EXCHANGE_DIRECTION: "in"} if is_inbound(fact) else {}
     return msgspec.structs.replace(fact, attributes=kept, body=body, exchange=None)

@@ -1,4 +1,4 @@
-"""Everything in the tables and the blobs, read and compared with its digests and what refers to it."""
+"""Reads everything in tables and blobs, and compares it with its digests and with what refers to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from playhead_semconv.facts import digest_of
 
 
 def verify(db: Db, blobs: Blobs) -> Iterator[Finding]:
-    """What is wrong, one finding after the other."""
+    """Yield all findings."""
     yield from _spans(db)
     yield from _texts(db)
     yield from _links(db)
@@ -50,7 +50,7 @@ def _spans(db: Db) -> Generator[Finding]:
             continue
         try:
             view = parse_span(open_frame(resource + texts.span(bundle, place))[1])
-        except Exception as problem:  # whatever damage makes of it
+        except Exception as problem:  # damage may raise anything
             yield Finding("span", where, _said(problem), runs)
             continue
         if (view.trace_id, view.span_id) != (trace_id, span_id):
@@ -75,7 +75,7 @@ def _texts(db: Db) -> Generator[Finding]:
 
 
 def _links(db: Db) -> Generator[Finding]:
-    """References between bundles of different traces without a link, and links to nothing."""
+    """Finds references between bundles of different traces without a link, and dangling links."""
     owners: dict[int, bytes] = {}
     rows: Any = db.execute("SELECT id, trace_id FROM bundle")
     for id, trace_id in rows:
@@ -147,7 +147,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 if db.execute(_IS_USED, use).get is None:
                     yield Finding("blob", digest, f"that {where} needs it is not noted", runs)
             facts = open_run(data, offloaded, blobs)
-        except StoreUnavailable:  # nothing can be said
+        except StoreUnavailable:  # no verdict is possible
             raise
         except Exception as problem:
             chains.unreadable(first, last)
@@ -173,7 +173,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
 
 
 def _aged(db: Db) -> dict[int, list[tuple[int, int]]]:
-    """Numbers that have aged out, by process: ranges, ascending."""
+    """Ranges of numbers that have aged out, ascending, by process."""
     found: dict[int, list[tuple[int, int]]] = {}
     rows: Any = db.execute("SELECT instance, first, last FROM aged ORDER BY instance, first")
     for row, first, last in rows:
@@ -182,7 +182,7 @@ def _aged(db: Db) -> dict[int, list[tuple[int, int]]]:
 
 
 def _left(first: int, last: int, aged: list[tuple[int, int]]) -> list[int]:
-    """The numbers from ``first`` to ``last``, which both are there, that have not aged out."""
+    """The numbers from ``first`` to ``last`` that have not aged out; both ends have not."""
     left: list[int] = []
     at = first
     for begin, end in aged[bisect_right(aged, (first, last)) :]:
@@ -196,7 +196,7 @@ def _left(first: int, last: int, aged: list[tuple[int, int]]) -> list[int]:
 def _ranges(
     db: Db, there: dict[int, list[tuple[int, int]]], members: dict[int, list[str]]
 ) -> Generator[Finding]:
-    """Numbers of facts that are listed and are not here, and the other way round."""
+    """Finds numbers of facts that are listed and not stored, and the other way round."""
     said: dict[int, list[tuple[int, int]]] = {}
     names: dict[int, str] = {}
     rows: Any = db.execute(
@@ -218,7 +218,7 @@ def _ranges(
 
 
 def _members(db: Db) -> dict[int, list[str]]:
-    """The runs of each process instance, by row."""
+    """The trace ids of the runs of each process instance, by row."""
     found: dict[int, list[str]] = {}
     rows: Any = db.execute("SELECT instance, trace_id FROM run_instance ORDER BY instance")
     for row, trace_id in rows:
@@ -249,7 +249,7 @@ def _runs(db: Db) -> Generator[Finding]:
 
 
 def _hex(*trace_ids: bytes | None) -> list[str]:
-    """Of those that are known."""
+    """The known ones of these trace ids, in hex, each once."""
     return [one.hex() for one in dict.fromkeys(trace_ids) if one]
 
 

@@ -1,4 +1,4 @@
-"""The facts in the tables, held against the chains of their processes; for `verify`."""
+"""Compares the facts in the tables with the chains of their processes; for `verify`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playhead_semconv.facts import Fact
 
 
 class Chains:
-    """Is told all facts, process by process, and finds what differs from the chain of each."""
+    """Gets all facts, process by process, and finds where they differ from the chain of each process."""
 
     def __init__(self, db: Db, members: Mapping[int, Sequence[str]]) -> None:
         """``members``: the runs of each process, by its row."""
@@ -27,7 +27,7 @@ class Chains:
         self._account: Account | None = None
 
     def turn_to(self, row: int) -> Iterator[Finding]:
-        """The facts of another process come now; what is wrong with those before. Rows ascend."""
+        """Begin with the next process; yield the findings of the one before. Rows must ascend."""
         if row == self._row:
             return
         yield from self._up_to(row)
@@ -35,18 +35,18 @@ class Chains:
             self._begin(row)
 
     def take(self, facts: Iterable[Fact]) -> None:
-        """Facts of the process, in their order."""
+        """Take facts of the current process, in order."""
         if self._account is not None:
             for fact in facts:
                 self._account.take(fact)
 
     def unreadable(self, first: int, last: int) -> None:
-        """Facts of the process that cannot be read."""
+        """Note numbers of facts of the current process that cannot be read."""
         if self._account is not None:
             self._account.unreadable(first, last)
 
     def rest(self) -> Iterator[Finding]:
-        """There are no more facts: what is wrong with the last ones, and with chains without any."""
+        """End: yield the findings of the last process, and of chains without facts."""
         yield from self._up_to(None)
 
     def _begin(self, row: int) -> None:
@@ -55,7 +55,7 @@ class Chains:
         self._account = Account.of(instance, links_of(self._db, row, instance))
 
     def _up_to(self, row: int | None) -> Iterator[Finding]:
-        """End the process that is open, and look at those before ``row`` that have no facts."""
+        """End the current process, and check the processes before ``row`` that have no facts."""
         yield from self._end()
         while self._left and (row is None or self._left[-1] <= row):
             passed = self._left.pop()

@@ -1,4 +1,4 @@
-"""OTLP/HTTP: protobuf and JSON, on one port with what a playhead exporter asks."""
+"""OTLP/HTTP: protobuf and JSON, and the paths that a playhead exporter asks, on one port."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
-from playhead_receiver.access.tenants import Tenants
-from playhead_receiver.intake.about import about
+from playhead_receiver.endpoints.about import about
+from playhead_receiver.endpoints.refusal import http_status, is_retryable, status_of
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.intake.encodings import (
     MAX_BYTES,
@@ -27,15 +27,15 @@ from playhead_receiver.intake.encodings import (
 )
 from playhead_receiver.intake.export import REQUESTS, Answer, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
-from playhead_receiver.intake.refusal import http_status, is_retryable, status_of
+from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.errors import PlayheadError
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 STALL_S = 20.0
-"""How long a sender may say nothing in the middle of a request."""
+"""Seconds that a sender may be silent in the middle of a request."""
 DRAIN_S = 5.0
-"""How long what is left of a refused body is read, so that its sender sees why."""
+"""Seconds for which the rest of a refused body is read, so that its sender sees the answer."""
 
 ROUTES: tuple[tuple[str, str, Scope | None], ...] = (
     ("/v1/traces", "POST", "ingest"),
@@ -44,14 +44,14 @@ ROUTES: tuple[tuple[str, str, Scope | None], ...] = (
     ("/v1/playhead", "GET", None),
     ("/health", "GET", None),
 )
-"""Paths, methods, and the scope that each asks for."""
+"""Paths, methods, and the scope that each requires."""
 
 THREADS = 16
-"""Requests that are decompressed, read and stored at once; more wait."""
+"""Most requests that are decompressed, read and stored at once; more wait."""
 
 
 def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) -> Starlette:
-    """The ASGI application. An export is let in by ``guard``, to the tenant of its token."""
+    """The ASGI application. ``guard`` admits exports; they go to the tenant of their token."""
     limiter: list[anyio.CapacityLimiter] = []
 
     def threads() -> anyio.CapacityLimiter:
@@ -113,7 +113,10 @@ def _check_kind(kind: str) -> None:
 
 
 async def _read(request: Request, coming: AsyncIterator[bytes], share: Share, limit_bytes: int) -> bytes:
-    """The body. What is announced counts when it comes: nobody takes room by words."""
+    """Read the body. Budget is reserved for bytes as they arrive, not for the announced length.
+
+    `TooLarge`, `Overloaded`, `Stalled`.
+    """
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit_bytes:
         raise too_large(limit_bytes)
@@ -130,7 +133,7 @@ async def _read(request: Request, coming: AsyncIterator[bytes], share: Share, li
 
 
 async def _drain(coming: AsyncIterator[bytes]) -> None:
-    """Read on and forget: a sender that is cut off while it sends would not see the answer."""
+    """Read and discard the rest: a sender that is cut off while it sends would not see the answer."""
     with anyio.move_on_after(DRAIN_S):
         async for _ in coming:
             pass
@@ -138,7 +141,7 @@ async def _drain(coming: AsyncIterator[bytes]) -> None:
 
 @dataclass(slots=True)
 class Work:
-    """One request, read and not yet understood."""
+    """One request whose body is read but not decoded yet."""
 
     caller: Caller
     signal: Signal
@@ -149,10 +152,10 @@ class Work:
     limit_bytes: int
 
     def answer(self, tenants: Tenants) -> Response:
-        """Store what it brings.
+        """Store the content of the request.
 
-        No error leaves the thread: on its way it would be in a cycle with the frames that hold the
-        request, which then stay in memory until somebody looks for cycles.
+        No error may leave the thread: it would be in a reference cycle with the frames that hold the
+        request, which would stay in memory until the next garbage collection.
         """
         try:
             return _response(self._export(tenants).message, self.kind, 200)

@@ -23,8 +23,8 @@ from support.batches import span_of
 from support.bombs import deflate_bomb, grpc_status, gzip_bomb, zstd_bomb
 from support.measured import peak_bytes
 
+from playhead_receiver.endpoints.http import Work
 from playhead_receiver.intake.budget import IN_FLIGHT_BYTES
-from playhead_receiver.intake.http import Work
 from playhead_receiver.server import Receiver
 
 TRACE = b"t" * 16

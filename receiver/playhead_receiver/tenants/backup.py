@@ -1,4 +1,4 @@
-"""A data folder copied while it is written to, and put back: stores of all tenants, and tokens."""
+"""Copies a data folder while it is written to, and restores it: stores of all tenants, and tokens."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 from pathlib import Path
 
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.access.tenants import FOLDER as TENANTS
 from playhead_receiver.store import open_store, restore
 from playhead_receiver.store.sqlite.backup import make_empty
 from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.tenants.tenants import FOLDER as TENANTS
 
 DRAFT = "store.draft"
 
 
 def back_up(place: str | Path, data_dir: Path, folder: Path) -> int:
-    """Copy the store at ``place`` and what else lies in ``data_dir`` into ``folder``, new or empty.
+    """Copy the store at ``place``, the tenants' stores and the tokens into ``folder``, new or empty.
 
-    Each store is copied as it is at one moment, one after the other; that of the folder itself is put in
-    place last. How many large bodies are missing in them, as they are here. `StoreError`.
+    The stores are copied one after the other, each as one snapshot. The folder's own store is moved into
+    place last. Returns how many large bodies are missing in the copies, because they are missing or
+    damaged here. `StoreError`.
     """
     store = open_store(place, read_only=True)
     try:
@@ -44,9 +45,9 @@ def back_up(place: str | Path, data_dir: Path, folder: Path) -> int:
 
 
 def put_back(folder: Path, data_dir: Path) -> None:
-    """Make of a backup, which stays as it is, the stores of ``data_dir``, and let its tokens in again.
+    """Restore the stores of ``data_dir`` and its tokens from a backup, which is not changed.
 
-    `StoreError` if ``folder`` is none, or something is stored in ``data_dir`` already; `StoreBusy`.
+    `StoreError` if ``folder`` is no backup, or if ``data_dir`` has a store already; `StoreBusy`.
     """
     restore(folder, data_dir)
     for tenant in tenants_in(folder):

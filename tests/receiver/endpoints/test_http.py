@@ -476,7 +476,7 @@ def test_what_is_announced_and_not_sent_takes_no_room(receiver: Receiver, client
 def test_a_sender_that_stops_in_the_middle_is_let_go_of(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("playhead_receiver.intake.http.STALL_S", 0.1)
+    monkeypatch.setattr("playhead_receiver.endpoints.http.STALL_S", 0.1)
     with begun(receiver, b"\n") as stopped, stopped.makefile("rb") as answer:
         head, _, said = answer.read().partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")

@@ -1,7 +1,7 @@
-"""Tenants: each has a store of its own, so that no question can reach another's data.
+"""Tenants: each has its own store, so that no query can reach another tenant's data.
 
-The data folder itself is the store of the tenant without a name; the others lie in ``tenants/NAME``. In
-a database each has a schema.
+The data folder itself is the store of the tenant without a name; the stores of the others are in
+``tenants/NAME``. In a database each tenant has a schema.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from playhead_receiver.maintenance.indexer import Indexer
 from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.store import Upkeep, open_store
 from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.upkeep import History
 from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_semconv.errors import StoreError
@@ -31,73 +32,80 @@ FOLDER = "tenants"
 
 
 class House(msgspec.Struct):
-    """What a tenant's data are kept by."""
+    """The store of a tenant, and what fills and maintains it."""
 
     store: Upkeep
     intake: Intake
     indexer: Indexer | None
     keeper: Keeper
     lock: WriterLock | None = None
-    """Of the tenant's own folder; the receiver holds that of the data folder."""
+    """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
     def start(self) -> None:
-        """Begin to index and to sum up."""
+        """Start indexing and maintenance."""
         if self.indexer is not None:
             self.indexer.start()
         self.keeper.start()
 
     def stop(self) -> None:
-        """Stop that. Idempotent."""
+        """Stop both. Idempotent."""
         if self.indexer is not None:
             self.indexer.stop()
         self.keeper.stop()
 
 
-class Tenants:
-    """The houses of a data folder, or of a database (``url``), opened when they are first needed.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Settings for the data of all tenants."""
 
-    ``blobs``: the object store of the one without a name; the others have ``tenants/NAME`` below it.
-    ``apart``: what reads the spans of all of them when there is much to do. ``search``: index them.
-    Safe from any thread.
+    url: str = ""
+    """URL of the database; empty: folders."""
+    blobs: str = ""
+    """The object store of the tenant without a name; the others have ``tenants/NAME`` below it."""
+    policy: Policy | None = None
+    """How long runs are kept; None: for ever."""
+    history: History | None = None
+    """How much is kept of what a service did outside of requests; None: all."""
+    search: bool = True
+    """Whether stored content is indexed for the search."""
+
+
+class Tenants:
+    """The houses of a data folder, or of a database, opened when they are first needed.
+
+    ``store``: of the tenant without a name. ``kept``: settings for all tenants. ``apart``: the process
+    that reads spans under load, for all tenants. Safe from any thread.
     """
 
     def __init__(
         self,
         data_dir: Path,
         store: Upkeep,
-        url: str = "",
-        policy: Policy | None = None,
-        history: History | None = None,
-        blobs: str = "",
+        kept: Kept | None = None,
         apart: Apart | None = None,
-        search: bool = True,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
-        """``note`` is told of which tenant a run is deleted, by whom, and its trace id."""
+        """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""
         self._note = note
         self._data_dir = data_dir
-        self._url = url
-        self._policy = policy
-        self._history = history
-        self._blobs = blobs
+        self._kept = kept or Kept()
         self._apart = apart
-        self._search = search
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
         self._houses: dict[str, House] = {"": self._house("", store, data_dir)}
 
     @property
     def own(self) -> House:
-        """Of the tenant without a name."""
+        """The house of the tenant without a name."""
         return self._houses[""]
 
     @property
     def budget(self) -> Budget:
-        """The bytes in flight, of all tenants together."""
+        """The budget of bytes in flight, shared by all tenants."""
         return self._budget
 
     def house(self, tenant: str) -> House:
-        """A tenant's. `StoreBusy`, `StoreUnavailable`."""
+        """The house of a tenant, opened if necessary. `StoreBusy`, `StoreUnavailable`."""
         with self._lock:
             found = self._houses.get(tenant)
             if found is None:
@@ -106,25 +114,25 @@ class Tenants:
             return found
 
     def open_houses(self) -> dict[str, House]:
-        """Those that are open, by tenant."""
+        """The open houses, by tenant."""
         with self._lock:
             return dict(self._houses)
 
     def start(self, known: Collection[str] = ()) -> None:
-        """Begin to index and to sum up, and where what is kept is bounded, to do so for all tenants.
+        """Start indexing and maintenance; for all tenants if a policy or history limits what is kept.
 
-        ``known``: tenants that may have something in the database; folders are found by themselves.
+        ``known``: tenants that may have a schema in the database; tenants with folders are found.
         """
         self.own.start()
-        if self._policy is None and self._history is None:
+        if self._kept.policy is None and self._kept.history is None:
             return
         found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
-        for tenant in sorted(set(known) - {""} if self._url else found):
-            with suppress(StoreError):  # who comes for it hears of it
+        for tenant in sorted(set(known) - {""} if self._kept.url else found):
+            with suppress(StoreError):  # the next request for the tenant reports it
                 self.house(tenant)
 
     def close(self) -> None:
-        """Stop indexing, and close the stores but the receiver's own."""
+        """Stop indexing and maintenance, and close all stores except the receiver's own."""
         for tenant, house in self.open_houses().items():
             house.stop()
             if tenant:
@@ -134,9 +142,9 @@ class Tenants:
 
     def _open(self, tenant: str) -> House:
         folder = self._data_dir / FOLDER / tenant
-        blobs = f"{self._blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._blobs else ""
-        if self._url:
-            store = open_store(place_of_tenant(self._url, tenant), blobs=blobs)
+        blobs = f"{self._kept.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._kept.blobs else ""
+        if self._kept.url:
+            store = open_store(place_of_tenant(self._kept.url, tenant), blobs=blobs)
             return self._house(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
@@ -148,5 +156,7 @@ class Tenants:
 
     def _house(self, tenant: str, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
-        keeper = Keeper(store, folder, self._policy, self._history, partial(self._note, tenant))
-        return House(store, intake, Indexer(store) if self._search else None, keeper, lock)
+        keeper = Keeper(
+            store, folder, self._kept.policy, self._kept.history, partial(self._note, tenant)
+        )
+        return House(store, intake, Indexer(store) if self._kept.search else None, keeper, lock)

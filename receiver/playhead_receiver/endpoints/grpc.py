@@ -1,4 +1,4 @@
-"""OTLP/gRPC: a synchronous server whose handlers take and give bytes."""
+"""OTLP/gRPC: a synchronous server whose handlers take and return bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import grpc
 from google.rpc import code_pb2
 
 from playhead_receiver.access.guard import Guard
-from playhead_receiver.access.tenants import Tenants
-from playhead_receiver.intake.about import METHOD, SERVICE, about
+from playhead_receiver.endpoints.about import METHOD, SERVICE, about
+from playhead_receiver.endpoints.refusal import status_of
 from playhead_receiver.intake.budget import Share
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.export import Signal
-from playhead_receiver.intake.refusal import status_of
+from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.errors import PlayheadError
 
 SERVICES: dict[str, Signal] = {
@@ -26,7 +26,7 @@ SERVICES: dict[str, Signal] = {
 }
 THREADS = 16
 IDLE_S = 75
-"""After so long without a word a client is asked whether it is there; it may ask at any time."""
+"""Seconds of silence after which the server pings a client. Clients may ping at any time."""
 DETAILS = "grpc-status-details-bin"
 
 _CODES: dict[int, grpc.StatusCode] = {
@@ -41,7 +41,7 @@ _CODES: dict[int, grpc.StatusCode] = {
 def grpc_server(
     tenants: Tenants, guard: Guard, others: Sequence[Any] = (), *, limit_bytes: int = MAX_BYTES
 ) -> grpc.Server:
-    """A server without a port yet. An export is let in by ``guard``, to the tenant of its token.
+    """A server without a port yet. ``guard`` admits exports; they go to the tenant of their token.
 
     ``others``: handlers of other services on the same port.
     """
@@ -67,7 +67,7 @@ def grpc_server(
 
 
 def _asked() -> Any:
-    """What answers a sender that asks what this is. Needs no token."""
+    """The handler of the about call. It needs no token."""
 
     def say(_: bytes, __: grpc.ServicerContext) -> bytes:
         return json.dumps(about()).encode()

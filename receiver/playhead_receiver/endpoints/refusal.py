@@ -1,4 +1,4 @@
-"""Errors as OTLP answers them: a `google.rpc.Status`, an HTTP status, a gRPC code."""
+"""Converts errors to OTLP answers: a `google.rpc.Status`, an HTTP status, a gRPC code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playhead_semconv.errors import PlayheadError, StoreError, TooLarge
 
 
 def http_status(problem: PlayheadError) -> int:
-    """HTTP status of a refusal. Only 429 and 503 ask the sender to come again."""
+    """HTTP status of a refusal. Only 429 and 503 ask the sender to try again."""
     if isinstance(problem, Overloaded):
         return 429
     if isinstance(problem, StoreError):
@@ -55,5 +55,5 @@ def status_of(problem: PlayheadError) -> Status:
 
 
 def is_retryable(problem: PlayheadError) -> bool:
-    """Whether the sender is asked to come again."""
+    """Whether the sender is asked to try again."""
     return isinstance(problem, StoreError)

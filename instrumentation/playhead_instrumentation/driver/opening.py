@@ -1,0 +1,45 @@
+"""What a driver is made of: the session says it, and who opens the driver reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from playhead_instrumentation.driver.allowed import NOTHING, Allowed
+from playhead_instrumentation.redaction import Redactor
+from playhead_semconv.rerun.plans import Plan
+from playhead_semconv.tape.protocols import Sink
+
+FILE_LIMIT_BYTES = 16 << 20
+"""Of a larger file the digest is kept, not the content, where nobody says otherwise."""
+
+
+def _to_nobody(text: str) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a driver is made of, besides its tape.
+
+    The session makes one at its start and keeps it: a fork of a replay is opened with the same.
+    """
+
+    sink: Sink
+    """Where the facts go."""
+    redactor: Redactor
+    """Takes credentials out of what goes there."""
+    level: str = "causal"
+    """Of a recording: ``exchanges``, ``causal`` or ``strict``. A replay takes that of its tape."""
+    boundaries: Collection[str] = ()
+    """Names of the boundaries of the recording that is made or played."""
+    file_limit_bytes: int = FILE_LIMIT_BYTES
+    """Of a larger file the digest is kept, not the content."""
+    hidden: Collection[str] = ()
+    """Folders in which no child changes anything."""
+    allowed: Allowed = NOTHING
+    """What a replay may do for real."""
+    plan: Plan | None = None
+    """Of a fork or a resume: where it parts from its tape. None: a recording or a replay."""
+    say: Callable[[str], None] = _to_nobody
+    """Told where a fork parts from its tape."""

@@ -1,0 +1,49 @@
+"""The options for starting a recorded program again, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_semconv.rerun.given_headers import parse_headers
+
+if TYPE_CHECKING:
+    from playhead_replay import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The values of ``--python --cwd --header --check --trust``."""
+
+    python: str
+    """The interpreter; empty: the recorded one."""
+    cwd: str
+    """Folder of the program; empty: the recorded folder."""
+    header_lines: tuple[str, ...]
+    """``NAME: VALUE`` lines for requests to a service."""
+    checks: tuple[Path, ...]
+    """Files of check functions."""
+    trust: bool
+    """Whether a tape that was not recorded here may run its program."""
+
+    def headers(self) -> dict[str, str]:
+        """Headers by lower-case name. `UsageError` if a line is not a header."""
+        return parse_headers(self.header_lines)
+
+    def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Surroundings:
+        """Where the program runs: in ``folder``, else as the options say. `UsageError` as in `headers`.
+
+        ``foreign``: somebody else recorded it.
+        """
+        from playhead_replay import Surroundings
+
+        place = self.cwd if folder is None else folder
+        return Surroundings(self.python, place, headers=self.headers(), foreign=foreign)
+
+    def words(self) -> list[str]:
+        """Those options that a command line must repeat, except headers and checks."""
+        words = ["--trust"] if self.trust else []
+        for option, value in (("--python", self.python), ("--cwd", self.cwd)):
+            words += [option, value] if value else []
+        return words

@@ -1,0 +1,1 @@
+"""The OTLP endpoints over HTTP and gRPC: admission, intake, and refusals."""

@@ -1,0 +1,115 @@
+"""`RunSummary`, a run as lists show it, and `Query`, which selects runs."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """A line of `playhead ls`: computed from a run's facts and spans."""
+
+    name: str
+    """Given by the store, e.g. ``refund-7``: agent and number; never reused."""
+    trace_id: str
+    """32 hex digits."""
+    root_span_id: str
+    """16 hex digits."""
+    agent: str
+    status: RunStatus
+    started_ns: int
+    ended_ns: int | None
+    """End of the run; its last sign of life if it was interrupted; None while it runs."""
+    steps: int
+    """Logical calls and tool executions, pending ones included, and HTTP requests outside of them."""
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    models: list[str]
+    instances: list[str]
+    """Process instances of the run, 32 hex digits each, in order of their start."""
+    missing: list[tuple[str, int, int]]
+    """Gaps: instance, first and last missing sequence number."""
+    mode: str = "record"
+    origin: str = ""
+    """Run id of the run that this one replays or forks."""
+    spans: int = 0
+    """Number of spans, those that have started and not arrived included."""
+    last_ns: int = 0
+    """Last sign of life so far; equals ``ended_ns`` if the run is over."""
+    cached_tokens: int = 0
+    """Input tokens read from a provider's cache; part of ``input_tokens``."""
+    cache_write_tokens: int = 0
+    """Input tokens written to a provider's cache; part of ``input_tokens``."""
+    reasoning_tokens: int = 0
+    """Part of ``output_tokens``."""
+    cost_usd: float | None = None
+    """At the prices of the day of each call; None if no price of a used model is known."""
+    unpriced: list[str] = []
+    """Models that used tokens and have no known price. ``cost_usd`` does not include them."""
+    providers: list[str] = []
+    tools: list[str] = []
+    """Names of the executed tools. Like all lists here, in order of their first use."""
+    error_types: list[str] = []
+    """``error.type`` of the failed spans; ``_OTHER`` for a span without one."""
+    version: str = ""
+    """Version of the agent, else of its service."""
+    environment: str = ""
+    """``deployment.environment.name``."""
+    conversation: str = ""
+    """``gen_ai.conversation.id``."""
+    arrived_ns: int = 0
+    """When the store last received something of the run."""
+    marks: list[str] = []
+    """Marks that were put on the run: ``held``, ``flagged``, ``test``."""
+    is_process: bool = False
+    """Whether it is the run of a recorded process; False for a request, and for spans without a tape."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing in it can be inspected or replayed: a request or span without a step."""
+        return not self.steps and not self.is_process
+
+
+Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs, in which order. A condition that is None is not applied."""
+
+    agent: str | None = None
+    status: RunStatus | None = None
+    mode: str | None = "record"
+    """``record`` includes forks and resumes, but not services; else one other mode; None: all modes."""
+    limit: int = 50
+    version: str | None = None
+    environment: str | None = None
+    conversation: str | None = None
+    model: str | None = None
+    """A model that the run used. ``provider``, ``tool`` and ``error_type`` work the same way."""
+    provider: str | None = None
+    tool: str | None = None
+    error_type: str | None = None
+    has_errors: bool | None = None
+    """Whether a step of it failed, whatever the status of the run."""
+    started_from_ns: int | None = None
+    started_before_ns: int | None = None
+    duration_from_ns: int | None = None
+    duration_below_ns: int | None = None
+    cost_from_usd: float | None = None
+    """A run of unknown cost matches no bound on the cost."""
+    cost_below_usd: float | None = None
+    sort: Sort = "started"
+    ascending: bool = False
+    """Least first; else greatest first, which for ``started`` is newest first. Ties go by trace id."""
+    origin: str = ""
+    """Only replays, forks and resumes of the run with this trace id, 32 hex digits."""
+    after: str = ""
+    """Only runs after this place in the order; `place_of` gives the place of the last run of a page."""
+    traces: frozenset[bytes] | None = None
+    """Only runs with these trace ids."""
+    mark: str | None = None
+    """Only runs that have this mark."""

@@ -1,0 +1,55 @@
+"""What a span is about and how many tokens it used, as far as lists and sums need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+
+class Label(msgspec.Struct, frozen=True, array_like=True):
+    """Properties that many spans share, stored once for all of them. Add fields at the end only."""
+
+    attempt: bool = False
+    """Whether it is an HTTP or RPC attempt, which belongs to a logical call if one encloses it."""
+    step: bool = False
+    model: str = ""
+    """Model of the response, else of the request."""
+    asked_model: str = ""
+    """Model of the request, if the response names another."""
+    provider: str = ""
+    tool: str = ""
+    """The tool that was executed."""
+    error_type: str = ""
+    """``error.type`` of a failed span, ``_OTHER`` if it has none; empty for other spans."""
+    version: str = ""
+    """Version of the agent."""
+    played: bool = False
+    """Whether a tape answered it, in a fork or a resume: no request was made, no tokens were used."""
+    wire: str = ""
+    """For a request without a GenAI instrumentation: the wire that its bytes follow."""
+    derived: int = 0
+    """Version of the deriver that has examined the bytes for ``wire``; 0: none has."""
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """Token counts that a span reports."""
+
+    input: int = 0
+    """Includes ``cached`` and ``cache_write``."""
+    cached: int = 0
+    cache_write: int = 0
+    output: int = 0
+    """Includes ``reasoning``."""
+    reasoning: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.input or self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The label and the usage of a stored span, derived from its bytes."""
+
+    label: Label
+    usage: Usage

@@ -1,0 +1,1 @@
+"""Tenants: each has its own store; a backup copies all of them."""

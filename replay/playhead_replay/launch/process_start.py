@@ -1,0 +1,95 @@
+"""How a recorded program is started again: interpreter, command line, environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead_replay.run.command import Command
+from playhead_replay.run.inbound_requests import InboundRequest
+from playhead_semconv.errors import UsageError
+from playhead_semconv.process.kept_environment import is_kept
+from playhead_semconv.rerun.given_headers import write_headers
+
+STAND_IN = "playhead-replay"
+"""Value of a credential that the program needs to start and that is not on the tape."""
+
+CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Credentials that get the stand-in if the tape does not say which variables the program had."""
+
+DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
+"""Prefixes of variables that belong to the launcher and not to the program."""
+
+STARTERS = (
+    os.path.join("opentelemetry", "instrumentation", "auto_instrumentation"),
+    os.path.join("playhead_instrumentation", "bootstrap", "site"),
+)
+"""Endings of folders on PYTHONPATH that made the recorded program record itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One process to be started."""
+
+    interpreter: str
+    program: list[str]
+    """The command line after the interpreter."""
+    environ: dict[str, str]
+    """Its complete environment."""
+    folder: Path
+    """Its working folder."""
+    scratch: Path
+    """Folder for its tapes and output."""
+
+
+def interpreter_for(command: Command, python: str = "") -> str:
+    """The Python that runs the program: ``python``, else the recorded one, else this one."""
+    if python:
+        found = shutil.which(python)
+        if found is None:
+            raise UsageError(f"no interpreter {python}", hint="playhead replay RUN --python PATH")
+        return found
+    recorded = shutil.which(command.interpreter) if command.interpreter else None
+    return recorded or sys.executable
+
+
+def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the replayed program.
+
+    It is the recorded environment, as far as the tape has it, on top of ``environ``. Credentials are
+    replaced by a stand-in, so that clients can be constructed and no real credential is available.
+    """
+    recorded = command.environment
+    child = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(DROPPED) and not (recorded and is_kept(name))
+    }
+    child.update(recorded)
+    wanted = [name for name, value in recorded.items() if not value] if recorded else CREDENTIALS
+    child.update(dict.fromkeys(wanted, STAND_IN))
+    child["PYTHONHASHSEED"] = command.hash_seed if command.hash_seed.isdigit() else "0"
+    path = [one for one in child.pop("PYTHONPATH", "").split(os.pathsep) if one]
+    path = [one for one in path if not one.endswith(STARTERS)]
+    if path:
+        child["PYTHONPATH"] = os.pathsep.join(path)
+    return child
+
+
+def program_of(command: Command, came: Sequence[InboundRequest]) -> list[str]:
+    """The command line of the program; for a spawned worker, which has none, its application."""
+    if came and command.script in ("", "-", "-c"):
+        return ["-m", came[0].application.partition(":")[0]]
+    return command.words()
+
+
+def laid_headers(scratch: Path, headers: Mapping[str, str]) -> Path:
+    """Write ``headers`` to a file from which the replaying process reads them."""
+    path = scratch / "headers.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(write_headers(headers))
+    return path
