@@ -12,7 +12,7 @@ from conformance.engines import Postgres
 from support.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.content.blob_places import PlaceFile, Shelves
+from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.postgres.blob_table import BlobTable
@@ -39,7 +39,7 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
         yield BlobObjects(request.getfixturevalue("bucket").url(name))
     else:
         (tmp_path / "data").mkdir()
-        shelves = Shelves(BlobFolder(tmp_path / "data" / "blobs"), PlaceFile(tmp_path / "data"))
+        shelves = BlobStores(BlobFolder(tmp_path / "data" / "blobs"), PlaceFile(tmp_path / "data"))
         shelves.put(b"from before")
         shelves.use(request.getfixturevalue("bucket").url(name))
         shelves.delete(blake3(b"from before").digest())

@@ -2,8 +2,8 @@
 
 Each function returns the session, or None: then the edge does what it would do without playhead. The
 functions differ in what they leave out. The lanes are in `runtime.lanes`: what a library does for itself
-runs in the shadow lane, a finalizer in that of the garbage collector. No function here raises, waits or
-takes a lock.
+runs in the unrecorded lane, a finalizer in that of the garbage collector. No function here raises,
+waits or takes a lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def recording() -> Session | None:
     None for what a recorded exchange does internally, and for what a finalizer does.
     """
     session = current()
-    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
+    if session is None or lanes.current() in (lanes.UNRECORDED, lanes.GC):
         return None
     return session
 
@@ -31,7 +31,7 @@ def recording_requests() -> Session | None:
     None for what a recorded exchange does internally, and for what an exporter sends.
     """
     session = current()
-    if session is None or lanes.current() is lanes.SHADOW or not is_http_instrumentation_enabled():
+    if session is None or lanes.current() is lanes.UNRECORDED or not is_http_instrumentation_enabled():
         return None
     return session
 

@@ -314,7 +314,7 @@ class Driver:
 
     def lane_ended(self, lane: lanes.Lane) -> None:
         """A thread or job with recorded exchanges ends: a delivery for whoever waits for it."""
-        if lane.declared_on != self.sink.instance or lane in (lanes.SHADOW, lanes.GC):
+        if lane.declared_on != self.sink.instance or lane in (lanes.UNRECORDED, lanes.GC):
             return  # it recorded nothing, or it is not the program's
         try:
             who = ExchangeId(lane.hash, "end", 0)

@@ -76,7 +76,7 @@ class States:
         Returns the state that a fork puts in its place, or None.
         """
         lane = lanes.current()
-        if lane is lanes.SHADOW or lane is lanes.GC:
+        if lane is lanes.UNRECORDED or lane is lanes.GC:
             return None
         if self._instance != self._sink.instance:  # after `os.fork` there is a new tape
             self._instance, self._held = self._sink.instance, set()

@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 Q = TypeVar("Q", bound=Hashable)
 
 
-class Shelf(Generic[Q]):
+class UnusedAnswers(Generic[Q]):
     """Unused recordings, by number. Taking one needs constant time."""
 
     def __init__(self) -> None:

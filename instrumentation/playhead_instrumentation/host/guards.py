@@ -155,7 +155,7 @@ def _asked(area: str | None, what: str | None) -> None:
     session = current()
     if what is None or session is None or not session.driver.fenced:
         return
-    if lanes.current() is lanes.SHADOW or blocked.allowed() or lanes.in_own_thread():
+    if lanes.current() is lanes.UNRECORDED or blocked.allowed() or lanes.in_own_thread():
         return
     if _between_workers(sys._getframe(2)):  # pyright: ignore[reportPrivateUsage]
         return

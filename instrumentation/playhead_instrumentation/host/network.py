@@ -94,7 +94,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         if arguments[ADDRESS_AT[event]] is None:
             return
         lane = lanes.current()
-        if lane is lanes.SHADOW or _own() or not is_instrumentation_enabled():
+        if lane is lanes.UNRECORDED or _own() or not is_instrumentation_enabled():
             return
         target = _target(event, arguments)
         if event in DATAGRAMS:
@@ -109,8 +109,8 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _refuse(session: Session, event: str, arguments: tuple[Any, ...]) -> None:
     allowed = session.driver.allowed
-    # In a replay, the shadow lane runs only code that the user has allowed to run for real.
-    if lanes.current() is lanes.SHADOW and allowed:
+    # In a replay, the unrecorded lane runs only code that the user has allowed to run for real.
+    if lanes.current() is lanes.UNRECORDED and allowed:
         return
     target, who = _target(event, arguments), caller(3)
     if allowed.reaches(_host(target)):

@@ -61,7 +61,7 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
         sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, limit_bytes
     )
     if gate.level == "strict":
-        gate.on_spun, gate.books.on_lost = driver.wakes.spun, driver.wakes.turn_lost
+        gate.on_spun, gate.ledger.on_lost = driver.wakes.spun, driver.wakes.turn_lost
     timer_ends.keep(driver.wakes)
     return driver
 
@@ -148,6 +148,6 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     branch.on_parting = part
     branch.on_live = files.bring
     if gate.level == "strict":
-        gate.on_spun, gate.books.on_lost = ends.spun, ends.turn_lost
+        gate.on_spun, gate.ledger.on_lost = ends.spun, ends.turn_lost
     timer_ends.keep(ends)
     return driver

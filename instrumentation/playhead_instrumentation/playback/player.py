@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from playhead_instrumentation.determinism.gates.tape_order import Order
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
-from playhead_instrumentation.driver.unused import Shelf
+from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
@@ -98,8 +98,8 @@ class Player:
         self._recordings: list[Recording] = []
         self.requests: list[Played] = []
         """Requests that came in to the program."""
-        self._shelf: Shelf[Question] = Shelf()
-        self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
+        self._shelf: UnusedAnswers[Question] = UnusedAnswers()
+        self._canonical: dict[tuple[str, str], UnusedAnswers[bytes]] = {}
         """Recordings by kind and key; built when no digest matches a body."""
         self._varying = threading.Lock()
         """Held while a request is compared leaf by leaf."""
@@ -273,7 +273,7 @@ class Player:
         """A recording whose body has the same meaning in other bytes."""
         shelf = self._canonical.get((ask.kind, ask.key))
         if shelf is None:
-            shelf = self._canonical[ask.kind, ask.key] = Shelf()
+            shelf = self._canonical[ask.kind, ask.key] = UnusedAnswers()
             for number, one in enumerate(self._recordings):
                 if (one.id.kind, one.key) == (ask.kind, ask.key):
                     shelf.put(number, digest_of(canonical(self._body_of(number))), one.id.lane)

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime import patching as patches
-from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, SHADOW, Carried, Lane
+from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, UNRECORDED, Carried, Lane
 from playhead_instrumentation.runtime.patching import INNER, PATCHES, Patches, required
 
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
@@ -52,7 +52,7 @@ def _name_of_task(coroutine: Any, name: str | None) -> str:
 
 def _lane_of_task(coroutine: Any, name: str | None) -> Lane:
     parent = lanes.current()
-    if parent is SHADOW or parent is GC:
+    if parent is UNRECORDED or parent is GC:
         return parent
     if type(coroutine).__name__.startswith("async_generator") or _finalizing():
         return GC
@@ -112,7 +112,7 @@ def _start_thread(start: Any, thread: threading.Thread) -> None:
             function = functools.partial(function, *getattr(thread, "_args", ()))
         parent = lanes.current()
         name = name_of(function or type(thread).run)
-        lane = parent if parent in (SHADOW, GC) else parent.child(name)
+        lane = parent if parent in (UNRECORDED, GC) else parent.child(name)
         thread.__dict__["_playhead_carried"] = Carried(lane, is_job=through)
     start(thread)
 
@@ -142,7 +142,7 @@ def hook_executor(module: ModuleType) -> None:
 def _submit(submit: Any, executor: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     parent = lanes.current()
     function = functools.partial(fn, *args) if _is_through_context(fn) else fn
-    lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
+    lane = parent if parent in (UNRECORDED, GC) else parent.child(name_of(function))
     future = submit(executor, _Job(lane, fn), *args, **kwargs)
     of_job[future] = lane
     return future

@@ -113,7 +113,7 @@ class Lane:
 MAIN: Final = Lane("main")
 """The lane of the main thread."""
 
-SHADOW: Final = Lane("shadow")
+UNRECORDED: Final = Lane("shadow")
 """The lane of work that a boundary starts for a live exchange; it does not occur in a replay."""
 
 GC: Final = Lane("gc")
@@ -141,11 +141,11 @@ def current() -> Lane:
     """The current lane."""
     lane = _lane.get()
     job = _here.job
-    if job is not None and lane is not SHADOW and lane is not GC and _job.get() is not job:
+    if job is not None and lane is not UNRECORDED and lane is not GC and _job.get() is not job:
         # Code in a context of the job's starter belongs to the job, except in an event loop.
         if running_loop() is None:
             return job
-    if of_task and lane is not SHADOW:
+    if of_task and lane is not UNRECORDED:
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -169,7 +169,7 @@ class Shadow:
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _lane.set(SHADOW)
+        self._token = _lane.set(UNRECORDED)
 
     def __exit__(self, *_: object) -> None:
         reset(self._token)
@@ -332,5 +332,5 @@ def entered(lane: Lane) -> Token[Lane]:
 
 def restart() -> None:
     """Restart the counts of the fixed lanes when a recording begins."""
-    for lane in (MAIN, SHADOW, GC):
+    for lane in (MAIN, UNRECORDED, GC):
         lane.restart()

@@ -67,7 +67,7 @@ def _tell(gate: Gate, wakes: Wakes) -> None:
     from playhead_instrumentation.determinism.gates.held import HeldGate
 
     if isinstance(gate, HeldGate):
-        gate.on_spun, gate.books.on_lost = wakes.spun, wakes.turn_lost
+        gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.turn_lost
 
 
 def _gate(level: str) -> Gate:

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.bootstrap.start import start_recording
 from playhead_instrumentation.bootstrap.tape_files import load
-from playhead_instrumentation.bootstrap.warm.withheld_modules import KeptBack
+from playhead_instrumentation.bootstrap.warm.withheld_modules import WithheldModules
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.runtime import lanes
 
@@ -73,7 +73,7 @@ class _Waiting:
         self._isolated: Any = isolated
         self._left_out = left_out
         self._told = Path()
-        self._kept_back = KeptBack(self._part)
+        self._kept_back = WithheldModules(self._part)
 
     def serve(self) -> list[str]:
         """See `wait`."""

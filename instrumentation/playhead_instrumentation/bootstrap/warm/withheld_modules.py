@@ -27,7 +27,7 @@ _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{o
 _HOOKS: Final = "wrapt.importer"
 
 
-class KeptBack:
+class WithheldModules:
     """A module finder. It calls ``part``, which does not return, where it cannot restore a module."""
 
     def __init__(self, part: Callable[[], None]) -> None:

@@ -73,7 +73,7 @@ class _Message:
 class _Channel:
     """A channel of the core. Some of its calls are listened to or played.
 
-    The core runs in the shadow lane, because threads that wait for the world hold its locks, too.
+    The core runs in the unrecorded lane, because threads that wait for the world hold its locks, too.
     """
 
     def __init__(self, target: bytes, *_: Any, **__: Any) -> None:

@@ -182,7 +182,7 @@ class _Going:
 
 def _session() -> Session | None:
     session, lane = current(), lanes.current()
-    return None if lane.of_request or lane in (lanes.SHADOW, lanes.GC) else session
+    return None if lane.of_request or lane in (lanes.UNRECORDED, lanes.GC) else session
 
 
 def _begun(describe: Callable[[], _Asked]) -> _Going | None:

@@ -1,7 +1,7 @@
 """Patches of servers: an application is covered where it is handed to a server.
 
 A server is part of the world outside. What it does for itself (its event loop, its timers, its log) is
-not part of the program and happens in the shadow lane. Loading the application is the boot of the
+not part of the program and happens in the unrecorded lane. Loading the application is the boot of the
 program; it happens in the lane of the main thread, whatever the server's own lane is.
 """
 

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 def _recording() -> Session | None:
     session = current()
-    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
+    if session is None or lanes.current() in (lanes.UNRECORDED, lanes.GC):
         return None
     return session
 

@@ -192,7 +192,7 @@ def opening(original: types.ModuleType) -> types.ModuleType:
 def _open(
     original: Callable[..., Any], file: Any, mode: str = "r", buffering: int = -1, *more: Any
 ) -> Any:
-    if more or type(file) is not int or current() is None or lanes.current() is lanes.SHADOW:
+    if more or type(file) is not int or current() is None or lanes.current() is lanes.UNRECORDED:
         return original(file, mode, buffering, *more)
     raw = PipeEnd(file, mode)
     if buffering == 0:

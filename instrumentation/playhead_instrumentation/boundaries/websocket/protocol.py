@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.websocket.exchange import (
     key_of,
 )
 from playhead_instrumentation.driver.verdict import Played
-from playhead_instrumentation.runtime.lanes import SHADOW, current
+from playhead_instrumentation.runtime.lanes import UNRECORDED, current
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched
@@ -176,7 +176,7 @@ class Listener:
 
     def _sends(self, opcode: str) -> Any:
         def send(original: Any, data: Any, fin: bool = True) -> None:
-            if current() is not SHADOW:
+            if current() is not UNRECORDED:
                 self._tell(bytes(data), described(opcode, final=fin))
             original(data, fin)
 
@@ -184,7 +184,7 @@ class Listener:
 
     def _pinging(self, opcode: str) -> Any:
         def send(original: Any, data: Any) -> None:
-            if current() is SHADOW:
+            if current() is UNRECORDED:
                 if opcode == "ping":
                     self._of_library.add(bytes(data))
             else:
@@ -194,7 +194,7 @@ class Listener:
         return send
 
     def _send_close(self, original: Any, code: Any = None, reason: str = "") -> None:
-        if current() is not SHADOW:
+        if current() is not UNRECORDED:
             self._tell(closing(code, reason), described("close"))
         original(code, reason)
 
@@ -203,7 +203,7 @@ class Listener:
             if self.exchange.played is None and not self.exchange.over:
                 problem = sys.exception()
                 if not self.feeding:
-                    if current() is SHADOW:  # a ping of the library was not answered
+                    if current() is UNRECORDED:  # a ping of the library was not answered
                         self.came(self.exchange.call.arrive().wait())
                         self.exchange.received(closing(code, reason), self.next_at(), described("fail"))
                 elif problem is not None and not isinstance(problem, EOFError):

@@ -2,7 +2,7 @@
 
 Two places are patched: where a connection is opened, and what that thread reads from. That is a socket
 that is listened to or, at a replay, one that delivers the bytes of the tape. The keepalive of the
-library runs in the shadow lane.
+library runs in the unrecorded lane.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class BranchGate(TapeGate):
             return
         self.over = True
         if self.level == "strict":
-            self.books.holds(strict.HOLD_S, strict.COMPUTING_HOLD_S)
+            self.ledger.holds(strict.HOLD_S, strict.COMPUTING_HOLD_S)
             self.poll_s = strict.POLL_S
         else:
             self._goes_causal()
@@ -114,7 +114,7 @@ class BranchGate(TapeGate):
         if self._closed:
             waiter.due = self._numbers.wait()
             return True
-        if self.over and waiter.blocks and not self._came and self._out is None and self.books.alone():
+        if self.over and waiter.blocks and not self._came and self._out is None and self.ledger.alone():
             waiter.due = self._numbered()
             return True
         self._came.append(waiter)
@@ -154,10 +154,10 @@ class BranchGate(TapeGate):
 
     def _lets_in(self) -> Came | None:
         if self._out is not None:
-            hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else strict.HOLD_S
-            if self.books.patience_s() - self._out_since_s < hold_s:
+            hold_s = GRANTED_HOLD_S if self.ledger.comes(self._out.place) else strict.HOLD_S
+            if self.ledger.patience_s() - self._out_since_s < hold_s:
                 return None
-        self._out, self._out_since_s = self._came.popleft(), self.books.patience_s()
+        self._out, self._out_since_s = self._came.popleft(), self.ledger.patience_s()
         self._out.due = self._numbered()
         return self._out
 

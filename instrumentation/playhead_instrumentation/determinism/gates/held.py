@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from playhead_instrumentation.determinism.hooks import waits
 from playhead_instrumentation.determinism.scheduler import idle_loops
-from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
+from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
 from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
 from playhead_instrumentation.driver.gate import Turn
 from playhead_semconv.facts import Delivery, ExchangeId
@@ -33,7 +33,8 @@ class HeldGate:
     ) -> None:
         """``poll_s``: seconds between checks of a waiter whether the running threads are stuck.
 
-        ``live``: the outside world answers, not a tape. ``hold_s``, ``computing_hold_s``: see `Quiet`.
+        ``live``: the outside world answers, not a tape. ``hold_s`` and ``computing_hold_s``: see
+        `TurnLedger`.
         """
         self._lock = threading.RLock()
         self.poll_s = poll_s
@@ -43,14 +44,14 @@ class HeldGate:
         self._spun: int | None = None
         """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
         self._spinner: _Spinner | None = None
-        self.books = Quiet(
+        self.ledger = TurnLedger(
             self._lock,
             self.advance,
             self._forked,
             hold_s=hold_s,
             computing_hold_s=computing_hold_s,
         )
-        waits.keep(self.books, live=live, loosen=self.loosen)
+        waits.keep(self.ledger, live=live, loosen=self.loosen)
         idle_loops.watch(self)
 
     @abstractmethod
@@ -113,7 +114,7 @@ class HeldGate:
         with self._lock:
             if self._closed or not self._anybody():
                 return
-            if not (self.books.quiet() or self.books.overdue()):
+            if not (self.ledger.quiet() or self.ledger.overdue()):
                 return
             waiter = self._next()
             if waiter is not None:
@@ -129,7 +130,7 @@ class HeldGate:
                 waiter.came = True
                 self._entered()
                 if waiter.blocks:
-                    self.books.wake(waiter.place)  # before another thread finds all quiet
+                    self.ledger.wake(waiter.place)  # before another thread finds all quiet
             return at_once
 
     def _entered(self) -> None:
@@ -138,7 +139,7 @@ class HeldGate:
 
     def goes_on(self) -> None:
         """This thread continues; its waiter entered immediately."""
-        self.books.goes_on()
+        self.ledger.goes_on()
 
     def went_on(self, waiter: Waiting) -> None:
         """``waiter`` continues after it was let through."""
@@ -164,7 +165,7 @@ class HeldGate:
 
     def block(self, waiter: Waiting) -> None:
         """Block this thread until ``waiter`` is let through."""
-        self.books.waits()
+        self.ledger.waits()
         try:
             while not waiter.opened.acquire(timeout=self.poll_s):
                 self.advance()
@@ -172,12 +173,12 @@ class HeldGate:
             self.leave(waiter)
             raise
         finally:
-            self.books.goes_on()
+            self.ledger.goes_on()
 
     def _let_through(self, waiter: Waiting) -> None:
         self._entered()
-        if waiter.blocks or self.books.selects(waiter.place):
-            self.books.wake(waiter.place)
+        if waiter.blocks or self.ledger.selects(waiter.place):
+            self.ledger.wake(waiter.place)
         if not waiter.let_through():
             self.went_on(waiter)
         if self._spun == 0:
@@ -199,7 +200,7 @@ class HeldGate:
         spinner = _Spinner()
         with self._lock:
             self._spinner, self._spun = spinner, ticks
-            self.books.selecting(None, spins=True)
+            self.ledger.selecting(None, spins=True)
             owes = self._owes(ticks)
             if not owes:
                 self._goes_round()
@@ -209,7 +210,7 @@ class HeldGate:
                 owes = self._owes(ticks)
                 if not owes:
                     self._goes_round()
-        self.books.goes_on()
+        self.ledger.goes_on()
         return spinner.over
 
     def _owes(self, ticks: int) -> bool:
@@ -221,7 +222,7 @@ class HeldGate:
         spinner, self._spinner = self._spinner, None
         if spinner is not None:
             spinner.over, self._spun = not self._spun, None
-            self.books.wake(spinner.place)
+            self.ledger.wake(spinner.place)
             spinner.opened.release()
 
 

@@ -76,10 +76,10 @@ class StrictGate(HeldGate):
 
     def _next(self) -> Waiting | None:
         if self._out is not None:
-            hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
-            if self.books.patience_s() - self._out_since_s < hold_s:
+            hold_s = GRANTED_HOLD_S if self.ledger.comes(self._out.place) else HOLD_S
+            if self.ledger.patience_s() - self._out_since_s < hold_s:
                 return None
-        self._out, self._out_since_s = self._arrived.popleft(), self.books.patience_s()
+        self._out, self._out_since_s = self._arrived.popleft(), self.ledger.patience_s()
         self._out.due = self._open.alone()
         self._says_how_long_it_spun(self._out.due)
         return self._out
@@ -92,7 +92,7 @@ class StrictGate(HeldGate):
         if self._closed:
             waiter.due = self._open.wait()
             return True
-        if waiter.blocks and not self._arrived and self._out is None and self.books.alone():
+        if waiter.blocks and not self._arrived and self._out is None and self.ledger.alone():
             waiter.due = self._open.alone()
             self._says_how_long_it_spun(waiter.due)
             return True

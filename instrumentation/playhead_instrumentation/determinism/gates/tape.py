@@ -76,7 +76,7 @@ class TapeGate(HeldGate):
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
         self._progress_s = 0.0
-        """Time of the last progress, on the clock `Quiet.patience_s`."""
+        """Time of the last progress, on the clock `TurnLedger.patience_s`."""
         super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
@@ -102,7 +102,7 @@ class TapeGate(HeldGate):
         """How all threads rest while none waits at the gate, and a mark that changes with progress."""
         with self._lock:
             waits = self._closed or self._anybody()
-            return None if waits else self.books.rest(), self._progress_s
+            return None if waits else self.ledger.rest(), self._progress_s
 
     def close(self) -> None:
         """Let all waiters through."""
@@ -129,8 +129,8 @@ class TapeGate(HeldGate):
     def _poll(self, waiter: Waiting) -> None:
         if waiter.done():
             return
-        self.books.waits()
-        self.books.goes_on()
+        self.ledger.waits()
+        self.ledger.goes_on()
         loop = running_loop()
         if loop is not None:
             loop.call_later(POLL_S / 10, self._poll, waiter)
@@ -159,12 +159,12 @@ class TapeGate(HeldGate):
             return False
         if self._idled_s() > self._patience_s:
             return False
-        return self._anybody() or not self.books.quiet() or self.books.guesses()
+        return self._anybody() or not self.ledger.quiet() or self.ledger.guesses()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
-        self._progress_s = self.books.patience_s()
+        self._progress_s = self.ledger.patience_s()
         if waiter.due is None:
             if waiter.after_s is None:
                 self._never.append(waiter)
@@ -187,12 +187,12 @@ class TapeGate(HeldGate):
             self._left(waiter)
 
     def _let_through(self, waiter: Waiting) -> None:
-        self._progress_s = self.books.patience_s()
+        self._progress_s = self.ledger.patience_s()
         super()._let_through(waiter)
 
     def _idled_s(self) -> float:
         """Seconds since the last progress."""
-        return self.books.patience_s() - self._progress_s
+        return self.ledger.patience_s() - self._progress_s
 
     def _forced(self) -> Waiting | None:
         """The waiter to let in out of order, because no thread can proceed otherwise.
@@ -200,10 +200,10 @@ class TapeGate(HeldGate):
         If that is uncertain (a blocked or computing thread may continue), only after a while.
         """
         idled_s = self._idled_s()
-        if self.books.computes() and idled_s < COMPUTING_PATIENCE_S:
+        if self.ledger.computes() and idled_s < COMPUTING_PATIENCE_S:
             return None
-        if not self.books.for_good() or self.books.guesses():
-            sleeps = REAL.now_s() < self.books.latest_alarm()
+        if not self.ledger.for_good() or self.ledger.guesses():
+            sleeps = REAL.now_s() < self.ledger.latest_alarm()
             if idled_s < (LONGEST_SLEEP_S if sleeps else self._patience_s):
                 return None
         waiter = self._schedule.force()
@@ -240,8 +240,8 @@ class TapeGate(HeldGate):
 
     def _refuses(self) -> bool:
         """Whether waiting for something that is not on the tape is in vain."""
-        sure = not self.books.guesses() or self._idled_s() > self._patience_s
-        return sure and self.books.for_good()
+        sure = not self.ledger.guesses() or self._idled_s() > self._patience_s
+        return sure and self.ledger.for_good()
 
     def _moves(self, waiter: Waiting) -> Waiting:
         waiter.moved = True

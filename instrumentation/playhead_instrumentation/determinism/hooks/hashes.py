@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from playhead_instrumentation.runtime.lane_hooks import has_lane
-from playhead_instrumentation.runtime.lanes import GC, SHADOW, current
+from playhead_instrumentation.runtime.lanes import GC, UNRECORDED, current
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def _made(one: object, kind: str) -> int:
     """Compute the hash of ``one`` when it is first asked for."""
     try:
         lane = current()
-        if lane is not SHADOW and lane is not GC:
+        if lane is not UNRECORDED and lane is not GC:
             return hash((lane.hash, lane.next_ordinal(kind)))
     except Exception:
         log.debug("playhead could not make a hash", exc_info=True)

@@ -1,4 +1,4 @@
-"""Patches that keep the scheduler's ledger (`Quiet`) up to date.
+"""Patches that keep the scheduler's ledger (`TurnLedger`) up to date.
 
 They report threads, jobs of executors, conditions, joins, and wake-ups of event loops. The patches stay
 in place. Where no ledger is kept they do what the original does.
@@ -22,32 +22,32 @@ from typing import Any
 
 from playhead_instrumentation.determinism.hooks import locks, simple_queues
 from playhead_instrumentation.determinism.scheduler import program_threads, timer_ends, wait_lines
-from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet, Ticket
+from playhead_instrumentation.determinism.scheduler.turn_ledger import Ticket, TurnLedger
 from playhead_instrumentation.driver.gate import nothing
 from playhead_instrumentation.runtime import lanes, own_waits
 from playhead_instrumentation.runtime.patching import MIDDLE, OUTER, PATCHES, Patches, required
 
-_books: Quiet | None = None
+_ledger: TurnLedger | None = None
 
 _loosen: Callable[[], None] = nothing
 """Called where a thread continues without a turn, so that nothing can be held back any more."""
 
 
-def keep(books: Quiet | None, *, live: bool = False, loosen: Callable[[], None] = nothing) -> None:
+def keep(ledger: TurnLedger | None, *, live: bool = False, loosen: Callable[[], None] = nothing) -> None:
     """Keep this ledger from now on; None: keep none.
 
     ``live``: the outside world answers, not a tape. ``loosen``: called where the ledger cannot be kept,
     now or later.
     """
-    global _books, _loosen
+    global _ledger, _loosen
     _loosen = loosen
-    if _books is not None:
-        _books.close()
-    _books = books
-    wait_lines.keep(books)
-    own_waits.keep(books)
-    lanes.on_outside(books if live else None)
-    if books is not None and not _hook():
+    if _ledger is not None:
+        _ledger.close()
+    _ledger = ledger
+    wait_lines.keep(ledger)
+    own_waits.keep(ledger)
+    lanes.on_outside(ledger if live else None)
+    if ledger is not None and not _hook():
         loosen()
 
 
@@ -83,8 +83,8 @@ def _lapse() -> None:
 
 
 def _after_fork() -> None:
-    if _books is not None:
-        _books.after_fork()
+    if _ledger is not None:
+        _ledger.after_fork()
 
 
 _places: dict[Any, int] = {}
@@ -100,13 +100,13 @@ def _hook_conditions() -> None:
 
 
 def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
-    books = _books
+    ledger = _ledger
     if not self._is_owned() or (timeout is not None and timeout <= 0):
         return wait(self, timeout)
-    if lanes.current() is lanes.SHADOW:
+    if lanes.current() is lanes.UNRECORDED:
         return wait(self, timeout)
     wake = None if timeout is None else timer_ends.opened("wait", timeout)
-    if books is None:
+    if ledger is None:
         woken = wait(self, timeout)
         if wake is not None and not woken:
             wake.passed()
@@ -120,7 +120,7 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
         waiter.acquire()
     self._waiters.append(waiter)
     _places[waiter] = threading.get_ident()
-    saved = books.lets_go(self._release_save)
+    saved = ledger.lets_go(self._release_save)
     try:
         if wake is not None and turn is not None:
             wake.comes_first(turn)
@@ -131,7 +131,7 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
     finally:
         del _places[waiter]
         try:
-            books.goes_on()
+            ledger.goes_on()
         finally:
             self._acquire_restore(saved)
             # `notify` removes the waiter from the list.
@@ -144,13 +144,13 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
 
 
 def _notify(notify: Any, self: Any, n: int = 1) -> None:
-    books = _books
-    if books is not None and self._is_owned():
+    ledger = _ledger
+    if ledger is not None and self._is_owned():
         waiters: list[Any] = list(itertools.islice(self._waiters, n))
         for waiter in waiters:
             place = _places.get(waiter)
             if place is not None:
-                books.wake(place)
+                ledger.wake(place)
     notify(self, n)
 
 
@@ -162,70 +162,70 @@ def _hook_threads() -> None:
 
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
-    books = _books
-    if not program_threads.is_of_program(self) or lanes.current() is lanes.SHADOW:
+    ledger = _ledger
+    if not program_threads.is_of_program(self) or lanes.current() is lanes.UNRECORDED:
         # The ledger is not told of its end, so a join of it is not entered as a wait.
         self.__dict__["_playhead_machinery"] = True
         return start(self)
-    if books is None:
+    if ledger is None:
         return start(self)
     # The jobs of an executor's worker have turns of their own.
     works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
-    ticket = None if works else books.reserve()
+    ticket = None if works else ledger.reserve()
     if works:
         # A worker needs no turn to begin: its starter, which holds the executor's locks, keeps its turn.
         begun: Any = required(self, "_started")._cond
         begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
-    self.__dict__["_playhead_turn"] = books, ticket
+    self.__dict__["_playhead_turn"] = ledger, ticket
     try:
         start(self)
     except BaseException:
         if ticket is not None and "_playhead_turn" in self.__dict__:
-            books.give_up(ticket)
+            ledger.give_up(ticket)
         raise
 
 
 def _run_thread_in_turn(run: Any, self: threading.Thread) -> None:
-    books, ticket = self.__dict__.pop("_playhead_turn", (None, None))
-    if books is None:
+    ledger, ticket = self.__dict__.pop("_playhead_turn", (None, None))
+    if ledger is None:
         return run(self)
-    books.begins(ticket)
+    ledger.begins(ticket)
     try:
         run(self)
     finally:
-        books.ends(self)
+        ledger.ends(self)
 
 
 def _join_and_wait(join: Any, self: threading.Thread, timeout: float | None = None) -> None:
-    books = _books
+    ledger = _ledger
     if self.__dict__.get("_playhead_machinery", False):
         return join(self, timeout)
     if not self.is_alive() or self is threading.current_thread():
         return join(self, timeout)
     if timeout is not None and timeout <= 0:
         return join(self, timeout)
-    if books is not None and books.is_certain():
+    if ledger is not None and ledger.is_certain():
         return join(self, timeout)
     wake = None if timeout is None else timer_ends.opened("join", timeout)
-    if books is None:
+    if ledger is None:
         join(self, timeout)
         if wake is not None and self.is_alive():
             wake.passed()
         return
     turn = None if wake is None else wake.waiting()
     if wake is None or turn is None:
-        books.joins(self)
+        ledger.joins(self)
         try:
             return join(self, timeout)
         finally:
-            books.joined(self)
-    books.joins(self, lock=turn.opened)
+            ledger.joined(self)
+    ledger.joins(self, lock=turn.opened)
     try:
         passed = wake.comes_first(turn)
     finally:
-        books.joined(self)
+        ledger.joined(self)
     if not passed:
-        with books.certain():
+        with ledger.certain():
             join(self)  # it is about to end
     wake.ended(turn, not passed)
 
@@ -250,10 +250,10 @@ class _Pool:
 class _Job:
     """A job of an executor. Jobs begin in the order in which they were submitted."""
 
-    __slots__ = ("_books", "_pool", "ticket")
+    __slots__ = ("_ledger", "_pool", "ticket")
 
-    def __init__(self, books: Quiet, executor: Any) -> None:
-        self._books = books
+    def __init__(self, ledger: TurnLedger, executor: Any) -> None:
+        self._ledger = ledger
         self.ticket = Ticket()
         with _pools_lock:
             pool = _pools.get(executor)
@@ -266,11 +266,11 @@ class _Job:
             else:
                 pool.running += 1
         if not waits:
-            books.put(self.ticket)
+            ledger.put(self.ticket)
 
     def begins(self) -> None:
         """A worker has taken the job."""
-        self._books.claim(self.ticket)
+        self._ledger.claim(self.ticket)
 
     def ends(self) -> None:
         """The job is done, or will not be run."""
@@ -283,7 +283,7 @@ class _Job:
             if follows is None and pool.running:
                 pool.running -= 1
         if follows is not None:
-            self._books.put(follows)
+            self._ledger.put(follows)
         elif not pool.running:
             wait_lines.wake_first(pool.line)
 
@@ -309,18 +309,18 @@ def _hook_jobs() -> None:
 
 
 def _submit_with_a_turn(submit: Any, self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-    books = _books
-    if books is None or lanes.current() is lanes.SHADOW:
+    ledger = _ledger
+    if ledger is None or lanes.current() is lanes.UNRECORDED:
         return submit(self, fn, *args, **kwargs)
     _submitting.made = None
-    _submitting.executor = books, self
+    _submitting.executor = ledger, self
     try:
         return submit(self, fn, *args, **kwargs)
     except BaseException:
         job: _Job | None = _submitting.made
         if job is not None:
             job.ends()
-            books.give_up(job.ticket)
+            ledger.give_up(job.ticket)
         raise
     finally:
         _submitting.executor = _submitting.made = None
@@ -334,31 +334,31 @@ def _make_with_a_turn(make: Any, self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _run_in_turn(run: Any, self: Any, *args: Any) -> None:
-    books, job = _books, self.__dict__.pop("_playhead_job", None)
+    ledger, job = _ledger, self.__dict__.pop("_playhead_job", None)
     if job is None:
         return run(self, *args)
-    if books is not None:
+    if ledger is not None:
         job.begins()
     try:
         run(self, *args)
     finally:
         job.ends()
-        if books is not None:
-            books.waits()
+        if ledger is not None:
+            ledger.waits()
 
 
 def _shutdown_in_turn(
     shutdown: Any, self: Any, wait: bool = True, *, cancel_futures: bool = False
 ) -> None:
-    books, pool = _books, _pools.get(self)
-    if books is None or pool is None or lanes.current() is lanes.SHADOW:
+    ledger, pool = _ledger, _pools.get(self)
+    if ledger is None or pool is None or lanes.current() is lanes.UNRECORDED:
         return shutdown(self, wait, cancel_futures=cancel_futures)
     if cancel_futures:
         _cancel(self)
     shutdown(self, wait=False)
     if wait:
         pool.drained()
-        with books.certain():  # the workers have nothing left to do but end
+        with ledger.certain():  # the workers have nothing left to do but end
             shutdown(self)
 
 
@@ -396,7 +396,7 @@ def _hook_wakes() -> None:
 
 def _call_and_wake(call_soon_threadsafe: Any, loop: Any, *args: Any, **kwargs: Any) -> Any:
     handle = call_soon_threadsafe(loop, *args, **kwargs)
-    books = _books
-    if books is not None:
-        books.wakes_loop(loop)
+    ledger = _ledger
+    if ledger is not None:
+        ledger.wakes_loop(loop)
     return handle

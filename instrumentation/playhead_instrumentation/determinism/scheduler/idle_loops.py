@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Protocol
 
-from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
+from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
 from playhead_instrumentation.driver.gate import nothing
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.runtime.real_clock import REAL
@@ -27,7 +27,7 @@ class Watching(Protocol):
 
     poll_s: float
     """Seconds between checks whether a waiter may proceed."""
-    books: Quiet
+    ledger: TurnLedger
 
     def closed(self) -> bool:
         """Whether the gate no longer holds anything back."""
@@ -90,7 +90,7 @@ def _run_forever(run_forever: Any, loop: Any) -> None:
         watched = _uvloops.pop(loop, None)
         if watched is not None:
             watched.stops()
-        gate.books.stops_loop()
+        gate.ledger.stops_loop()
 
 
 def can_be_watched(loop: Any) -> bool:
@@ -108,7 +108,7 @@ def _look_at(loop: Any, gate: Watching) -> None:
     selector: Any = getattr(loop, "_selector", None)
     if selector is None or not hasattr(loop, "_ready"):
         return
-    gate.books.runs_loop(loop, lambda: bool(loop._ready))
+    gate.ledger.runs_loop(loop, lambda: bool(loop._ready))
     original = getattr(selector.select, "__wrapped__", selector.select)
     ticks = 0
 
@@ -124,7 +124,7 @@ def _look_at(loop: Any, gate: Watching) -> None:
             return original(timeout)
         ticks = 0
         until = None if timeout is None else REAL.now_s() + timeout
-        gate.books.selecting(until)
+        gate.ledger.selecting(until)
         try:
             while True:
                 if loop._ready:
@@ -137,7 +137,7 @@ def _look_at(loop: Any, gate: Watching) -> None:
                     return events
                 gate.advance()
         finally:
-            gate.books.goes_on()
+            gate.ledger.goes_on()
 
     selector.select = select
 
@@ -163,7 +163,7 @@ class _Uvloop:
         self._idle = False
         self._ticks = 0
         self._alarm: Any = None
-        gate.books.runs_loop(loop, lambda: not self._idle)
+        gate.ledger.runs_loop(loop, lambda: not self._idle)
         self._call_soon(self._look)
 
     def stirs(self) -> None:
@@ -190,13 +190,13 @@ class _Uvloop:
 
     def wakes(self) -> None:
         """Another thread has scheduled work on the loop."""
-        self._gate.books.wakes_loop(self._loop)
+        self._gate.ledger.wakes_loop(self._loop)
 
     def _goes_on(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        self._gate.books.goes_on()
+        self._gate.ledger.goes_on()
 
     def _look(self) -> None:
         gate = self._gate
@@ -212,7 +212,7 @@ class _Uvloop:
         self._armed = False
         self._idle = True
         self._ticks = 0
-        gate.books.selecting(None)
+        gate.ledger.selecting(None)
         self._wait()
 
     def _wait(self) -> None:

@@ -231,7 +231,7 @@ def opened(kind: str, after_s: float = 0.0) -> Wake | None:
     if wakes is None or not in_program():
         return None
     lane = lanes.current()
-    return None if lane is lanes.SHADOW or lane is lanes.GC else wakes.open(kind, lane, after_s)
+    return None if lane is lanes.UNRECORDED or lane is lanes.GC else wakes.open(kind, lane, after_s)
 
 
 def opened_in_order(kind: str, after_s: float) -> Wake | None:

@@ -49,7 +49,7 @@ class Ticket:
         self.opened.acquire()
 
 
-class Quiet:
+class TurnLedger:
     """The ledger and the turns: one place runs at a time, in the order in which places were woken.
 
     Each method takes the lock of the gate, which is reentrant. `goes_on`, `begins` and `claim` may block

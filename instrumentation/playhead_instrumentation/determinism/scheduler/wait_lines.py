@@ -14,25 +14,25 @@ import time
 from collections.abc import Callable
 
 from playhead_instrumentation.determinism.scheduler import timer_ends
-from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
-from playhead_instrumentation.runtime.lanes import SHADOW, current
+from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
+from playhead_instrumentation.runtime.lanes import UNRECORDED, current
 
 REAL_OF = ("concurrent", "importlib", "logging", "opentelemetry")
 """Packages that get the real types, like playhead's own. Jobs of `concurrent.futures` have turns."""
 
-_books: Quiet | None = None
+_ledger: TurnLedger | None = None
 _forks = 0
 
 
-def keep(books: Quiet | None) -> None:
+def keep(ledger: TurnLedger | None) -> None:
     """Set the ledger; None: there is none."""
-    global _books
-    _books = books
+    global _ledger
+    _ledger = ledger
 
 
 def wanted(depth: int) -> bool:
     """Whether the caller ``depth`` frames above ours gets the replaced type."""
-    if _books is None:
+    if _ledger is None:
         return False
     frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
     while (module := frame.f_globals.get("__name__", "")) == "threading" and frame.f_back is not None:
@@ -52,7 +52,7 @@ class Waiter:
         self._opened = _thread.allocate_lock()
         self._opened.acquire()
         self._wake, self._turn = None, None
-        if timeout is not None and _books is not None:
+        if timeout is not None and _ledger is not None:
             self._wake = timer_ends.opened_in_order(kind, timeout)
             self._turn = None if self._wake is None else self._wake.ahead()
             if self._turn is not None:
@@ -66,9 +66,9 @@ class Waiter:
 
     def wake(self) -> None:
         """Wake the thread to try again. Idempotent and safe in a finalizer."""
-        books = _books
-        if books is not None:
-            books.wake(self._place)
+        ledger = _ledger
+        if ledger is not None:
+            ledger.wake(self._place)
         try:
             self._opened.release()
         except RuntimeError:
@@ -76,21 +76,21 @@ class Waiter:
 
     def wait(self, until: float | None) -> bool:
         """Block until woken; False if not woken before ``until`` (`time.monotonic`)."""
-        # In the shadow lane the holder of such a lock has no turn and needs none to release it.
-        books = None if current() is SHADOW else _books
+        # In the unrecorded lane the holder of such a lock has no turn and needs none to release it.
+        ledger = None if current() is UNRECORDED else _ledger
         wake, turn = self._wake, self._turn
         left_s = -1 if until is None else max(0.0, until - time.monotonic())
         if wake is not None and turn is not None:
             wake.waits(turn, left_s)
-        if books is not None:
-            books.waits(until if turn is None else None)
+        if ledger is not None:
+            ledger.waits(until if turn is None else None)
         try:
             if wake is not None and turn is not None:
                 return not wake.comes_first(turn)
             return self._opened.acquire(timeout=left_s)
         finally:
-            if books is not None:
-                books.goes_on()
+            if ledger is not None:
+                ledger.goes_on()
 
     def ended(self, taken: bool) -> None:
         """The wait has ended; ``taken``: not by the timeout."""

@@ -122,7 +122,7 @@ class VirtualGate(TapeGate):
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
-        self._progress_s = self.books.patience_s()
+        self._progress_s = self.ledger.patience_s()
         if waiter.due is not None:
             self._times.arrive(waiter, waiter.due)
         elif waiter.after_s is None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from playhead_instrumentation.driver.bodies import common_prefix
-from playhead_instrumentation.driver.unused import Shelf
+from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.host.files.played import PlayedFiles
 from playhead_instrumentation.host.files.recorded import (
     DATABASE,
@@ -76,7 +76,7 @@ class BranchFiles(PlayedFiles):
     def forget(self) -> None:
         """Let the disk answer from now on."""
         with self._lock:
-            self._answers = Shelf()
+            self._answers = UnusedAnswers()
         self.bring()
 
     def bring(self, path: str = "") -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from playhead_instrumentation.driver.unused import Shelf
+from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.host.files.recorded import (
     DATABASE,
     Effects,
@@ -104,7 +104,7 @@ class PlayedFiles(Files):
         self._tape = tape
         self._instance = sink.instance
         self._lock = threading.Lock()
-        self._answers: Shelf[str] = Shelf()
+        self._answers: UnusedAnswers[str] = UnusedAnswers()
         """Sequence numbers of facts, by question."""
         self._last: dict[str, int] = {}
         self._other: set[str] = set()

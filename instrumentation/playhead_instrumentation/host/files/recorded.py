@@ -139,7 +139,7 @@ class Files:
     def quiet(self) -> bool:
         """Whether the current operation is not the program's."""
         lane = lanes.current()
-        return lane is lanes.SHADOW or lane is lanes.GC
+        return lane is lanes.UNRECORDED or lane is lanes.GC
 
     @property
     def _unheard(self) -> bool:

@@ -67,7 +67,7 @@ _LAYERS: Final = {
 
 def is_the_programs() -> bool:
     """Whether the output is the program's: not from below an exchange, nor of a console exporter."""
-    return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
+    return lanes.current() is not lanes.UNRECORDED and is_instrumentation_enabled()
 
 
 class Printed:

@@ -98,7 +98,7 @@ class Heard(io.FileIO):
 
     def _hear(self, read: Any, descriptor: int, size: int) -> bytes:
         session = current()
-        if session is None or lanes.current() is lanes.SHADOW:
+        if session is None or lanes.current() is lanes.UNRECORDED:
             return read(descriptor, size)
         if self._input is None or self._input.over or self._input.call.inherited:
             self._input = Input(session, "stdin", b"")
@@ -189,7 +189,7 @@ def _skip(read: list[bytes]) -> None:
 
 def _listening() -> Session | None:
     session = current()
-    return None if session is None or lanes.current() is lanes.SHADOW else session
+    return None if session is None or lanes.current() is lanes.UNRECORDED else session
 
 
 def _typed(original: Any, prompt: object = "", /) -> str:

@@ -18,9 +18,9 @@ def send(session: Session, found: Incoming) -> int:
     """
     from playhead_exporter.shipping.transports import transport_opener
     from playhead_receiver.cli.running.agent import delivering_to
-    from playhead_receiver.cli.running.receiver_for_run import housing
+    from playhead_receiver.cli.running.receiver_for_run import receiver_for
 
-    with housing(session.settings) as house:
+    with receiver_for(session.settings) as house:
         settings = delivering_to(session.settings, house.listening())
         _, open_transport = transport_opener(settings)
         transport = open_transport()

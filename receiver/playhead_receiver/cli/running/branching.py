@@ -21,7 +21,7 @@ from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_receiver.cli.running.receiver_for_run import Housing
+    from playhead_receiver.cli.running.receiver_for_run import ReceiverForRun
     from playhead_receiver.cli.targets.run_argument import Target
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import RecordedExchange, Run, Surroundings
@@ -37,7 +37,7 @@ OURS = ("OTEL_", "PLAYHEAD_")
 
 
 def started(
-    session: Session, house: Housing, fork: Fork, around: Surroundings, checks: Sequence[Path]
+    session: Session, house: ReceiverForRun, fork: Fork, around: Surroundings, checks: Sequence[Path]
 ) -> tuple[int, Run | None]:
     """Run the process of a fork to its end. Returns its exit status and its run.
 
@@ -68,22 +68,22 @@ def started(
 
 
 @contextmanager
-def origin_opened(session: Session, target: Target) -> Generator[tuple[Housing, Run]]:
+def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
     """A receiver, and the run to be forked or resumed, including what dead processes left undelivered.
 
     Inside the context signals go to the program, and folders of forks are kept.
     """
-    from playhead_receiver.cli.running.receiver_for_run import housing
+    from playhead_receiver.cli.running.receiver_for_run import receiver_for
     from playhead_receiver.cli.targets.run_argument import opened_run
     from playhead_replay.forks.workspace import under_way
 
-    with signals_held(), housing(session.settings) as house, under_way(session.data_dir):
+    with signals_held(), receiver_for(session.settings) as house, under_way(session.data_dir):
         delivered(session, house)
         with opened_run(session, target) as run:
             yield house, run
 
 
-def delivered(session: Session, house: Housing) -> None:
+def delivered(session: Session, house: ReceiverForRun) -> None:
     """Deliver what dead processes left in their spools."""
     from playhead_exporter.push import push
 
@@ -92,7 +92,7 @@ def delivered(session: Session, house: Housing) -> None:
         session.say(f"not everything is delivered: {report.problem}")
 
 
-def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run | None:
+def _recorded(session: Session, house: ReceiverForRun, pid: int, since_ns: int) -> Run | None:
     from playhead_receiver.cli.running.recorded_run import find_recorded
     from playhead_receiver.cli.targets.run_argument import load_run
     from playhead_receiver.store import open_store

@@ -30,7 +30,7 @@ BACKLOG = 2048
 """Largest number of connections that wait while the receiver starts."""
 
 
-class Housing:
+class ReceiverForRun:
     """Finds a receiver for a data folder, and embeds one if there is none.
 
     The receiver of another process may go away at any time; `listening` checks again on each call.
@@ -152,9 +152,9 @@ class Starting:
 
 
 @contextmanager
-def housing(settings: Settings) -> Generator[Housing]:
-    """A `Housing` that is closed on exit."""
-    found = Housing(data_dir(settings), settings.store, settings.blobs, settings.references)
+def receiver_for(settings: Settings) -> Generator[ReceiverForRun]:
+    """A `ReceiverForRun` that is closed on exit."""
+    found = ReceiverForRun(data_dir(settings), settings.store, settings.blobs, settings.references)
     try:
         yield found
     finally:

@@ -30,7 +30,7 @@ from playhead_semconv.settings import RECORDED_BY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from playhead_receiver.cli.running.receiver_for_run import Housing
+    from playhead_receiver.cli.running.receiver_for_run import ReceiverForRun
     from playhead_receiver.host.writer_lock import Listening
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_semconv.settings import Settings
@@ -77,7 +77,7 @@ class Record:
     agent: Agent
     python: str
     """The interpreter."""
-    house: Housing | None = None
+    house: ReceiverForRun | None = None
     """Where its facts are stored; None where the user named an endpoint."""
 
     def running(self, receiver: Listening | None) -> int:
@@ -159,9 +159,9 @@ def _recorded(record: Record) -> int:
         return record.unrecorded(problem)
     if named:
         return record.running(None)
-    from playhead_receiver.cli.running.receiver_for_run import housing
+    from playhead_receiver.cli.running.receiver_for_run import receiver_for
 
-    with housing(session.settings) as house:
+    with receiver_for(session.settings) as house:
         try:
             receiver = house.soon()
         except (PlayheadError, OSError) as problem:

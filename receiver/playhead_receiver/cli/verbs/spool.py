@@ -48,10 +48,10 @@ def push(session: Session) -> int:
     embedded where it does not run. Exit status 1 when something could not be delivered.
     """
     from playhead_exporter.push import push as deliver
-    from playhead_receiver.cli.running.receiver_for_run import housing
+    from playhead_receiver.cli.running.receiver_for_run import receiver_for
 
     settings = session.settings
-    with housing(session.settings) as house:
+    with receiver_for(session.settings) as house:
         if session.resolved.origins["endpoint"] == "default":
             settings = delivering_to(settings, house.listening())
         report = deliver(settings)

@@ -81,7 +81,7 @@ class PlaceFile:
             raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem
 
 
-class Shelves:
+class BlobStores:
     """`Blobs` in all places of a store. New blobs go to the last place, else beside the store.
 
     The list of places is read again when a blob is in none of the known ones, so a place that another

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from playhead_receiver.store.content.blob_places import Shelves
+from playhead_receiver.store.content.blob_places import BlobStores
 from playhead_receiver.store.postgres.blob_gate import BlobGate
 from playhead_receiver.store.postgres.blob_places import PlaceTable
 from playhead_receiver.store.postgres.blob_table import BlobTable
@@ -18,7 +18,7 @@ from playhead_receiver.store.postgres.connections.address import place_of, prepa
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.locks import Key, alone
 from playhead_receiver.store.postgres.connections.reader import Pool, PostgresReader
-from playhead_receiver.store.postgres.connections.writing import PostgresHands
+from playhead_receiver.store.postgres.connections.writing import PostgresBackend
 from playhead_receiver.store.postgres.search import PostgresSearch
 from playhead_receiver.store.postgres.used_space import used_by_rows
 from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
@@ -59,14 +59,14 @@ class PostgresStore(SqlStore[PgDb]):
         self._place = place_of(url)
         prepare_place(self._place)
         self._pool = Pool(self._place)
-        blobs = self._shelves = Shelves(BlobTable(self._pool), PlaceTable(self._pool))
+        blobs = self._shelves = BlobStores(BlobTable(self._pool), PlaceTable(self._pool))
         if blobs_url:
             try:
                 blobs.use(blobs_url)
             except BaseException:
                 self._pool.close()
                 raise
-        writer = None if read_only else Writer(PostgresHands(self._place, blobs))
+        writer = None if read_only else Writer(PostgresBackend(self._place, blobs))
         reader = PostgresReader(self._pool, blobs)
         super().__init__(self._place.name, reader, blobs, writer, on_close)
         self._gate = BlobGate(self._pool)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar
 
-from playhead_receiver.store.content.blob_places import Shelves
+from playhead_receiver.store.content.blob_places import BlobStores
 from playhead_receiver.store.content.cutting import Cutter
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol.upkeep import History
@@ -69,7 +69,7 @@ class SqlStore(Generic[D]):
         self,
         name: str,
         reader: Reader,
-        blobs: Shelves,
+        blobs: BlobStores,
         writer: Writer[D] | None,
         on_close: Callable[[], None] | None,
     ) -> None:

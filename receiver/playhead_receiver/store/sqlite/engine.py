@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.content.blob_places import PlaceFile, Shelves
+from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
 from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.engine import SqlStore
@@ -22,7 +22,7 @@ from playhead_receiver.store.sqlite.free_pages import give_back, has_room
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
-from playhead_receiver.store.sqlite.writing import SqliteHands
+from playhead_receiver.store.sqlite.writing import SqliteBackend
 from playhead_receiver.store.values.stored import Batch, Receipt
 from playhead_receiver.store.writing.commit_gate import Gate
 from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
@@ -53,10 +53,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
         on_close: Callable[[], None] | None = None,
     ) -> None:
         path, folder = data_dir / FILE, BlobFolder(data_dir / BLOBS)
-        blobs = Shelves(folder, PlaceFile(data_dir))
+        blobs = BlobStores(folder, PlaceFile(data_dir))
         if blobs_url:
             blobs.use(blobs_url)
-        writer = None if read_only else Writer(SqliteHands(path, blobs))
+        writer = None if read_only else Writer(SqliteBackend(path, blobs))
         reader = SqliteReader(path, blobs)
         super().__init__(str(path), reader, blobs, writer, on_close)
         self._database, self._folder = reader, folder

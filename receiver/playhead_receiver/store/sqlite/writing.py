@@ -19,7 +19,7 @@ from playhead_receiver.store.writing.prepare import Prepared
 T = TypeVar("T")
 
 
-class SqliteHands:
+class SqliteBackend:
     """Writes batches and executes errands, each in a transaction. Used by one thread."""
 
     away = False

@@ -22,7 +22,7 @@ D = TypeVar("D", covariant=True)
 _NOTHING: Final = object()
 
 
-class Hands(Protocol[D]):
+class WriterBackend(Protocol[D]):
     """Operations of an engine in the writer's thread. ``D``: type of its connection."""
 
     @property
@@ -82,7 +82,7 @@ class _Job:
 class Writer(Generic[D]):
     """Accepts prepared batches from any thread. A batch is on disk when its receipt is returned."""
 
-    def __init__(self, hands: Hands[D]) -> None:
+    def __init__(self, hands: WriterBackend[D]) -> None:
         self._hands = hands
         self._jobs: queue.SimpleQueue[_Job | _Errand | None] = queue.SimpleQueue()
         self._gate = threading.Lock()

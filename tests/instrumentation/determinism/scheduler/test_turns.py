@@ -74,7 +74,7 @@ def test_a_loop_that_has_ended_is_not_idle(run):
         run(main())
         running = session.current()
         assert running is not None
-        assert not running.driver.gate.books.quiet()
+        assert not running.driver.gate.ledger.quiet()
 
 
 def looked_at(does, hold_s=0.05, computing_hold_s=0.1):

@@ -12,7 +12,7 @@ from support.scripted import Gate, ScriptedServer, json_reply
 from support.sessions import MemorySink, record, recording, replay
 
 from playhead_instrumentation.determinism.scheduler import idle_loops
-from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
+from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -56,13 +56,13 @@ def beside(block, unblock, url):
 @pytest.fixture
 def losses(monkeypatch):
     """Threads that were found stuck, each time by name and how."""
-    found, loses = [], Quiet._loses
+    found, loses = [], TurnLedger._loses
 
     def told(self, place, how):
         found.append((threading._active[place].name, how))
         loses(self, place, how)
 
-    monkeypatch.setattr(Quiet, "_loses", told)
+    monkeypatch.setattr(TurnLedger, "_loses", told)
     return found
 
 
@@ -237,7 +237,7 @@ def test_on_a_loop_that_does_not_say_when_it_is_idle_the_recording_is_causal(ser
 
 
 def test_a_causal_recording_hooks_nothing():
-    """It is as cheap as it was: no gate that holds, no books."""
+    """It is as cheap as it was: no gate that holds, no ledger."""
     from playhead_instrumentation.determinism.hooks import waits
     from playhead_instrumentation.driver.gate import OpenGate
     from playhead_instrumentation.driver.opening import Opening
@@ -247,4 +247,4 @@ def test_a_causal_recording_hooks_nothing():
     driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))
     assert type(driver.gate) is OpenGate
     assert driver.gate.level == "causal"
-    assert waits._books is None
+    assert waits._ledger is None

@@ -61,9 +61,9 @@ def test_two_threads_stream_at_once(read):
             for piece in read(f"{server.url}/quick"):
                 seen.append(("quick", piece))
             if live:
-                books = session.current().driver.gate.books
-                found["away"] = found["place"] in books._away
-                found["stuck"] = found["place"] in books._stuck
+                ledger = session.current().driver.gate.ledger
+                found["away"] = found["place"] in ledger._away
+                found["stuck"] = found["place"] in ledger._stuck
                 held.open()
 
         threads = [threading.Thread(target=slow), threading.Thread(target=quick)]

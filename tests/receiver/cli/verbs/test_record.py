@@ -19,7 +19,7 @@ from support.cli import CommandLine
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.cli.running.agent import Agent, agent_python, parse_agent
-from playhead_receiver.cli.running.receiver_for_run import housing
+from playhead_receiver.cli.running.receiver_for_run import receiver_for
 from playhead_receiver.host.writer_lock import WriterLock, running
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import UsageError
@@ -442,7 +442,7 @@ def test_the_interpreter_is_that_of_the_active_environment(tmp_path: Path):
 def test_when_the_receiver_that_was_found_goes_away_another_is_embedded(tmp_path: Path):
     other = Receiver(tmp_path, http_port=0, grpc_port=None)
     other.start()
-    with housing(Settings(data_dir=str(tmp_path))) as house:
+    with receiver_for(Settings(data_dir=str(tmp_path))) as house:
         assert house.listening().http == other.http_endpoint
         assert not house.embedded
         other.stop()
@@ -458,7 +458,7 @@ def test_a_receiver_that_has_the_lock_and_does_not_listen_yet_is_waited_for(tmp_
     lock = WriterLock.take(tmp_path)
     timer = threading.Timer(0.2, lambda: lock.announce("http://127.0.0.1:9", ""))
     timer.start()
-    with housing(Settings(data_dir=str(tmp_path))) as house:
+    with receiver_for(Settings(data_dir=str(tmp_path))) as house:
         assert house.listening().http == "http://127.0.0.1:9"
     timer.join()
     lock.release()

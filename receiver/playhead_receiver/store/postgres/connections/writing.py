@@ -19,7 +19,7 @@ from playhead_receiver.store.writing.prepare import Prepared
 T = TypeVar("T")
 
 
-class PostgresHands:
+class PostgresBackend:
     """Writes batches and executes errands, each in a transaction. Used by one thread.
 
     A lost connection is replaced at the next transaction. If it is lost during a commit, it is unknown

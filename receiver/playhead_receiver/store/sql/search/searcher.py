@@ -23,7 +23,7 @@ from playhead_receiver.store.protocol.upkeep import AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sql.search.attribute_index import Signatures
-from playhead_receiver.store.sql.search.text_sayers import Sayer, Sayers
+from playhead_receiver.store.sql.search.text_sayers import Sayer, TextReferences
 from playhead_receiver.store.values.stored import StoredSpan
 from playhead_receiver.store.writing.prepare import open_run
 from playhead_semconv import attributes as a
@@ -227,7 +227,7 @@ class Searcher:
         self, addresses: list[int], words: list[str], asked_for: AskedFor | None
     ) -> Iterator[Hit]:
         texts = self._reader.texts()
-        deriver, sayers = self._deriver(), Sayers(self._reader, texts)
+        deriver, sayers = self._deriver(), TextReferences(self._reader, texts)
         for address in addresses:
             excerpt: str | None = None
             try:

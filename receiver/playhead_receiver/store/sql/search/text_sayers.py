@@ -33,7 +33,7 @@ class Sayer(msgspec.Struct, frozen=True):
     """Resource of the span, if the text is stored in the span itself."""
 
 
-class Sayers:
+class TextReferences:
     """Finds the sayers of several texts. Used by one thread, for one query.
 
     A text is contained in the trace in whose bundle it is stored, in traces that are linked to it, and
