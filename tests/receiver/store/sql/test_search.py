@@ -164,8 +164,8 @@ def test_what_cannot_be_searched_is_said(store: Upkeep):
             pass
 
 
-def test_deriver_and_store_may_be_imported_in_either_order():
-    for first, second in (("derive", "store"), ("store", "derive")):
+def test_whole_spans_and_store_may_be_imported_in_either_order():
+    for first, second in (("store.spans.whole_spans", "store"), ("store", "store.spans.whole_spans")):
         words = f"import playhead_receiver.{first}, playhead_receiver.{second}"
         assert subprocess.run([sys.executable, "-c", words]).returncode == 0
 
