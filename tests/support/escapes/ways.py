@@ -131,7 +131,7 @@ FILES: Final = (
     in_c(
         "libc.fork",
         """
-        child = libc.fork()
+        child = ctypes.PyDLL(None).fork()  # keeps the interpreter's lock: a child has no other thread
         if child == 0: made(own); libc._exit(0)
         libc.waitpid(child, None, 0)
         """,
