@@ -29,7 +29,7 @@ lint: .venv/ready ## ruff, pyright (strict), names against the registry
 	$(BIN)/python semconv/generate.py --check
 	$(BIN)/pyright
 
-test: lint ## lint, then the test suite (about 15 minutes on 2 cores)
+test: lint ## lint, then the test suite (about 17 minutes on 2 cores)
 	$(BIN)/pytest -q -n 2 -m "not acceptance"
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance

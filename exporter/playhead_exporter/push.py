@@ -24,7 +24,7 @@ class PushReport:
     tally: Tally
     """What was delivered, and what was refused."""
     remaining: list[Pending]
-    """What is left: tapes of living processes, which deliver them, and what could not be delivered."""
+    """Tapes that stay: of living processes, which deliver them, or that could not be delivered."""
     problem: str = ""
     """The endpoint's answer that ended the push; empty if everything was delivered."""
 

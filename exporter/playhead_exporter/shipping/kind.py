@@ -16,7 +16,7 @@ KINDS = ("auto", "playhead", "other")
 
 
 class EndpointKind:
-    """What is known about one endpoint. Until anything is known, it counts as playhead."""
+    """State of one endpoint. Until the endpoint has answered, it counts as playhead."""
 
     def __init__(self, endpoint: Endpoint, setting: str, spool: Path) -> None:
         """Raises `ConfigurationError` if ``setting`` is not one of `KINDS`."""

@@ -49,31 +49,31 @@ class Served(BaseException):
 
 
 class Ends(Protocol):
-    """Names what ends by time; `determinism` has it."""
+    """Records waits that end because time passed. `determinism` implements it."""
 
     def close(self) -> None:
-        """Nothing ends by time through it any more."""
+        """Stop recording such waits."""
         ...
 
 
 class Printed(Protocol):
-    """What was printed before; `playback` has it."""
+    """Output that the origin of a fork printed. `playback` implements it."""
 
     def new(self, stream: str, text: str, encoding: str) -> str:
-        """The part of ``text`` that was not: what is to be put out."""
+        """The part of ``text`` that the origin did not print, which has to be written."""
         ...
 
 
 class Files(Protocol):
-    """Who answers what the program asks of files; `host` has it, and asks it."""
+    """Answers what the program asks of files. `host` implements and uses it."""
 
     @property
     def scratch(self) -> str:
-        """The folder that a replay writes to in the place of others; empty: there is none."""
+        """The folder into which a replay redirects writes; empty if there is none."""
         ...
 
     def at_end(self) -> None:
-        """The process ends: put on the tape what is still open."""
+        """The process ends: record the files that are still open."""
         ...
 
 

@@ -355,7 +355,7 @@ def _status(status: Any) -> Status:
 class _PlayedCall(_Call):
     """A call that a recording answers or that is refused. A live call becomes a `_HeardCall`.
 
-    Whoever waited at the recording (the call, its start, a read) waits for the turn of the next item.
+    What waited at the recording (the call, its start, a read) waits for the turn of the next item.
     """
 
     def __init__(self, asked: _Asked, make: Callable[[], Any]) -> None:
