@@ -135,8 +135,17 @@ def test_a_changed_prompt_is_refused_and_named_beside_what_is_volatile(tmp_path:
         script.write_text(CHANGED.replace("order 17", "order 18"), "utf-8")
         status, report = home.report("last", "--force")
         first = report["first_divergence"]
-        assert (status, report["verdict"], first["path"]) == (3, "blocked", "$.text")
+        assert (status, report["verdict"], first["path"]) == (1, "diverged", "$.text")
         assert (first["tape"], first["now"]) == ("refund order 17", "refund order 18")
+
+
+def test_a_request_that_has_no_recording_is_blocked(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(CHANGED, "utf-8")
+    with recorded(tmp_path, script) as home:
+        script.write_text(CHANGED.replace('"/tool"', '"/other"'), "utf-8")
+        status, report = home.report("last", "--force")
+        assert (status, report["verdict"]) == (3, "blocked")
 
 
 def test_the_report_names_what_the_level_does_not_keep(tmp_path: Path):

@@ -315,6 +315,10 @@ class _Comparison:
             after=found.fidelity is Fidelity.BLOCKED and not same_place,
             difference=found.difference,
             nearest=nearest,
+            changed=bool(nearest)
+            and near is not None
+            and near.id.kind == now.id.kind
+            and near.key == now.key,
             detail=detail,
             seq=now.first_seq,
         )

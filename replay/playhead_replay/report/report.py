@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from playhead_semconv.boundaries import EXCHANGES
 from playhead_semconv.difference import Difference
 from playhead_semconv.facts import Fidelity
 
@@ -51,6 +52,8 @@ class Divergence:
     difference: Difference | None = None
     nearest: str = ""
     """For a blocked request: name of the most similar recording."""
+    changed: bool = False
+    """For a blocked request: whether that recording asked the same place for something else."""
     detail: str = ""
     seq: int = 0
     """Its position on the *now* tape; orders divergences."""
@@ -142,7 +145,7 @@ class Report:
 
     run: str
     level: str
-    """causal or strict."""
+    """exchanges, causal or strict."""
     boundaries: dict[str, dict[Fidelity, int]]
     """Counts by kind of boundary.
 
@@ -222,9 +225,14 @@ class Report:
         """``blocked`` takes precedence over ``diverged``; ``identical``: nothing that was recorded
         differs.
 
-        ``volatile``: only values that the replay's clock and entropy handed out differ.
+        ``volatile``: only values that the replay's clock and entropy handed out differ. At ``exchanges``
+        a request that was recorded with another body is a divergence: what the body was made from is
+        not on the tape. Only what has no recording at all is ``blocked`` there.
         """
-        if self.count(Fidelity.BLOCKED):
+        blocked = self.count(Fidelity.BLOCKED)
+        if self.level == EXCHANGES:
+            blocked -= sum(one.changed for one in self.divergences)
+        if blocked:
             return "blocked"
         if self.divergences:
             return "diverged"
