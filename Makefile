@@ -75,17 +75,19 @@ demo: .venv/ready ## record the example agents, look at a run, replay them with 
 incident: .venv/ready ## from an agent that is stuck to the test that keeps it mended, offline
 	$(BIN)/playhead demo incident
 
-.venv-bench/ready: benchmarks/requirements.txt constraints.txt $(wildcard */pyproject.toml) ## what bench compares with
+.venv-bench/ready: benchmarks/requirements.txt benchmarks/requirements-langgraph.txt constraints.txt $(wildcard */pyproject.toml) ## what bench compares with
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/requirements-langgraph.txt
 	@touch $@
 
 bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/crowd.py --json logs/crowd.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/idle.py --json logs/idle.json
-	$(BIN)/python benchmarks/agents.py --json logs/agents.json
+	.venv-bench/bin/python benchmarks/agents.py --json logs/agents.json
 	$(BIN)/python benchmarks/startup.py --json logs/startup.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	$(BIN)/python benchmarks/goldens.py --json logs/goldens.json

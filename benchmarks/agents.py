@@ -1,7 +1,8 @@
 """What a level adds to whole agents whose provider thinks for 300 ms: time, and lost throughput.
 
 ``conversation``: ten sequential calls of the OpenAI SDK. ``streams``: five rounds of twenty concurrent
-streams, with one word every 10 ms. ``bursts``: the same, with all words at once. These are measured in
+streams, with one word every 10 ms. ``bursts``: the same, with all words at once. ``graph``: a LangGraph
+agent that calls a tool eight times. ``examples``: the agents of `examples/`. These are measured in
 seconds of the agent's own work, without its start, which ``startup.py`` measures. ``service``: a
 Starlette application under uvicorn, called by thirty clients that wait for their answers, in requests
 per second. All variants run in turn; ``control`` is a second ``off``.
@@ -30,7 +31,7 @@ from latency import sink
 HERE = Path(__file__).parent
 LEVELS = ("exchanges", "causal", "strict")
 VARIANTS = ("off", "control", *LEVELS)
-PROGRAMS = ("conversation", "streams", "bursts")
+PROGRAMS = ("conversation", "streams", "bursts", "graph", "examples")
 CLIENTS = 30
 SERVED_S = 6.0
 PATIENCE_S = 60.0
@@ -89,15 +90,17 @@ def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
         state = stack.enter_context(tempfile.TemporaryDirectory())
-        port = free_port()
-        thinker = [sys.executable, str(HERE / "thinker.py"), str(port)]
-        stack.enter_context(listening(thinker, port, dict(os.environ)))
+        port, others = free_port(), free_port()
+        thinker = [sys.executable, str(HERE / "thinker.py")]
+        stack.enter_context(listening([*thinker, str(port)], port, dict(os.environ)))
+        stack.enter_context(listening([*thinker, str(others), "examples"], others, dict(os.environ)))
         for number in range(rounds):
             for one in VARIANTS if number % 2 else reversed(VARIANTS):
                 environ = {
                     **os.environ,
                     "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
                     "OPENAI_API_KEY": "test",
+                    "EXAMPLES_URL": f"http://127.0.0.1:{others}",
                     "PLAYHEAD_ENDPOINT": endpoint,
                     "PLAYHEAD_LEVEL": one,
                     "PLAYHEAD_SPOOL_DIR": f"{state}/{one}",

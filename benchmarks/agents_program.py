@@ -1,13 +1,18 @@
-"""The program of `agents.py`: an agent in three variants, or a service.
+"""The program of `agents.py`: an agent on the SDK, one on LangGraph, the examples, or a service.
 
-Prints seconds of its own work.
+Prints seconds of its own work, without the import of the SDKs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import runpy
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import openai
 from starlette.applications import Starlette
@@ -51,6 +56,31 @@ def streams(model: str = "gpt-4o") -> None:
     asyncio.run(main())
 
 
+def graph() -> Callable[[], None]:
+    """The LangGraph agent."""
+    import agents_graph
+
+    return agents_graph.work
+
+
+def examples() -> Callable[[], None]:
+    """The example agents, one after the other, as they are."""
+    import anthropic  # noqa: F401  imported before the clock runs, like openai
+
+    folder = Path(__file__).parents[1] / "examples"
+    os.environ |= {name: os.environ["EXAMPLES_URL"] for name in ("ANTHROPIC_BASE_URL", "TOOLS_URL")}
+    os.environ |= {"OPENAI_BASE_URL": os.environ["EXAMPLES_URL"] + "/v1", "ANTHROPIC_API_KEY": "test"}
+
+    def work() -> None:
+        for name in ("weather", "research", "refund", "search"):
+            sys.argv = [name]
+            # The last one gets stuck and says so.
+            with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(RuntimeError):
+                runpy.run_path(str(folder / f"{name}_agent.py"), run_name="__main__")
+
+    return work
+
+
 _client: list[openai.AsyncOpenAI] = []
 
 
@@ -72,7 +102,9 @@ if __name__ == "__main__":
 
         uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
     else:
-        work = {"conversation": conversation, "streams": streams, "bursts": bursts}[sys.argv[1]]
+        prepared = {"graph": graph, "examples": examples}.get(sys.argv[1])
+        plain = {"conversation": conversation, "streams": streams, "bursts": bursts}
+        work = prepared() if prepared else plain[sys.argv[1]]
         begin = time.perf_counter()
         work()
         print(time.perf_counter() - begin)

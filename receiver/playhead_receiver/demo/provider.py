@@ -41,10 +41,14 @@ TOOLS: dict[str, tuple[str, dict[str, Json]]] = {
 
 
 class Provider:
-    """The running server. ``pace_s``: pause between the events of a stream."""
+    """The running server.
 
-    def __init__(self, port: int = 0, *, pace_s: float = 0.02) -> None:
+    ``pace_s``: pause between the events of a stream. ``thinks_s``: pause before a model answers.
+    """
+
+    def __init__(self, port: int = 0, *, pace_s: float = 0.02, thinks_s: float = 0.0) -> None:
         self.pace_s = pace_s
+        self.thinks_s = thinks_s
         self._lock = threading.Lock()
         self._seen: Counter[bytes] = Counter()
         self._requests = 0
@@ -130,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         if times == 0 and _is_first_turn_with_tools(self.path, asked):
             return self._json(429, failures.openai(429), [("retry-after-ms", "150")])
         whole = answer(asked, times)
+        time.sleep(self._provider.thinks_s)
         if asked.get("stream"):
             return self._stream(stream(whole))
         self._json(200, whole)
