@@ -14,7 +14,7 @@ import statistics
 
 from crowd_workloads import CHUNKS
 
-from playhead_receiver.demo.shapes import openai_chat, sse
+from playhead_cli.demo.shapes import openai_chat, sse
 
 THINKS_S = 0.02
 """Seconds before an answer, or before the first chunk of a stream."""

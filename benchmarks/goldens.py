@@ -21,7 +21,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 AGENT = Path(__file__).parents[1] / "examples" / "weather_agent.py"
 TEST = """

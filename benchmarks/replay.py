@@ -25,7 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from playhead_receiver.demo.shapes import openai_chat, sse
+from playhead_cli.demo.shapes import openai_chat, sse
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "replay_program.py")

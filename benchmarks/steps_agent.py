@@ -11,7 +11,7 @@ from string import ascii_lowercase
 import httpx2
 import openai
 
-from playhead_receiver.demo.shapes import openai_chat, sse
+from playhead_cli.demo.shapes import openai_chat, sse
 
 _LETTERS = random.Random(1)
 WORDS = ["".join(_LETTERS.choices(ascii_lowercase, k=_LETTERS.randint(3, 9))) for _ in range(4000)]

@@ -14,7 +14,7 @@ import httpx2
 import openai
 from clocks import now_ns
 
-from playhead_receiver.demo.shapes import openai_chat, sse
+from playhead_cli.demo.shapes import openai_chat, sse
 
 STEPS = 50
 SYSTEM = "You are a careful agent. " * 80

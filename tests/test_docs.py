@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from playhead_receiver.cli.app import playhead
-from playhead_receiver.cli.session import Session
+from playhead_cli.app import playhead
+from playhead_cli.session import Session
 from playhead_semconv import errors
 from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.settings import Settings, environment_name
@@ -151,7 +151,7 @@ def test_links_between_documents_lead_somewhere():
 
 
 DATA_FILES = ("access.sqlite",)
-ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver")
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
 
 
 def test_texts_about_architecture_are_short():

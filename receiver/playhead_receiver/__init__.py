@@ -1,1 +1,1 @@
-"""Takes OTLP in, stores it without loss, shows it, passes it on; and the command ``playhead``."""
+"""Takes OTLP in, stores it without loss, shows it, passes it on."""

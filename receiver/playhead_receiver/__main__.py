@@ -1,6 +1,63 @@
-"""``python -m playhead_receiver`` is ``playhead``, also where the script is not on the path."""
+"""``python -m playhead_receiver`` serves until it is stopped.
 
-from playhead_receiver.cli import main
+Where it listens is said by options, everything else by ``PLAYHEAD_*`` variables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from playhead_receiver.host.place import Place
+from playhead_receiver.standalone import receiver_of, serve
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.settings import Settings, resolve
+from playhead_semconv.untrusted.shown_text import visible
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Serve. Returns the exit status."""
+    place = _place(words)
+    try:
+        _serve(resolve(os.environ).settings, place)
+    except PlayheadError as problem:
+        _say(str(problem))
+        return problem.exit_status
+    return 0
+
+
+def _place(words: Sequence[str] | None) -> Place:
+    usual = Place()
+    parser = argparse.ArgumentParser(prog="python -m playhead_receiver", description=__doc__)
+    parser.add_argument("--host", default=usual.host, help="elsewhere than on loopback needs a token")
+    parser.add_argument("--http-port", type=int, default=usual.http_port)
+    parser.add_argument("--grpc-port", type=int, default=usual.grpc_port)
+    parser.add_argument("--query-port", type=int, default=usual.query_port)
+    return Place(**vars(parser.parse_args(words)))
+
+
+def _serve(settings: Settings, place: Place) -> None:
+    def say(text: str) -> None:
+        if not settings.quiet:
+            _say(f"playhead: {text}")
+
+    receiver = receiver_of(settings, place, say)
+    serve(
+        receiver,
+        lambda: say(
+            f"listening at {receiver.http_endpoint} and {receiver.grpc_endpoint} (grpc), "
+            f"answering at {receiver.query_endpoint}"
+        ),
+        say,
+    )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.flush()
+
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

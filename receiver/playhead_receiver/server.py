@@ -21,6 +21,7 @@ from playhead_receiver.access.names import KnownNames
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Limits, Shown
 from playhead_receiver.host.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
+from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from playhead_receiver.forward import Destination, Forwarder, Relay
     from playhead_receiver.query.serving import Forwarded, Serving
 
-HTTP_PORT = 4318
-GRPC_PORT = 4317
-QUERY_PORT = 4319
 KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
 """Says something to whoever runs the receiver."""

@@ -173,7 +173,7 @@ def test_a_receiver_writes_no_more_once_a_newer_one_has_changed_the_tables(
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match=f"has schema {newer}") as caught:
             store.commit(Batch([span_of(b"i" * 16, 3)]))
-        assert caught.value.hint == "pip install -U playhead-receiver"
+        assert caught.value.hint == "pip install -U playhead"
     assert store.position() == 2
 
 

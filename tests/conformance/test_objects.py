@@ -301,7 +301,7 @@ def test_a_client_hears_that_it_may_send_again(url: str, bucket: ObjectServer, t
 
 
 def test_up_takes_the_place_as_a_flag(url: str, bucket: ObjectServer, tmp_path: Path):
-    words = [sys.executable, "-m", "playhead_receiver", "up", "--http-port", "0", "--grpc-port", "0"]
+    words = [sys.executable, "-m", "playhead_cli", "up", "--http-port", "0", "--grpc-port", "0"]
     words += ["--query-port", "0", "--json", "--data-dir", str(tmp_path), "--blobs", url]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None

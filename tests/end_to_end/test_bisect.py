@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 AGENT = """
 import json, os, urllib.request

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.home import PATIENCE_S, Home
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 SCRIPT = "queue_consumer.py"
 AGENT = Path(__file__).parent / "agents" / SCRIPT

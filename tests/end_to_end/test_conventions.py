@@ -12,7 +12,7 @@ from support.conventions import check_content
 from support.otlp_server import attributes
 from support.running import agent_environment, only_run, receiver, record_words
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 

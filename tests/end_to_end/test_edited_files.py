@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.home import Home
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 AGENT = """
 import subprocess

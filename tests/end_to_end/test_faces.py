@@ -26,7 +26,7 @@ from support.viewers import (
     spans_of,
 )
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import RunSummary

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.home import Home
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_replay import Run
 from playhead_replay.run.run import Usage
 from playhead_semconv.attributes import GEN_AI_USAGE_INPUT_TOKENS as INPUT

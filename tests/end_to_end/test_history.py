@@ -9,7 +9,7 @@ from support.home import Home
 from support.running import until
 from support.services import RecordedService, home_with, identical
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary
 from playhead_receiver.store.protocol.upkeep import History

@@ -39,7 +39,7 @@ def free_port() -> int:
 
 
 def start_receiver(data_dir: Path, port: int) -> subprocess.Popen[bytes]:
-    words = ["-m", "playhead_receiver", "up", "--data-dir", str(data_dir), "--http-port", str(port)]
+    words = ["-m", "playhead_cli", "up", "--data-dir", str(data_dir), "--http-port", str(port)]
     child = subprocess.Popen(
         [sys.executable, *words, "--grpc-port", "0"],
         stdout=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ import pytest
 from support.home import Home
 from support.services import RecordedService, home_with
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.store import Query, open_store
 
 TOOLS = """

@@ -20,7 +20,7 @@ from support.scripted import Reply, ScriptedServer, json_reply, openai_chat, sse
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- secrets -->\n", "<!-- /secrets -->"
 LAUNCHERS = {
-    "playhead record": ["-m", "playhead_receiver", "record"],
+    "playhead record": ["-m", "playhead_cli", "record"],
     "opentelemetry-instrument": [],
 }
 

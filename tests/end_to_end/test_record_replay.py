@@ -14,7 +14,7 @@ import pytest
 from support.home import PATIENCE_S, Home
 from support.running import until
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_replay import Run, write_tape_file

@@ -67,7 +67,7 @@ class Listening:
             assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
 
     def resume(self, **stdin: Any) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "playhead_receiver", "resume"]
+        words = [sys.executable, "-m", "playhead_cli", "resume"]
         given: dict[str, Any] = {"env": self.environ, "cwd": self.folder, "timeout": PATIENCE_S, **stdin}
         return subprocess.run(words, capture_output=True, text=True, **given)
 

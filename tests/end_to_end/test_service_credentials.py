@@ -9,7 +9,7 @@ import pytest
 from support.home import Home
 from support.services import RecordedService, home_with, under_pytest
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 SECRET = "the-right-one-5"
 HEADER = ("--header", f"Authorization: Bearer {SECRET}")

@@ -12,7 +12,7 @@ from support.home import Home
 from support.services import RecordedService, home_with, identical
 from websockets.sync.client import connect
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 EDGES = ("-m", "uvicorn", "edges_service:app", "--port", "0")
 DJANGO = {

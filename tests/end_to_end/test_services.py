@@ -12,7 +12,7 @@ import pytest
 from support.home import Home
 from support.services import RecordedService, at_once, home_with, identical, under_pytest
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 ASGI = ("-m", "uvicorn", "chat_service:app", "--port", "0")
 WSGI = ("shop_service.py",)

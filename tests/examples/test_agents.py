@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from playhead_receiver.demo import answers
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo import answers
+from playhead_cli.demo.provider import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -72,7 +72,7 @@ def test_unknown_paths_are_404(provider):
 
 def test_the_provider_runs_alone():
     with subprocess.Popen(
-        [sys.executable, "-m", "playhead_receiver.demo"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "playhead_cli.demo"], stdout=subprocess.PIPE, text=True
     ) as process:
         lines = [process.stdout.readline().removeprefix("export ").strip() for _ in range(5)]
         variables = dict(line.split("=", 1) for line in lines)

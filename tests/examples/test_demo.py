@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from playhead_receiver.demo.trap import Trap
+from playhead_cli.demo.trap import Trap
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ def home(tmp_path_factory):
 
 def playhead(home, *arguments, cwd=ROOT):
     return subprocess.run(
-        [sys.executable, "-m", "playhead_receiver", *arguments],
+        [sys.executable, "-m", "playhead_cli", *arguments],
         cwd=cwd,
         env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
         stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = ("semconv", "instrumentation", "exporter", "receiver", "replay", "checkpoint")
+ROOMS = ("semconv", "instrumentation", "exporter", "receiver", "replay", "checkpoint", "cli")
 CHANGED = {"openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2"}
 """What an old SDK may want in another version than the one that is pinned."""
 

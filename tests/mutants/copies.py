@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DISTRIBUTIONS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver")
+DISTRIBUTIONS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
 
 
 class Copy:

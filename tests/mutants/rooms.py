@@ -75,7 +75,7 @@ ROOMS = {
     ),
     "access": Room(
         (f"{_RECEIVER}/access/*.py", f"{_RECEIVER}/tenants/*.py"),
-        ("tests/receiver/access", "tests/receiver/tenants", "tests/receiver/cli/verbs/test_backup.py"),
+        ("tests/receiver/access", "tests/receiver/tenants", "tests/cli/verbs/test_backup.py"),
     ),
     "retention": Room(
         (

@@ -19,7 +19,7 @@ PATIENCE_S = 120
 def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run ``playhead`` without a terminal."""
     return subprocess.run(
-        [sys.executable, "-m", "playhead_receiver", *words],
+        [sys.executable, "-m", "playhead_cli", *words],
         env=environ,
         cwd=cwd,
         stdin=subprocess.DEVNULL,

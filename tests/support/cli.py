@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.handmade import SECOND, TRACE, HandMade
 
-from playhead_receiver.cli.app import run
+from playhead_cli.app import run
 from playhead_receiver.store import Batch, open_store
 from playhead_semconv import attributes as a
 

@@ -40,7 +40,7 @@ class Home:
         self.environ = {**self.bare, **provider}
 
     def words(self, *words: str | Path) -> list[str]:
-        return [sys.executable, "-m", "playhead_receiver", *map(str, words)]
+        return [sys.executable, "-m", "playhead_cli", *map(str, words)]
 
     def playhead(self, *words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         options.setdefault("env", self.environ)

@@ -46,7 +46,7 @@ def measured(data_dir: Path, *words: str, limit_bytes: int = 8 << 30) -> Measure
     """Run ``playhead WORDS``. ``limit_bytes``: address space, so that a failure does no harm."""
     out, err, told = (data_dir.parent / name for name in ("out", "err", "told"))
     began = time.monotonic()
-    command = [sys.executable, "-m", "playhead_receiver", "--data-dir", str(data_dir), *words]
+    command = [sys.executable, "-m", "playhead_cli", "--data-dir", str(data_dir), *words]
     with open(out, "wb") as to, open(err, "wb") as also:
         subprocess.run(
             [sys.executable, "-IS", "-c", BESIDE, str(limit_bytes), str(told), *command],

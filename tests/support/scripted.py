@@ -26,7 +26,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Literal
 
-from playhead_receiver.demo.shapes import (
+from playhead_cli.demo.shapes import (
     anthropic_messages,
     failures,
     openai_chat,

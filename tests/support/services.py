@@ -17,7 +17,7 @@ import httpx
 from support.home import PATIENCE_S, Home
 from support.running import AGENTS
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 
 T = TypeVar("T")
 

@@ -26,12 +26,12 @@ from rich.console import Console
 from support.handmade import HandMade
 from support.measured import peak_bytes
 
+from playhead_cli.views import payload, plain, tree
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again
-from playhead_receiver.cli.views import payload, plain, tree
 from playhead_receiver.transfer import run_files
 from playhead_replay import Run
 from playhead_replay.diff import diff

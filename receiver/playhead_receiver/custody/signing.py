@@ -170,5 +170,5 @@ def _require_library() -> None:
     if find_spec("cryptography") is None:
         raise UsageError(
             "signatures need the package cryptography",
-            hint="pip install 'playhead-receiver[sign]'",
+            hint="pip install 'playhead[sign]'",
         )

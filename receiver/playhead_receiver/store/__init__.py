@@ -96,6 +96,6 @@ def _on_postgres(url: str, read_only: bool, blobs: str, references: References |
         raise StoreUnavailable(
             "the driver of PostgreSQL is not here",
             cause=str(problem),
-            hint="pip install 'playhead-receiver[postgres]'",
+            hint="pip install 'playhead[postgres]'",
         ) from None
     return PostgresStore(url, read_only=read_only, blobs_url=blobs, references=references)

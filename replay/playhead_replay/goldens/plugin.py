@@ -299,7 +299,7 @@ def _answered(recorded: Run, now: Run) -> Run:
 
 def _from_store(name: str, scratch: Path) -> Run:
     path = scratch / "stored.tape"
-    words = [sys.executable, "-m", "playhead_receiver", "export", name, "-o", str(path)]
+    words = [sys.executable, "-m", "playhead_cli", "export", name, "-o", str(path)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         raise TapeMissing(

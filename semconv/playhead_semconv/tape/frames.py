@@ -297,5 +297,5 @@ def too_new(name: str, version: int) -> TapeTooNew:
     """Return the error for a file of a later version."""
     return TapeTooNew(
         f"{name} was written by a later version of playhead (format {version})",
-        hint="read it with that version, or upgrade: pip install --upgrade playhead-receiver",
+        hint="read it with that version, or upgrade: pip install --upgrade playhead",
     )

@@ -7,7 +7,7 @@ import re
 import pytest
 from support.scripted import json_reply
 
-from playhead_receiver.demo.shapes import openai_chat
+from playhead_cli.demo.shapes import openai_chat
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -403,7 +403,7 @@ def test_the_audit_log_is_read_page_by_page_and_bounded(tmp_path: Path, monkeypa
 
 def test_nothing_of_a_request_is_in_the_logs(tmp_path: Path, book: TokenBook):
     _, text = book.create("ops", ["admin"])
-    up = [sys.executable, "-m", "playhead_receiver", "up", "--json", "--data-dir", str(tmp_path)]
+    up = [sys.executable, "-m", "playhead_cli", "up", "--json", "--data-dir", str(tmp_path)]
     ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
     with subprocess.Popen(
         [*up, *ports, "--no-config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

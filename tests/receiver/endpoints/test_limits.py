@@ -133,7 +133,7 @@ def test_what_is_decompressed_counts_while_it_is(receiver: Receiver):
 
 @pytest.mark.acceptance
 def test_sixty_mebibytes_are_kept_and_a_bomb_of_ten_gibibytes_costs_little(tmp_path: Path):
-    up = [sys.executable, "-m", "playhead_receiver", "up", "--json", "--no-config"]
+    up = [sys.executable, "-m", "playhead_cli", "up", "--json", "--no-config"]
     ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
     with subprocess.Popen(
         [*up, *ports, "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, text=True

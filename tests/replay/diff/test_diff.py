@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.handmade import HandMade
 
-from playhead_receiver.demo.shapes import openai_chat
+from playhead_cli.demo.shapes import openai_chat
 from playhead_replay import Run
 from playhead_replay.diff import diff, variability
 from playhead_replay.diff.alignment import moved

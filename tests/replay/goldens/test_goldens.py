@@ -15,7 +15,7 @@ import httpx
 import pytest
 from support.handmade import HandMade
 
-from playhead_receiver.demo.provider import Provider
+from playhead_cli.demo.provider import Provider
 from playhead_receiver.store import Query, open_store
 from playhead_replay import Run
 from playhead_replay.goldens import read_golden, write_golden
@@ -314,7 +314,7 @@ def test_it(tape):
 def test_a_run_of_a_store_is_replayed_by_its_trace_id(project: Project, tmp_path: Path):
     store = {name: str(tmp_path / name) for name in ("PLAYHEAD_DATA_DIR", "PLAYHEAD_SPOOL_DIR")}
     environ = {**os.environ, **project.provider.environment, **store, "PLAYHEAD_QUIET": "1"}
-    playhead = [sys.executable, "-m", "playhead_receiver"]
+    playhead = [sys.executable, "-m", "playhead_cli"]
     how = {"cwd": project.folder, "env": environ, "check": True, "timeout": 120}
     subprocess.run([*playhead, "record", "agent.py", "What do I pack for Oslo and Rome?"], **how)
     project.provider.close()

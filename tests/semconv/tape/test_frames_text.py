@@ -121,9 +121,7 @@ def test_damage_is_named_by_its_line():
         list(from_text(text[:-3]))
     with pytest.raises(TapeTooNew, match="format 9") as later:
         list(from_text(text.replace("text 1", "text 9", 1)))
-    assert later.value.hint == (
-        "read it with that version, or upgrade: pip install --upgrade playhead-receiver"
-    )
+    assert later.value.hint == ("read it with that version, or upgrade: pip install --upgrade playhead")
     for other in ("text 9", "playhead tape, text nine", ""):
         with pytest.raises(CorruptTape, match="in a form that is not known here"):
             list(from_text(f"{other}\n{{}}"))

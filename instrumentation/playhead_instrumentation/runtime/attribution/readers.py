@@ -34,7 +34,7 @@ BELOW: Final = frozenset(
         "_pytest aiohttp aiohttp_retry anthropic anyio asyncpg botocore certifi coverage debugpy "
         "fsspec google.auth google.genai grpc grpc_status h11 h2 hpack httpcore httpcore2 httpx "
         "httpx2 httpx_sse hyperframe iniconfig mistralai openai opentelemetry pip pkg_resources "
-        "playhead playhead_checkpoint playhead_exporter playhead_instrumentation "
+        "playhead playhead_checkpoint playhead_cli playhead_exporter playhead_instrumentation "
         "playhead_receiver playhead_replay playhead_semconv pluggy pydevd pytest requests "
         "s3transfer sentry_sdk setuptools sniffio trio urllib3 uvloop watchfiles websocket "
         "websockets wrapt wsproto xdist "

@@ -173,7 +173,7 @@ def _opened(url: str) -> tuple[Any, Any]:
         raise StoreUnavailable(
             f"the library for {url} is not here",
             cause=str(problem),
-            hint="pip install 'playhead-receiver[s3]'",
+            hint="pip install 'playhead[s3]'",
         ) from None
     try:
         store = from_url(

@@ -256,7 +256,7 @@ def _refuse_newer(version: int, place: str) -> None:
     if version > VERSION:
         raise StoreUnavailable(
             f"the store {place} has schema {version}; this playhead knows {VERSION}",
-            hint="pip install -U playhead-receiver",
+            hint="pip install -U playhead",
         )
 
 

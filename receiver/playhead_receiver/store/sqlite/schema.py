@@ -314,6 +314,6 @@ def _version(connection: apsw.Connection, path: Path) -> int:
         connection.close()
         raise StoreUnavailable(
             f"the store {path} has schema {version}; this playhead knows {VERSION}",
-            hint="pip install -U playhead-receiver",
+            hint="pip install -U playhead",
         )
     return version

@@ -13,7 +13,7 @@ from playhead_exporter.spool.places import default_spool
 from playhead_instrumentation.host.files import workspace as workspaces
 from playhead_instrumentation.host.files.workspace import Change, Look, Names, Workspace
 from playhead_instrumentation.session.surroundings import own_folders
-from playhead_receiver.cli.configuration import data_dir
+from playhead_receiver.host.data_folder import data_dir
 from playhead_semconv.settings import Settings
 
 

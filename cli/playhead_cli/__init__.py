@@ -1,0 +1,20 @@
+"""The command line ``playhead``: one file per verb, loaded on demand."""
+
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+from __future__ import annotations
+
+import _signal as signal  # the built-in base of `signal`, loaded already, because ^C may come at once
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point. ^C during loading ends the process as it ends any program."""
+    handler = signal.getsignal(signal.SIGINT)
+    ours = handler is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from playhead_cli import app
+
+    if ours:
+        signal.signal(signal.SIGINT, handler)
+    app.main(arguments)

@@ -1,0 +1,7 @@
+"""The demonstration: a scripted provider on loopback, and the agents that use it."""
+
+from playhead_cli.demo.incident import run_incident
+from playhead_cli.demo.tour import run_demo
+from playhead_cli.demo.travel import run_travel
+
+__all__ = ["run_demo", "run_incident", "run_travel"]

@@ -1,0 +1,181 @@
+"""The demo's provider: OpenAI chat and responses, Anthropic messages, and two HTTP tools.
+
+One server on loopback, which streams if the request asks for it. The first attempt at a chat with tools
+gets a 429, as from a busy provider. ``python -m playhead_cli.demo`` runs it alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from urllib.parse import parse_qs, urlsplit
+
+from playhead_cli.demo import answers
+from playhead_cli.demo.shapes import (
+    anthropic_messages,
+    failures,
+    openai_chat,
+    openai_responses,
+    sse,
+)
+from playhead_cli.demo.shapes.sse import Json
+
+_Answer = Callable[[Json, int], Json]
+_Stream = Callable[[Json], list[bytes]]
+ROUTES: dict[str, tuple[_Answer, _Stream]] = {
+    "/v1/chat/completions": (answers.chat, lambda whole: sse.chat(openai_chat.chunks(whole))),
+    "/v1/responses": (answers.response, lambda whole: sse.events(openai_responses.events(whole))),
+    "/v1/messages": (answers.message, lambda whole: sse.events(anthropic_messages.events(whole))),
+}
+TOOLS: dict[str, tuple[str, dict[str, Json]]] = {
+    "/weather": ("city", answers.WEATHER),
+    "/orders": ("order", answers.ORDERS),
+    "/search": ("query", answers.MAIL),
+}
+
+
+class Provider:
+    """The running server.
+
+    ``pace_s``: pause between the events of a stream. ``thinks_s``: pause before a model answers.
+    """
+
+    def __init__(self, port: int = 0, *, pace_s: float = 0.02, thinks_s: float = 0.0) -> None:
+        self.pace_s = pace_s
+        self.thinks_s = thinks_s
+        self._lock = threading.Lock()
+        self._seen: Counter[bytes] = Counter()
+        self._requests = 0
+        self._server = _Server(("127.0.0.1", port), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="provider", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """``http://127.0.0.1:PORT``."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which agents find it."""
+        return {
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OPENAI_API_KEY": "demo",
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "demo",
+            "TOOLS_URL": self.url,
+        }
+
+    @property
+    def requests(self) -> int:
+        """Number of requests that have arrived."""
+        return self._requests
+
+    def count(self, body: bytes) -> int:
+        """Count a request. Returns how often the same body came before."""
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        with self._lock:
+            self._requests += 1
+            self._seen[digest] += 1
+            return self._seen[digest] - 1
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Provider:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], provider: Provider) -> None:
+        super().__init__(address, _Handler)
+        self.provider = provider
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    @property
+    def _provider(self) -> Provider:
+        assert isinstance(self.server, _Server)
+        return self.server.provider
+
+    def do_POST(self) -> None:
+        """Answer an LLM call."""
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        times = self._provider.count(body)
+        route = ROUTES.get(self.path.split("?")[0])
+        if route is None:
+            return self._json(404, failures.openai(404, message=f"no such path: {self.path}"))
+        asked: Json = json.loads(body)
+        answer, stream = route
+        if times == 0 and _is_first_turn_with_tools(self.path, asked):
+            return self._json(429, failures.openai(429), [("retry-after-ms", "150")])
+        whole = answer(asked, times)
+        time.sleep(self._provider.thinks_s)
+        if asked.get("stream"):
+            return self._stream(stream(whole))
+        self._json(200, whole)
+
+    def do_GET(self) -> None:
+        """Answer a tool call."""
+        self._provider.count(self.path.encode())
+        parts = urlsplit(self.path)
+        name, table = TOOLS.get(parts.path, ("", {}))
+        wanted = parse_qs(parts.query).get(name, [""])[0]
+        if wanted not in table:
+            return self._json(404, {"error": f"nothing at {self.path}"})
+        self._json(200, table[wanted])
+
+    def _json(self, status: int, body: Json, headers: Iterable[tuple[str, str]] = ()) -> None:
+        data = sse.encode(body)
+        self._head(status, [("content-type", "application/json"), *headers])
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, events: Iterable[bytes]) -> None:
+        self._head(200, [("content-type", "text/event-stream; charset=utf-8")])
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for event in events:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+            self.wfile.flush()
+            time.sleep(self._provider.pace_s)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _head(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        self.send_response(status)
+        self.send_header("x-request-id", "req_demo")
+        for name, value in headers:
+            self.send_header(name, value)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Suppress the server's log."""
+
+
+def _is_first_turn_with_tools(path: str, asked: Json) -> bool:
+    roles = {message["role"] for message in asked.get("messages", ())}
+    return path == "/v1/chat/completions" and bool(asked.get("tools")) and "tool" not in roles

@@ -1,0 +1,125 @@
+"""Compact text forms of answers of the query API, because agents pay for each token that they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from playhead_cli.views.words import age, count, took
+from playhead_semconv.untrusted.shown_text import visible
+
+LONGEST_CHARS = 2000
+"""Default number of characters shown of one text."""
+
+Answer = dict[str, Any]
+
+
+def shortened(text: str, longest: int = LONGEST_CHARS) -> str:
+    """The beginning and the end of a long text, with the number of characters left out."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} …[{len(text) - 2 * half} characters]… {text[-half:]}"
+
+
+def run_line(run: Answer, now_ns: int) -> str:
+    """``refund-7 failure 2h ago, 12 steps, 1 error, 4068+322 tokens, gpt-4o``."""
+    words = [count(run["steps"], "step")]
+    if run["errors"]:
+        words.append(count(run["errors"], "error"))
+    words.append(f"{run['input_tokens']}+{run['output_tokens']} tokens")
+    words += [", ".join(run["models"])] if run["models"] else []
+    words += _cost(run["cost_usd"], bool(run["unpriced"]))
+    words += [f"error types {', '.join(run['error_types'])}"] if run["error_types"] else []
+    return f"{run['name']} {run['status']} {age(now_ns - run['started_ns'])} ago, {', '.join(words)}"
+
+
+def tree_lines(tree: Answer) -> Iterator[str]:
+    """A line per span, indented by depth: id, name, duration, error."""
+    for line in tree["spans"]:
+        words = [line["span_id"], line["name"] or "(no name)"]
+        if line["ended_ns"] is None:
+            words.append("(not ended)")
+        else:
+            words.append(took(line["ended_ns"] - line["started_ns"]))
+        if line["input_tokens"] or line["output_tokens"]:
+            words.append(f"{line['input_tokens']}+{line['output_tokens']} tokens")
+        if line["failed"]:
+            words.append(f"FAILED {shortened(line['error'] or '', 200)}")
+        yield "  " * line["depth"] + " ".join(words)
+    if tree["next"] is not None:
+        yield f"({tree['total'] - tree['next']} more: offset={tree['next']})"
+
+
+def message_lines(messages: Answer, longest: int) -> Iterator[str]:
+    """System instructions, input and output messages, names of tools."""
+    for part in messages["system_instructions"]:
+        yield f"system: {_part(part, longest)}"
+    for name, sign in (("input_messages", ""), ("output_messages", "answer of ")):
+        for message in messages[name]:
+            said = " ".join(_part(part, longest) for part in message.get("parts", ()))
+            yield f"{sign}{message.get('role', '?')}: {said}"
+    tools = [str(tool.get("name", "?")) for tool in messages["tool_definitions"]]
+    if tools:
+        yield f"tools: {', '.join(tools)}"
+
+
+def _part(part: Answer, longest: int) -> str:
+    kind = part.get("type")
+    if kind in ("text", "reasoning"):
+        said = shortened(str(part.get("content", "")), longest)
+        return said if kind == "text" else f"(reasoning) {said}"
+    if kind == "tool_call":
+        return f"calls {part.get('name')}({_value(part.get('arguments'), longest)})"
+    if kind == "tool_call_response":
+        return f"result {_value(part.get('response', part.get('result')), longest)}"
+    return f"({kind}) {_value({k: v for k, v in part.items() if k != 'type'}, longest)}"
+
+
+def _value(value: Any, longest: int) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shortened(text, longest)
+
+
+def span_lines(span: Answer, longest: int) -> Iterator[str]:
+    """A span: name, status, attributes, events."""
+    yield f"{span['name']} {span['status']} {span['status_message']}".strip()
+    for name, value in span["attributes"].items():
+        yield f"{name} = {_value(value, longest)}"
+    for event in span["events"]:
+        yield f"event {event['name']}: {_value(event['attributes'], longest)}"
+
+
+def hit_lines(found: Answer) -> Iterator[str]:
+    """Occurrences of a text: run, span, surrounding text."""
+    for hit in found["hits"]:
+        yield f"{hit['run']} {hit['span_id']}: {hit['excerpt']}"
+    if found["behind"]:
+        yield f"({found['behind']} groups of spans and facts cannot be searched yet)"
+
+
+def group_lines(stats: Answer) -> Iterator[str]:
+    """Sums: the total, then each group."""
+    for group in (stats["total"], *stats["groups"]):
+        statuses = ", ".join(f"{number} {status}" for status, number in group["statuses"].items())
+        words = [
+            f"{group['key'] or 'all'}: {count(group['runs'], 'run')} ({statuses})",
+            f"{group['steps']} steps",
+            f"{group['errors']} errors",
+            f"{group['input_tokens']}+{group['output_tokens']} tokens",
+            *_cost(group["cost_usd"], bool(group["unpriced_runs"])),
+        ]
+        yield ", ".join(words)
+
+
+def _cost(usd: float | None, more: bool) -> list[str]:
+    """``$0.0900``; with a ``+`` if some prices are unknown."""
+    if usd is None:
+        return ["cost unknown"] if more else []
+    return [f"${usd:.4f}{'+' if more else ''}"]
+
+
+def joined(lines: Iterable[str], nothing: str) -> str:
+    """The lines as one text; ``nothing`` if there are none."""
+    return visible("\n".join(lines)) or nothing

@@ -1,0 +1,188 @@
+"""Options that every verb has, and the base classes of verbs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from playhead_cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(ctx.ensure_object(Session), name, value)
+
+    return callback
+
+
+def keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Callback of an option that sets the setting of the same name."""
+    if value is not None and param.name:
+        ctx.ensure_object(Session).flags[param.name] = value
+
+
+def common_options() -> list[click.Option]:
+    """``--json --color --config --no-config --data-dir --store -v``; the session keeps their values."""
+    path = click.Path(path_type=Path)
+    return [
+        click.Option(
+            ["--json"], is_flag=True, expose_value=False, callback=_keep("as_json"), help="As JSON."
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            expose_value=False,
+            callback=_keep("color"),
+            help="Colour the output. Default: on a terminal.",
+        ),
+        click.Option(
+            ["--config"],
+            type=path,
+            expose_value=False,
+            callback=_keep("config"),
+            help="Configuration file to use instead of the found ones.",
+        ),
+        click.Option(
+            ["--no-config"],
+            is_flag=True,
+            expose_value=False,
+            callback=_keep("no_config"),
+            help="Use no configuration file.",
+        ),
+        click.Option(
+            ["--data-dir"],
+            type=click.Path(file_okay=False),
+            expose_value=False,
+            callback=keep_flag,
+            help="The receiver's data folder.",
+        ),
+        click.Option(
+            ["--store"],
+            metavar="URL",
+            expose_value=False,
+            callback=keep_flag,
+            help="Database that keeps the runs: postgresql://…",
+        ),
+        click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_keep("verbose"),
+            help="Say more; show tracebacks.",
+        ),
+    ]
+
+
+class Verb(click.Command):
+    """A verb: its own options, then the common ones."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {option for param in self.params for option in param.opts}
+        self.params += [option for option in common_options() if not own.intersection(option.opts)]
+
+
+class Verbs(click.Group):
+    """A verb with subcommands; the common options are accepted before and after them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += common_options()
+
+
+class AgentVerb(Verb):
+    """A verb whose line ends with an agent's command: SCRIPT, ``-m MODULE`` or ``--`` and a command.
+
+    Everything from there on belongs to the agent and is not parsed, even if it looks like one of our
+    options. It is passed to the function as ``words``, including a leading ``--``.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut off the agent's part before click parses the rest."""
+        at = self._begin_of_agent(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["words"] = tuple(args[at:])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """``[OPTIONS] SCRIPT …``."""
+        return [*super().collect_usage_pieces(ctx), "SCRIPT|-m MODULE|-- COMMAND [ARGS]…"]
+
+    def _begin_of_agent(self, args: Sequence[str]) -> int:
+        takes_value = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        index = 0
+        while index < len(args):
+            word = args[index]
+            if word in ("--", "-m") or not word.startswith("-") or word == "-":
+                return index
+            index += 2 if word in takes_value else 1
+        return len(args)
+
+
+def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb; its first argument is the `Session`."""
+    settings.setdefault("cls", Verb)
+    settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        return click.command(name, **settings)(click.pass_obj(function))
+
+    return decorate
+
+
+def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+    """Pass options to a verb in groups; each is a dataclass whose fields are options. Apply below
+    the options.
+
+    ``kinds``: the dataclasses by name of the argument.
+    """
+    names = {group: [one.name for one in dataclasses.fields(kind)] for group, kind in kinds.items()}
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            groups = {
+                group: kind(**{name: options.pop(name) for name in names[group]})
+                for group, kind in kinds.items()
+            }
+            return function(*args, **groups, **options)
+
+        return cast(F, called)
+
+    return decorate
+
+
+def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
+    """An option for a setting; its value is kept in the session's flags under the setting's name."""
+    return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
+
+
+header_option = click.option(
+    "--header",
+    "header_lines",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="What a request to a service is asked with, e.g. a credential that the tape withholds.",
+)
+
+check_option = click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Check functions that look at each span.",
+)

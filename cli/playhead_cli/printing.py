@@ -1,0 +1,63 @@
+"""Prints lines to a terminal or a pipe: cut or whole, and through a pager only if they do not fit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.session import Session
+from playhead_cli.views.words import ASCII
+from playhead_semconv.untrusted.shown_text import hidden_at
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def print_lines(
+    session: Session, lines: Iterable[Text], *, paged: bool = False, cut: bool = True
+) -> None:
+    """Print ``lines`` on stdout.
+
+    On a terminal, each line is cut to its width if ``cut``. If there are more lines than the terminal
+    has rows, and ``paged``, they go through the pager.
+    """
+    console = session.out
+    texts = [_shown(line) for line in lines]
+    if session.plain:
+        for text in texts:
+            text.plain = text.plain.translate(ASCII)
+    terminal = sys.stdout.isatty()
+
+    def write() -> None:
+        for text in texts:
+            if terminal and cut:
+                console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+            else:
+                console.print(text, soft_wrap=True)
+
+    if paged and terminal and len(texts) >= console.height:
+        with console.capture() as captured:
+            write()
+        os.environ.setdefault("LESS", "-FRX")
+        click.echo_via_pager(captured.get(), color=session.colored(sys.stdout))
+    else:
+        write()
+
+
+def _shown(line: Text) -> Text:
+    """``line`` as a single line, without hidden text and control sequences."""
+    from rich.text import Text
+
+    found = hidden_at(line.plain, lines=True)
+    if not found:
+        return line
+    shown, at = Text(style=line.style), 0
+    for place, spelt in found:
+        shown += line[at:place]
+        shown += Text(spelt, style="reverse")
+        at = place + 1
+    return shown + line[at:]

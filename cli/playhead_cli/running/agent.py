@@ -1,0 +1,106 @@
+"""The program behind ``playhead record``: its command, interpreter and environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from playhead_cli.configuration import for_children
+from playhead_receiver.host.writer_lock import Listening
+from playhead_semconv.errors import UsageError
+from playhead_semconv.settings import Resolved, Settings
+
+HASH_SEED = "0"
+"""PYTHONHASHSEED of a recording unless the user has set one, because set order is an input too."""
+
+LEVEL = "strict"
+"""Recording level of ``playhead record`` unless the user has set one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A program to be recorded."""
+
+    words: tuple[str, ...]
+    """SCRIPT and its arguments, ``-m`` MODULE and its arguments, or a command."""
+    is_command: bool = False
+    """Whether it is an arbitrary command and not something that Python runs."""
+
+    @property
+    def name(self) -> str:
+        """Its name in a line of text."""
+        word = self.words[1] if self.words[0] == "-m" else self.words[0]
+        return os.path.basename(word)
+
+    def command_line(self, python: str) -> list[str]:
+        """The command line of the child process."""
+        if self.is_command:
+            return [python, "-m", "playhead_instrumentation", "command", "--", *self.words]
+        return [python, "-m", "playhead_instrumentation", "record", "--", *self.words]
+
+
+def parse_agent(words: Sequence[str]) -> Agent:
+    """The program given by the words after the options. `UsageError` if there is none."""
+    is_command = bool(words) and words[0] == "--"
+    rest = tuple(words[1:] if is_command else words)
+    if not rest or (rest[0] == "-m" and len(rest) == 1):
+        raise UsageError("there is no program to record", hint="playhead record SCRIPT [ARGS]")
+    if rest[0] == "-m":
+        return Agent(rest)
+    if Path(rest[0]).is_file() and not (is_command and os.access(rest[0], os.X_OK)):
+        return Agent(rest)
+    if Path(rest[0]).is_dir() and Path(rest[0], "__main__.py").is_file():
+        return Agent(rest)
+    if is_command and shutil.which(rest[0]) is not None:
+        return Agent(rest, is_command=True)
+    if not is_command and shutil.which(rest[0]) is not None:
+        raise UsageError(f"no script {rest[0]} here", hint=f"playhead record -- {rest[0]}")
+    raise UsageError(f"no script {rest[0]}", hint="playhead record SCRIPT [ARGS]")
+
+
+def agent_python(python: str, environ: Mapping[str, str]) -> str:
+    """The agent's interpreter: ``python``, else that of the active virtual environment, else ours."""
+    if python:
+        found = shutil.which(python)
+        if found is None:
+            raise UsageError(f"no interpreter {python}", hint="playhead record --python PATH SCRIPT")
+        return found
+    active = environ.get("VIRTUAL_ENV")
+    candidate = os.path.join(active, "bin", "python") if active else ""
+    return candidate if candidate and os.access(candidate, os.X_OK) else sys.executable
+
+
+def delivering_to(settings: Settings, receiver: Listening) -> Settings:
+    """``settings`` for the receiver of the data folder."""
+    return replace(
+        settings,
+        endpoint=receiver.http,
+        protocol="http/protobuf",
+        endpoint_kind="playhead",
+        token=settings.token or receiver.key,
+    )
+
+
+def recorded_environment(
+    environ: Mapping[str, str], resolved: Resolved, receiver: Listening | None
+) -> dict[str, str]:
+    """The environment of a recorded agent.
+
+    ``receiver``: that of the data folder; None if the user gave an endpoint, which is kept.
+    """
+    settings = for_children(resolved)
+    settings.pop("PLAYHEAD_STORE", None)  # the agent must not get access to the database
+    child = {**environ, **settings}
+    child.setdefault("PYTHONHASHSEED", HASH_SEED)
+    child["PLAYHEAD_LEVEL"] = resolved.settings.level or LEVEL
+    if receiver is not None:
+        child["PLAYHEAD_ENDPOINT"] = receiver.http
+        child["PLAYHEAD_PROTOCOL"] = "http/protobuf"
+        child["PLAYHEAD_ENDPOINT_KIND"] = "playhead"
+        if receiver.key and not child.get("PLAYHEAD_TOKEN"):
+            child["PLAYHEAD_TOKEN"] = receiver.key
+    return child

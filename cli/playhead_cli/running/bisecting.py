@@ -1,0 +1,110 @@
+"""``playhead replay --bisect GOLDEN``: one commit, judged for ``git bisect run``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_cli.session import Session
+from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_cli.running.program import Program
+    from playhead_replay import ReplayResult, Run
+
+GOOD, BAD = 0, 1
+UNJUDGED = 125
+"""Exit status: ``git bisect`` skips the commit."""
+STOPS = 128
+"""Exit status: ``git bisect`` stops, because the command is wrong and not a commit."""
+
+BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError")
+"""Exceptions that end a program which cannot run here at all."""
+
+BAD_COMMIT = "refs/bisect/bad"
+
+
+def is_bisecting(words: Sequence[str]) -> bool:
+    """Whether a command line uses ``--bisect``."""
+    option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
+    return words[:1] == ["replay"] and next(option, None) is not None
+
+
+def judged(session: Session, golden: Path, program: Program) -> int:
+    """0: the program behaves as in the golden; 1: it does not; 125: this cannot be determined here.
+
+    A golden that is missing in the working tree is read from the commit that is known to be bad.
+    ``program``: its interpreter, folder and check functions are used, if given.
+    """
+    try:
+        done = _replayed(golden, program)
+    except PlayheadError as problem:
+        session.say(f"this commit cannot be judged: {problem.what}")
+        if problem.cause:
+            session.say(problem.cause)
+        return UNJUDGED
+    for line in done.report.lines():
+        sys.stdout.write(f"{visible(line)}\n")
+    return GOOD if done.report.exit_code == 0 else BAD
+
+
+def _replayed(golden: Path, program: Program) -> ReplayResult:
+    from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
+
+    run, folder = _read(golden)
+    if program.cwd:
+        folder = Path(program.cwd)
+    elif not _has_program(run, folder):
+        folder = Path.cwd()
+    if not _has_program(run, folder):
+        raise TapeMissing(f"{run.command.script} is not in {folder}")
+    # Bytecode of an earlier commit could be mistaken for that of this one.
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    around = Surroundings(program.python, folder, environ)
+    rules = Rules(force=True, checks=program.checks)
+    done = Replayer(ReplayConfiguration(around, rules)).replay(run)
+    _require_started(run, done)
+    return done
+
+
+def _read(golden: Path) -> tuple[Run, Path]:
+    from playhead_replay.goldens import read_golden
+
+    if golden.exists():
+        return read_golden(golden)
+    import subprocess  # imported late, since every verb imports this module
+    import tempfile
+
+    place = os.path.relpath(golden)
+    shown = subprocess.run(["git", "show", f"{BAD_COMMIT}:./{place}"], capture_output=True, check=False)
+    if shown.returncode:
+        raise TapeMissing(f"there is no golden at {golden}")
+    with tempfile.TemporaryDirectory(prefix="playhead-bisect-") as scratch:
+        copy = Path(scratch, golden.name)
+        copy.write_bytes(shown.stdout)
+        run, folder = read_golden(copy)
+        # Relative to the golden's real location.
+        seen = os.path.relpath(folder, Path(scratch).resolve())
+        return run, (golden.absolute().parent / seen).resolve()
+
+
+def _has_program(run: Run, folder: Path) -> bool:
+    path = run.command.script_path(folder)
+    return folder.is_dir() and (path is None or path.is_file())
+
+
+def _require_started(run: Run, done: ReplayResult) -> None:
+    """`ReplayFailed` if the program could not run: a missing module, or a file that does not compile."""
+    from playhead_replay.run.outputs import Outputs
+
+    recorded, now = run.outputs.exit, Outputs.exit_of(done.now)
+    why = "" if now is None or now.error is None else now.error.qualname
+    if why in BROKEN and (recorded is None or str(recorded) != str(now)):
+        raise ReplayFailed(f"the program cannot run here: {now}")
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    if done.returncode == 2 and said and said[0].startswith("error["):
+        raise ReplayFailed(f"the program cannot run here: {said[0].partition(': ')[2]}")

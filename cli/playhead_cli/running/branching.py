@@ -1,0 +1,184 @@
+"""Shared by `fork` and `resume`: starting the process, recording it, and reporting what it did."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.failures import show_failure
+from playhead_cli.running.agent import delivering_to, recorded_environment
+from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.session import Session
+from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_cli.running.receiver_for_run import ReceiverForRun
+    from playhead_cli.targets.run_argument import Target
+    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_replay import RecordedExchange, Run, Surroundings
+    from playhead_replay.forks.resume import Decide
+    from playhead_replay.forks.start import Fork
+    from playhead_semconv.rerun.plans import Unknown
+
+SHOWN_BYTES, SHOWN_LINES = 2000, 10
+"""How much of the answer to a request is shown, in bytes and in lines."""
+
+OURS = ("OTEL_", "PLAYHEAD_")
+"""Prefixes of variables that are meant for the recording and not for the program."""
+
+
+def started(
+    session: Session, house: ReceiverForRun, fork: Fork, around: Surroundings, checks: Sequence[Path]
+) -> tuple[int, Run | None]:
+    """Run the process of a fork to its end. Returns its exit status and its run.
+
+    ``around``: where the program runs. ``checks``: files of check functions; if one fails, the exit
+    status of a program that ended well is 1.
+    """
+    with TemporaryDirectory(prefix="playhead-fork-") as scratch:
+        ready = fork.prepare(Path(scratch), around, checks)
+        for name in ready.lacking:
+            session.say(f"{name} is not set: what goes on for real has a stand-in for it")
+        ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
+        environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.listening())
+        since_ns = time.time_ns()
+        try:
+            pid, status = run_child(ready.words, environ)
+        except OSError as problem:
+            raise PlayheadError(
+                f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
+            ) from problem
+    try:
+        made = _recorded(session, house, pid, since_ns)
+        asked = bool(checks or session.settings.checks)
+        return status or int(asked and made is not None and bool(made.failed_checks)), made
+    except Exception as problem:
+        show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+        session.say("what is not delivered is in the spool: playhead spool push")
+        return status, None
+
+
+@contextmanager
+def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
+    """A receiver, and the run to be forked or resumed, including what dead processes left undelivered.
+
+    Inside the context signals go to the program, and folders of forks are kept.
+    """
+    from playhead_cli.running.receiver_for_run import receiver_for
+    from playhead_cli.targets.run_argument import opened_run
+    from playhead_replay.forks.workspace import under_way
+
+    with signals_held(), receiver_for(session.settings) as house, under_way(session.data_dir):
+        delivered(session, house)
+        with opened_run(session, target) as run:
+            yield house, run
+
+
+def delivered(session: Session, house: ReceiverForRun) -> None:
+    """Deliver what dead processes left in their spools."""
+    from playhead_exporter.push import push
+
+    report = push(delivering_to(session.settings, house.listening()))
+    if report.problem:
+        session.say(f"not everything is delivered: {report.problem}")
+
+
+def _recorded(session: Session, house: ReceiverForRun, pid: int, since_ns: int) -> Run | None:
+    from playhead_cli.running.recorded_run import find_recorded
+    from playhead_cli.targets.run_argument import load_run
+    from playhead_receiver.store import open_store
+
+    delivered(session, house)
+    store = open_store(session.store, read_only=True)
+    try:
+        found: RunSummary | None = find_recorded(store, pid, since_ns)
+        return None if found is None else load_run(store, found.trace_id)[0]
+    finally:
+        store.close()
+
+
+def checked(made: Run) -> list[str]:
+    """A sentence for each failed check function, with the span at which it failed."""
+    return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
+
+
+def said_of(run: Run) -> tuple[list[str], bool]:
+    """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
+    from playhead_replay.forks.outcome import Outcome
+
+    outcome = Outcome.of(run)
+    return [*outcome.lines(), *_answers(run)], bool(outcome.blocked)
+
+
+def _answers(run: Run) -> list[str]:
+    """The program's answers to the requests it received."""
+    lines: list[str] = []
+    for one in run.requests:
+        said = b"".join(one.pieces)[:SHOWN_BYTES].decode("utf-8", "replace")
+        lines.append(f"{one.key}: {one}")
+        lines += [f"  {line}" for line in said.splitlines()[:SHOWN_LINES]]
+    return lines
+
+
+def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
+    """Sentences on requests that a fork of ``run`` refused as unauthorized."""
+    from playhead_replay.run.inbound_requests import turned_away
+
+    if not made.tapes:
+        return []
+    return turned_away(run.requests, made.requests, headers)
+
+
+on_unknown_option = click.option(
+    "--on-unknown",
+    type=click.Choice(["resend", "skip", "ask"]),
+    default="ask",
+    show_default=True,
+    help="What becomes of a write that was sent and not answered.",
+)
+
+reopen_option = click.option(
+    "--reopen",
+    type=click.Choice(["again", "fresh"]),
+    help="What MCP servers that go live are told: all, or nothing. Default: all, if it only reads.",
+)
+
+
+def unknown_decider(session: Session, on_unknown: str) -> Decide:
+    """The function that decides what happens to a write that was sent and not answered."""
+
+    from playhead_semconv.rerun.held_connections import stays_open
+
+    def decide(exchange: RecordedExchange) -> Unknown:
+        what = f"{exchange.name} {exchange.key}"
+        is_open = stays_open(exchange.exchange)
+        if is_open:
+            became = "is still open there: to go on, it is begun anew and told all again"
+        elif exchange.exchange.parts:
+            became = "was sent and not answered to the end, and may have been done"
+        else:
+            became = "was sent and not answered, and may have been done"
+        if on_unknown != "ask":
+            session.say(f"{what} {became.partition(',')[0].partition(':')[0]}: {on_unknown}")
+            return "resend" if on_unknown == "resend" else "skip"
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{what} {became}",
+                hint="begin it anew: --on-unknown resend"
+                if is_open
+                else "say what becomes of it: --on-unknown resend, or --on-unknown skip",
+            )
+        question = visible(f"playhead: {what} {became}.")
+        answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)
+        return "resend" if answer == "resend" else "skip"
+
+    return decide

@@ -1,0 +1,91 @@
+"""Folds incoming facts and spans of a running run into lines about its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from playhead_cli.views.words import gist, label
+from playhead_receiver.store.values.stored import StoredSpan
+from playhead_replay.run.spans import Span, spans_of, started_span
+from playhead_replay.run.steps import Step, is_logical, is_request
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact
+from playhead_semconv.tape.span_starts import starts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event of a step."""
+
+    time_ns: int
+    number: int
+    what: Literal["started", "streaming", "ended", "failed"]
+    name: str
+    said: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        return {
+            "time_ns": self.time_ns,
+            "step": self.number,
+            "event": self.what,
+            "name": self.name,
+            "detail": self.said or None,
+        }
+
+
+class Following:
+    """Folds the incoming data of one trace. Idempotent: the same item may be taken twice."""
+
+    def __init__(self, trace_id: bytes) -> None:
+        self._trace_id = trace_id
+        self._steps: dict[str, Step] = {}
+        """By span id: the step that the span is, or that encloses it."""
+        self._seen: set[str] = set()
+        self._ended: set[str] = set()
+        self._streaming: set[int] = set()
+        self._count = 0
+
+    def take(self, item: StoredSpan | Fact) -> Iterator[Moment]:
+        """The events that ``item`` brings."""
+        if item.trace_id != self._trace_id:
+            return
+        if isinstance(item, StoredSpan):
+            for span in spans_of(item.otlp):
+                yield from self._end(span)
+            return
+        for start in reversed(starts_of(item)):  # a step comes before what it encloses
+            yield from self._start(started_span(start))
+        if item.name == e.PLAYHEAD_EXCHANGE_DATA:
+            yield from self._data(item)
+
+    def _start(self, span: Span) -> Iterator[Moment]:
+        if span.span_id in self._seen:
+            return
+        self._seen.add(span.span_id)
+        enclosing = self._steps.get(span.parent_id)
+        if is_logical(span.attributes) or (is_request(span) and enclosing is None):
+            self._count += 1
+            enclosing = Step(self._count, span)
+            yield Moment(span.started_ns, self._count, "started", label(span))
+        if enclosing is not None:
+            self._steps[span.span_id] = enclosing
+
+    def _data(self, fact: Fact) -> Iterator[Moment]:
+        step = self._steps.get(fact.span_id.hex())
+        if step is not None and step.number not in self._streaming:
+            self._streaming.add(step.number)
+            yield Moment(fact.time_ns, step.number, "streaming", label(step.span))
+
+    def _end(self, span: Span) -> Iterator[Moment]:
+        if span.span_id in self._ended:
+            return
+        self._ended.add(span.span_id)
+        yield from self._start(span)
+        step = self._steps.get(span.span_id)
+        if step is not None and step.span.span_id == span.span_id:
+            done = Step(step.number, span)
+            what = "failed" if span.failed else "ended"
+            yield Moment(span.ended_ns or span.started_ns, step.number, what, label(span), gist(done))

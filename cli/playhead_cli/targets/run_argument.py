@@ -1,0 +1,110 @@
+"""RUN on the command line: a run, and where it is read from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_cli.session import Session
+from playhead_replay.tape_files.tape_file import SUFFIX
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol.store import Store
+    from playhead_receiver.store.protocol.upkeep import Upkeep
+    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_replay import Run
+
+LATEST = "last"
+TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """RUN[:POINT], split into its parts."""
+
+    run: str
+    point: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the run is a tape file."""
+        return self.run.endswith(SUFFIX)
+
+
+def parse_target(text: str | None, at: str | None = None) -> Target:
+    """Split RUN[:POINT]; ``at`` is POINT given as an option, which takes precedence.
+
+    >>> parse_target("refund-7:3")
+    Target(run='refund-7', point='3')
+    >>> parse_target(None)
+    Target(run='last', point='')
+    >>> parse_target("goldens/refund.tape:error").run
+    'goldens/refund.tape'
+    """
+    text = text or LATEST
+    if "://" in text:
+        found = TRACE_ID_IN_URL.search(text.lower())
+        if found is None:
+            raise RunUnknown(f"no trace id in {text}", hint="playhead ls")
+        return Target(found.group(), at or "")
+    if text.endswith(SUFFIX) or Path(text).is_file():
+        return Target(text, at or "")
+    run, colon, point = text.rpartition(":")
+    if not colon:
+        return Target(text, at or "")
+    return Target(run or LATEST, at or point)
+
+
+@contextmanager
+def reading(session: Session) -> Generator[Upkeep]:
+    """The store of the data folder, opened for reading.
+
+    `RunUnknown` if nothing has been recorded yet.
+    """
+    from playhead_receiver.store import open_store
+
+    if session.nothing_kept:
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    store = open_store(session.store, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
+    """The run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
+    from playhead_replay import Run
+
+    summary = store.resolve(name)
+    return Run.load(store, summary.trace_id), summary
+
+
+def origin_name(store: Store, origin: str) -> str:
+    """``refund-7``, ``refund-7:3``: the origin of a run by name; by id if the origin is not stored."""
+    run_id, colon, step = origin.partition(":")
+    trace_id = run_id.partition("-")[0]
+    try:
+        name = store.resolve(trace_id).name
+    except RunUnknown:
+        name = trace_id[:8]
+    return f"{name}{colon}{step}"
+
+
+@contextmanager
+def opened_run(session: Session, target: Target) -> Generator[Run]:
+    """The run of a target, from the store or from a tape file."""
+    if target.is_file or Path(target.run).is_file():
+        from playhead_replay import Run, read_tape_file
+
+        path = Path(target.run)
+        found = read_tape_file(path)
+        yield Run.of_tapes(found.tapes, found.spans, name=path.name.partition(SUFFIX)[0])
+        return
+    with reading(session) as store:
+        yield load_run(store, target.run)[0]

@@ -1,0 +1,31 @@
+"""A fully indexed store, for verbs that search text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead_cli.session import Session
+from playhead_semconv.errors import RunUnknown, StoreBusy
+
+if TYPE_CHECKING:
+    from playhead_receiver.store import Upkeep
+
+
+def searchable(session: Session) -> Upkeep:
+    """The store; its index is completed first if no receiver writes to it.
+
+    `RunUnknown` if there is none.
+    """
+    from playhead_receiver.store import open_store
+    from playhead_receiver.store.content.references import References
+
+    if session.nothing_kept:
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    references = References.named(session.settings.references)
+    try:
+        store = open_store(session.store, references=references)
+    except StoreBusy:  # the receiver maintains the index
+        return open_store(session.store, read_only=True, references=references)
+    while store.index():
+        session.progress(f"{store.lag().bundles} groups of spans to go")
+    return store

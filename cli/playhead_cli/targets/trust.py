@@ -1,0 +1,131 @@
+"""Runs recorded by somebody else: their programs are shown and confirmed before they run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+from playhead_semconv.process.kept_environment import is_let_in
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_cli.targets.run_argument import Target
+    from playhead_receiver.store.protocol.upkeep import Upkeep
+    from playhead_replay import Run
+
+KNOWN = "known-tapes"
+"""File in the data folder: digests of tape files that were written here or trusted once."""
+
+PIECE_BYTES = 1 << 20
+MOST_CHARS = 4000
+"""Characters shown of a program that the tape contains."""
+
+trust_option = click.option(
+    "--trust", is_flag=True, help="Run the program of a tape that was not recorded here."
+)
+
+
+def is_foreign(session: Session, target: Target, run: Run) -> bool:
+    """Whether somebody else recorded a run: an unknown file, or an imported run."""
+    from playhead_cli.targets.run_argument import reading
+
+    if target.is_file or Path(target.run).is_file():
+        return not is_known(session.data_dir, Path(target.run))
+    with reading(session) as store:
+        return _is_marked(store, run.trace_id)
+
+
+def is_known(data_dir: Path, file: Path) -> bool:
+    """Whether a tape file was written from this store or trusted once."""
+    try:
+        return digest_of_file(file) in (data_dir / KNOWN).read_text().split()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False
+
+
+def note_known(data_dir: Path, file: Path) -> None:
+    """Remember ``file`` with its present content as known. Does nothing if that cannot be written."""
+    if not file.is_file() or is_known(data_dir, file):
+        return
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with open(os.open(data_dir / KNOWN, flags, 0o600), "w") as list_:
+            list_.write(f"{digest_of_file(file)}\n")
+    except OSError:
+        return
+
+
+def digest_of_file(file: Path) -> str:
+    """Digest of a file's content, hex."""
+    digest = blake2b(digest_size=32)
+    with open(file, "rb") as content:
+        while piece := content.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def require_trust(session: Session, target: Target, run: Run, *, trust: bool, live: bool) -> bool:
+    """Whether ``run`` is foreign; returns only if it may run.
+
+    Shows what would run and asks, unless ``trust``. ``live``: its program will run for real.
+    `UsageError` if the user refuses, or if there is no terminal to ask on.
+    """
+    if not is_foreign(session, target, run):
+        return False
+    for line in told(run, live=live):
+        session.say(line)
+    if trust:
+        _remember(session, target)
+        return True
+    what = f"{run.name} was not recorded here: its program comes from whoever made it"
+    if session.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            what,
+            cause="it runs with your rights, and nobody can be asked",
+            hint="look at what is said above; if you trust it: --trust",
+        )
+    if not click.confirm(visible(f"playhead: {what}. Run it?"), err=True, default=False):
+        raise UsageError(what, cause="you do not trust it")
+    _remember(session, target)
+    return True
+
+
+def told(run: Run, *, live: bool) -> list[str]:
+    """What would run, one sentence each."""
+    from playhead_replay.launch.child_processes import commands_of
+    from playhead_replay.run.command import Command
+
+    lines: list[str] = []
+    for command in (run.command, *commands_of(run)):
+        assert isinstance(command, Command)
+        lines.append(f"it runs: python {str(command)[:MOST_CHARS]}")
+        lines.append(f"in: {command.cwd or '.'}")
+        allowed = [name for name in command.environment if is_let_in(name, live=live)]
+        refused = [name for name in command.environment if name not in allowed]
+        lines += [f"it sets: {', '.join(allowed)}"] if allowed else []
+        lines += [f"it does not get to set: {', '.join(refused)}"] if refused else []
+    lines.append(
+        "what the tape does not answer goes to the world, with your credentials"
+        if live
+        else "it is kept from the network, and from your files where the kernel can"
+    )
+    return list(dict.fromkeys(lines))
+
+
+def _remember(session: Session, target: Target) -> None:
+    if target.is_file or Path(target.run).is_file():
+        note_known(session.data_dir, Path(target.run))
+
+
+def _is_marked(store: Upkeep, trace_id: str) -> bool:
+    from playhead_receiver.store.protocol.upkeep import IMPORTED
+
+    return IMPORTED in store.marks().get(bytes.fromhex(trace_id), ())

@@ -1,0 +1,33 @@
+"""``playhead completion``: the completion script of a shell."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from click.shell_completion import get_completion_class
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+
+VARIABLE = "_PLAYHEAD_COMPLETE"
+WHERE = {
+    "bash": 'eval "$(playhead completion bash)"   # in ~/.bashrc',
+    "zsh": 'eval "$(playhead completion zsh)"   # in ~/.zshrc',
+    "fish": "playhead completion fish > ~/.config/fish/completions/playhead.fish",
+}
+
+
+@verb("completion", short_help="print the completion script of a shell")
+@click.argument("shell", type=click.Choice(sorted(WHERE)))
+def command(session: Session, shell: str) -> None:
+    """Print the completion script of a shell."""
+    from playhead_cli.app import playhead
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    complete = kind(playhead, {}, "playhead", VARIABLE)
+    template = complete.source_template % complete.source_vars()
+    sys.stdout.write(template if template.endswith("\n") else template + "\n")
+    session.suggest(WHERE[shell])

@@ -1,0 +1,62 @@
+"""``playhead delete``: delete runs by name."""
+
+from __future__ import annotations
+
+import shlex
+import time
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+
+SCHEMA_VERSION = 1
+
+
+@verb("delete", short_help="delete runs by name, for good")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
+def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
+    """Delete runs, with everything that only they hold, and overwrite it.
+
+    What other runs say too stays for them. A run that is held, or goes on, is refused, and then none is
+    deleted. A receiver that runs on the data folder is asked to do it.
+    """
+    from playhead_cli.changing.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.targets.run_argument import parse_target, reading
+    from playhead_cli.views.words import age, count
+    from playhead_receiver.maintenance.errands import Delete
+    from playhead_receiver.store.keeping.retention import named_to_go
+    from playhead_semconv.errors import UsageError
+
+    targets = [parse_target(one) for one in runs]
+    for target in targets:
+        if target.is_file:
+            raise UsageError(f"{target.run} is a file", hint=f"rm {shlex.quote(target.run)}")
+        if target.point:
+            raise UsageError(
+                f"a run is deleted as a whole, not its step {target.point}",
+                hint=f"playhead delete {target.run}",
+            )
+    with reading(session) as store:
+        found = named_to_go(store, [target.run for target in targets])
+    names = [run.name for run in found]
+    if dry_run:
+        if session.as_json:
+            session.print_json({"schema_version": SCHEMA_VERSION, "would_delete": names})
+        for name in names if not session.as_json else ():
+            click.echo(name)
+        return 0
+    if not yes:
+        now_ns = time.time_ns()
+        lines = [
+            f"{run.name}  {run.status}  {age(now_ns - run.started_ns)}  {count(run.steps, 'step')}"
+            for run in found
+        ]
+        again = f"playhead delete {' '.join(names)} --yes"
+        if not agreed(session, lines, count(len(found), "run"), again):
+            return 1
+    done = carry_out(session, Delete([run.trace_id for run in found], user())).deleted
+    say_deleted(session, done, schema_version=SCHEMA_VERSION, runs=names)
+    return 0

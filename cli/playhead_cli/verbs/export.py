@@ -1,0 +1,121 @@
+"""``playhead export``: a run in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.changing.audit_notes import note
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import Target, parse_target, reading
+from playhead_cli.targets.trust import is_foreign, note_known
+from playhead_semconv.errors import UsageError
+from playhead_semconv.untrusted.safe_paths import inside
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_receiver.transfer.run_files import Material
+    from playhead_replay.tape_files.tape_file import Keeper
+
+    Signs = Callable[[Keeper, str], Keeper]
+
+SCHEMA_VERSION = 1
+ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
+STDOUT = "-"
+
+
+@verb("export", short_help="write a run to a file: a tape, or OTLP JSON lines")
+@click.argument("target", metavar="[RUN]", required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Default: the run's name, in this folder.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(ENDINGS)),
+    help="tape (the default), or otlp: OTLP JSON lines, for a Collector.",
+)
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Sign the tape with this private key of Ed25519, as ssh-keygen makes it.",
+)
+def command(
+    session: Session, target: str | None, output: str | None, form: str | None, key: Path | None
+) -> None:
+    """Write a run with all its processes and spans to a file: a tape, or OTLP JSON lines.
+
+    A file that ends in .gz is compressed. A tape is replayed without a store.
+    """
+    form = form or ("otlp" if output and ".jsonl" in output else "tape")
+    signing = None if key is None else _signing(key, form)
+    with _material(session, parse_target(target)) as found:
+        run = found.run
+        path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
+        if path == STDOUT:
+            if form == "tape":
+                raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")
+            for line in found.lines():
+                sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
+            return
+        size_bytes = _write(found, Path(path), form, signing)
+        if not is_foreign(session, parse_target(target), run):
+            note_known(session.data_dir, Path(path))
+    if session.as_json:
+        said: dict[str, Any] = {"run": run.name, "file": os.path.abspath(path), "format": form}
+        session.print_json({"schema_version": SCHEMA_VERSION, **said, "size_bytes": size_bytes})
+        return
+    from playhead_cli.views.words import count, size
+
+    processes = f"{len(run.tapes)} processes" if len(run.tapes) > 1 else "1 process"
+    session.say(f"wrote {path}: {processes}, {count(len(run.steps), 'step')}, {size(size_bytes)}")
+    session.suggest(f"playhead {'replay' if form == 'tape' else 'import'} {path}")
+
+
+@contextmanager
+def _material(session: Session, target: Target) -> Generator[Material]:
+    from playhead_receiver.transfer.run_files import Material
+
+    if target.is_file or Path(target.run).is_file():
+        yield Material.of_file(Path(target.run))
+        return
+    with reading(session) as store:
+        found = Material.of_store(store, target.run)
+        note(session, "playhead export", "export", found.run.trace_id)
+        yield found
+
+
+def _signing(path: Path, form: str) -> Signs:
+    """What signs a file, with the key of ``path``. `UsageError`."""
+    from playhead_receiver.custody.signing import Signing, private_key
+
+    if form != "tape":
+        raise UsageError("only a tape is signed", hint="playhead export RUN --sign KEY -o run.tape")
+    key = private_key(path, lambda: _passphrase(path))
+    return lambda keeper, trace_id: Signing(keeper, key, trace_id)
+
+
+def _passphrase(path: Path) -> str:
+    if not sys.stdin.isatty():
+        raise UsageError(f"the key {path} has a passphrase, and nobody can be asked for it")
+    return click.prompt(f"passphrase of {path}", hide_input=True, err=True)
+
+
+def _write(found: Material, path: Path, form: str, signing: Signs | None) -> int:
+    from playhead_receiver.transfer.run_files import write_lines
+
+    try:
+        return found.write_tape(path, signing) if form == "tape" else write_lines(path, found.lines())
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written", cause=str(problem)) from problem

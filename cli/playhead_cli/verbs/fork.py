@@ -1,0 +1,158 @@
+"""``playhead fork``: go back to a step, change something, and go on for real."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.options import check_option, gathered, header_option, verb
+from playhead_cli.running.branching import (
+    checked,
+    on_unknown_option,
+    origin_opened,
+    reopen_option,
+    said_of,
+    started,
+    turned_away,
+    unknown_decider,
+)
+from playhead_cli.running.child_process import die_as
+from playhead_cli.running.program import Program
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import parse_target
+from playhead_cli.targets.trust import require_trust, trust_option
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_cli.targets.point_argument import Point
+    from playhead_replay import Run
+    from playhead_semconv.rerun.plans import Edit, Reopen
+
+BY_HAND = "\0"
+"""``--edit`` without a value."""
+
+REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Options that say where a fork leaves its origin, and what is changed there."""
+
+    at: str | None
+    edits: tuple[str, ...]
+    patch: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Options that say how it goes on."""
+
+    times: int
+    offline: bool
+    in_place: bool
+    on_unknown: str
+    reopen: Reopen | None
+
+
+@verb("fork", short_help="go back to a step, change something, and go on for real")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
+@click.option(
+    "--edit",
+    "edits",
+    metavar="PATH=VALUE",
+    multiple=True,
+    is_flag=False,
+    flag_value=BY_HAND,
+    help="What is changed there: request.…, response.…, tool_result or state.…; alone: in $EDITOR.",
+)
+@click.option("--patch", type=click.Path(path_type=Path, dir_okay=False), help="A file of edits.")
+@click.option("--times", type=click.IntRange(1), default=1, help="So many forks, one after the other.")
+@click.option("--offline", is_flag=True, help="Nothing goes to the world: what would is refused.")
+@click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
+@on_unknown_option
+@reopen_option
+@header_option
+@check_option
+@trust_option
+@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
+@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
+@gathered(program=Program, changes=Changes, way=Way)
+def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
+    """Play a run up to a step, change something there, and go on for real.
+
+    Without a step: as far as the program, which has changed, agrees with the tape. It is a new run; its
+    origin stays as it is. docs/forks.md says how edits are written. Exit status: the program's; 3 where
+    something was refused.
+    """
+    from playhead_cli.targets.point_argument import find_point
+    from playhead_replay.forks.fork import ForkPoint, fork_of
+    from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.resume import GoingOn
+    from playhead_replay.forks.start import folder_of
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
+    from playhead_replay.launch.requirements import require_headers
+
+    decide = unknown_decider(session, way.on_unknown)
+    headers = program.headers()
+    wanted = parse_target(target, changes.at)
+    status = 0
+    with origin_opened(session, wanted) as (house, run):
+        foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
+        point = find_point(run, wanted.point) if wanted.point else None
+        if point is not None and point.snapped:
+            session.say(point.snapped)
+        at = None if point is None else ForkPoint(point.step, point.exchange)
+        going_on = GoingOn(decide, way.reopen)
+        edits = _edits(run, point, changes)
+        fork = fork_of(run, at, edits, going_on, offline=way.offline)
+        require_headers(run, headers)
+        fork = with_forked(run, fork, decide)
+        own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
+        place = own or folder_of(run.command, program.cwd)
+        for _ in range(way.times):
+            session.progress(f"forking {run.name}")
+            folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
+            before = {} if way.in_place else looks(folder)
+            around = program.surroundings(foreign=foreign, folder=folder)
+            status, made = started(session, house, fork, around, program.checks)
+            left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
+            if made is None:
+                session.say("nothing was recorded")
+                continue
+            lines, refused = said_of(made)
+            for line in [*lines, *turned_away(run, made, headers), *checked(made)]:
+                session.say(line)
+            session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
+            if left is not None:
+                session.say(f"its files are in {left}")
+            session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
+            if refused:
+                status = REFUSED
+    return die_as(status)
+
+
+def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, Edit]]:
+    from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
+    from playhead_replay.forks.fork import request_of
+
+    found: list[tuple[str, Edit]] = []
+    for text in changes.edits:
+        if text != BY_HAND:
+            found.append(parse_edit(text))
+            continue
+        if point is None:
+            raise UsageError("an edit needs a step", hint=f"playhead fork {run.name}:STEP --edit")
+        attempts = run.exchanges_of(point.step)
+        if not attempts:
+            raise UsageError(
+                f"step {point.step.number} has no request to edit", hint=f"playhead show {run.name}"
+            )
+        made = edit_by_hand(request_of(attempts[0]), os.environ)
+        found += [(REQUEST, edit) for edit in made]
+    return found + (patch_file(changes.patch) if changes.patch is not None else [])

@@ -1,0 +1,144 @@
+"""``playhead gc``: delete runs whose time is over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.options import gathered, verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.keeping.retention import Policy
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Options that say how long what is kept: times, a share from 0 to 1, a size."""
+
+    success: str | None
+    failure: str | None
+    flagged: str | None
+    test: str | None
+    agent: tuple[str, ...]
+    """``NAME=TIME``."""
+    share: float | None
+    budget: str | None
+
+    def times(self) -> dict[str, str]:
+        """The times that are said, by the end that a run came to."""
+        given = {
+            "success": self.success,
+            "failure": self.failure,
+            "flagged": self.flagged,
+            "test": self.test,
+        }
+        return {name: text for name, text in given.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """Options that put a mark on a run, or take it off: run and word."""
+
+    mark: tuple[str, str] | None
+    unmark: tuple[str, str] | None
+
+
+@verb("gc", short_help="delete runs whose time is over")
+@click.option("--success", metavar="TIME", help="How long successful runs are kept.")
+@click.option("--failure", metavar="TIME", help="All others.")
+@click.option("--flagged", metavar="TIME", help="Runs marked as flagged, at least.")
+@click.option("--test", metavar="TIME", help="Runs marked as a test.")
+@click.option("--agent", metavar="NAME=TIME", multiple=True, help="All runs of one agent.")
+@click.option("--share", type=click.FloatRange(0, 1), help="Of successes; the rest as tests.")
+@click.option("--budget", metavar="SIZE", help="Above it the oldest runs go, e.g. 10G.")
+@click.option(
+    "--mark", nargs=2, metavar="RUN WORD", help="Only mark a run: held, flagged, test, imported."
+)
+@click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@gathered(kept=Kept, marking=Marking)
+def command(session: Session, kept: Kept, marking: Marking, dry_run: bool, yes: bool) -> int:
+    """Delete runs whose time is over, with everything that only they hold, and overwrite it.
+
+    TIME is 90d, 12h, 30m or 10s after the run's end, or forever. What is not said is as the setting
+    retention has it (success=7d failure=30d flagged=90d test=1d). A held run, and one that is running,
+    is kept. A receiver that runs on the data folder is asked to do it.
+    """
+    from playhead_cli.changing.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.views.words import count, size
+    from playhead_receiver.maintenance.errands import Collect
+    from playhead_receiver.store import Query, open_store
+    from playhead_receiver.store.keeping.retention import above_budget, expired
+
+    if given := marking.mark or marking.unmark:
+        _mark(session, given, on=marking.mark is not None)
+        return 0
+    policy = _policy(session, kept)
+    store = open_store(session.store, read_only=True)
+    try:
+        runs = store.runs(Query(mode=None, limit=1 << 60))
+        names = [run.name for run in expired(runs, store.marks(), policy, time.time_ns())]
+        above = above_budget(store, policy)
+    finally:
+        store.close()
+    if dry_run and session.as_json:
+        said = {"would_delete": names, "above_budget_bytes": above}
+        session.print_json({"schema_version": SCHEMA_VERSION, **said})
+        return 0
+    if above and not session.as_json:
+        session.say(f"the store is {size(above)} above its budget: the oldest runs go until it is not")
+    if dry_run:
+        for name in names:
+            click.echo(name)
+        return 0
+    if (names or above) and not yes:
+        what = count(len(names), "run") if names else "the oldest runs"
+        if not agreed(session, names, what, "add --yes, or only look: -n"):
+            return 1
+    done = carry_out(session, Collect(policy, user())).deleted
+    say_deleted(session, done, schema_version=SCHEMA_VERSION)
+    return 0
+
+
+def _policy(session: Session, kept: Kept) -> Policy:
+    import msgspec
+
+    from playhead_receiver.store.keeping.amounts import duration_s, size_of
+    from playhead_receiver.store.keeping.retention import KEEP_ALL, policy_of
+
+    base = policy_of(session.settings.retention) or KEEP_ALL
+    said: dict[str, Any] = {f"{name}_s": duration_s(text) for name, text in kept.times().items()}
+    by_agent = dict(base.agents_s)
+    for one in kept.agent:
+        name, _, text = one.rpartition("=")
+        if not name:
+            raise UsageError(f"--agent {one} says no time", hint=f"--agent {one or 'NAME'}=1d")
+        by_agent[name] = duration_s(text)
+    if kept.share is not None:
+        said["success_share"] = kept.share
+    if kept.budget is not None:
+        said["budget_bytes"] = size_of(kept.budget)
+    return msgspec.structs.replace(base, agents_s=by_agent, **said)
+
+
+def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
+    from playhead_cli.changing.deleting import carry_out
+    from playhead_receiver.maintenance.errands import Mark
+    from playhead_receiver.store.protocol.upkeep import MARKS
+
+    name, word = given
+    if word not in MARKS:
+        raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
+    run = carry_out(session, Mark(name, word, on)).run
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "run": run, "mark": word, "on": on})
+        return
+    session.say(f"{run} is {word}" if on else f"{run} is not {word} any more")

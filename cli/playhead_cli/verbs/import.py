@@ -1,0 +1,85 @@
+"""``playhead import``: a run from a file into the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_cli.targets.trust import is_known
+
+if TYPE_CHECKING:
+    from playhead_receiver.transfer.run_files import Incoming
+
+SCHEMA_VERSION = 1
+
+
+@verb("import", short_help="take a run from a file")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--partial", is_flag=True, help="Take what can be read of a damaged file.")
+def command(session: Session, file: Path, partial: bool) -> int:
+    """Take a run from a tape file or from OTLP JSON lines. Twice is once.
+
+    A damaged file is refused with the position of the damage. Exit status 1 when something in it was
+    not taken.
+    """
+    from playhead_cli.changing.bringing_in import names_of, send
+    from playhead_cli.changing.deleting import carry_out
+    from playhead_receiver.maintenance.errands import Mark
+    from playhead_receiver.store.protocol.upkeep import IMPORTED
+    from playhead_receiver.transfer.run_files import incoming
+
+    found = incoming(file, partial=partial)
+    before = _position(session)
+    rejected = send(session, found)
+    names = names_of(session, found.trace_ids)
+    new = _position(session) != before
+    if new and not is_known(session.data_dir, file):
+        for name in names.values():
+            carry_out(session, Mark(name, IMPORTED, on=True))
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "runs": [{"name": name, "trace_id": id} for id, name in names.items()],
+                "new": new,
+                "facts": found.facts,
+                "spans": found.spans,
+                "rejected": rejected,
+                "damage": found.damage or None,
+            }
+        )
+    else:
+        _say(session, found, rejected, list(names.values()), new)
+    return 1 if rejected or found.damage else 0
+
+
+def _say(session: Session, found: Incoming, rejected: int, names: list[str], new: bool) -> None:
+    from playhead_cli.views.words import count
+
+    for name in names:
+        session.say(f"imported {name}" if new else f"{name} was here already")
+    if not names:
+        session.say("the file holds no run")
+    if rejected:
+        session.say(f"{count(rejected, 'record')} of it were not taken")
+    if found.damage:
+        session.say(f"{found.damage}; what stands before it was taken")
+    for name in names[:1]:
+        session.suggest(f"playhead show {name}")
+
+
+def _position(session: Session) -> int:
+    """How far the store's changes go: it moves only when something is new."""
+    from playhead_receiver.store import open_store
+
+    if session.nothing_kept:
+        return 0
+    store = open_store(session.store, read_only=True)
+    try:
+        return store.position()
+    finally:
+        store.close()

@@ -1,0 +1,148 @@
+"""``playhead ls``: runs, newest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from playhead_cli.options import gathered, verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import origin_name, reading
+from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.views.words import age, cost
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.values.run_summaries import Query, RunSummary
+
+SCHEMA_VERSION = 1
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
+SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
+STATUSES = ("running", "success", "failure", "partial", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Options that say which runs, in which order, and how many."""
+
+    agent: str | None
+    status: Any
+    everything: bool
+    sort: Any
+    ascending: bool
+    limit: int
+
+    def query(self) -> Query:
+        """The same as a question to a store."""
+        from playhead_receiver.store import Query
+
+        return Query(
+            agent=self.agent,
+            status=self.status,
+            mode=None if self.everything else "record",
+            sort=self.sort,
+            ascending=self.ascending,
+            limit=self.limit,
+        )
+
+
+@verb("ls", short_help="list runs, newest first")
+@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.option("--agent", help="Runs of this agent only.")
+@click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
+@click.option("--all", "everything", is_flag=True, help="Replays too.")
+@click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
+@click.option("--ascending", is_flag=True, help="Least first.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@gathered(listed=Listed)
+def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
+    """List runs, newest first.
+
+    QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
+    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
+    status, mode, errors, mark, since, until, duration, cost; what has no field was said in the run.
+    """
+    from playhead_receiver.asking.asked_runs import ask_runs
+    from playhead_receiver.asking.language import read_language
+
+    asked = read_language(" ".join(words), listed.query())
+    try:
+        if asked.text:
+            with closing(searchable(session)) as found:
+                runs = list(ask_runs(found, asked))
+        else:
+            with reading(session) as store:
+                runs = list(store.runs(asked.query))
+    except RunUnknown:
+        runs = []
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
+        return
+    if not runs and (words or listed.agent or listed.status):
+        session.say(f"no such runs in {session.store_name}")
+        return
+    if not runs:
+        session.say(f"no runs in {session.store_name}")
+        session.suggest("playhead record SCRIPT")
+        return
+    print_lines(session, table(runs, _origins(session, runs), time.time_ns()))
+    session.suggest(f"playhead show {runs[0].name}")
+
+
+def plain(run: RunSummary) -> dict[str, Any]:
+    """A run as an object of plain values."""
+    found: dict[str, Any] = msgspec.to_builtins(run)
+    found["missing"] = [
+        {"instance": instance, "first": first, "last": last} for instance, first, last in run.missing
+    ]
+    return found
+
+
+def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
+    if not any(run.origin for run in runs):
+        return {}
+    with reading(session) as store:
+        return {run.trace_id: origin_name(store, run.origin) for run in runs if run.origin}
+
+
+def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> list[Any]:
+    """The lines of the listing, columns aligned. ``origins``: by trace id, what they come from."""
+    from rich.text import Text
+
+    from playhead_cli.views.tree import STATUS_STYLES
+
+    rows = [
+        (
+            run.name,
+            run.status + (" (gaps)" if run.missing else ""),
+            age(now_ns - run.started_ns),
+            str(run.steps),
+            f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
+            cost(run),
+            origins.get(run.trace_id, ""),
+            run.error_types[-1] if run.status == "failure" and run.error_types else "",
+            ",".join(run.marks),
+        )
+        for run in runs
+    ]
+    shown = [index for index in range(len(COLUMNS)) if index < 5 or any(row[index] for row in rows)]
+    widths = {index: max(len(row[index]) for row in (COLUMNS, *rows)) for index in shown}
+    lines = [
+        Text("  ".join(COLUMNS[index].ljust(widths[index]) for index in shown).rstrip(), style="dim")
+    ]
+    for run, row in zip(runs, rows, strict=True):
+        line = Text()
+        for place, index in enumerate(shown):
+            style = STATUS_STYLES.get(run.status, "") if index == 1 else "bold" if index == 0 else ""
+            last = place == len(shown) - 1
+            line.append(row[index] if last else row[index].ljust(widths[index]) + "  ", style=style)
+        line.rstrip()
+        lines.append(line)
+    return lines

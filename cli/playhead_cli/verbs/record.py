@@ -1,0 +1,218 @@
+"""``playhead record``: run a Python agent and record it. Needs nothing running."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.failures import show_failure
+from playhead_cli.options import AgentVerb, check_option, flag_setting, verb
+from playhead_cli.running.agent import (
+    Agent,
+    agent_python,
+    delivering_to,
+    parse_agent,
+    recorded_environment,
+)
+from playhead_cli.running.child_process import die_as, run_child, signals_held
+from playhead_cli.session import Session
+from playhead_semconv.boundaries import LEVELS
+from playhead_semconv.errors import ConfigurationError, PlayheadError
+from playhead_semconv.settings import RECORDED_BY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from playhead_cli.running.receiver_for_run import ReceiverForRun
+    from playhead_receiver.host.writer_lock import Listening
+    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_semconv.settings import Settings
+
+SCHEMA_VERSION = 1
+
+
+@verb("record", cls=AgentVerb, short_help="run a Python agent and record it")
+@click.option("--python", default="", help="The agent's interpreter. Default: that of the active venv.")
+@flag_setting("--agent", help="Name of the agent. Default: the script's name.")
+@flag_setting(
+    "--level",
+    help="How much is recorded: exchanges, causal, or strict, the default.",
+    type=click.Choice(LEVELS),
+)
+@flag_setting(
+    "--content",
+    help="full, or metadata: no message content is recorded.",
+    type=click.Choice(["full", "metadata"]),
+)
+@flag_setting("--instrumentors", help="Instrumentors of OpenTelemetry to load too, by name, or all.")
+@check_option
+def command(session: Session, python: str, checks: tuple[Path, ...], words: tuple[str, ...]) -> int:
+    """Run a Python agent and record it.
+
+    Its streams, signals and exit status are its own, but that it is 1 where a check failed and the agent
+    did not. What stands behind SCRIPT, -m MODULE or -- is the agent's too. Nothing needs to run: without
+    a receiver on the data folder, one is embedded.
+    """
+    if checks:
+        session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
+    agent = parse_agent(words)
+    interpreter = agent_python(python, os.environ)
+    with signals_held():
+        status = _recorded(Record(session, agent, interpreter))
+    return die_as(status)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A program that is recorded: what runs, and where its facts go."""
+
+    session: Session
+    agent: Agent
+    python: str
+    """The interpreter."""
+    house: ReceiverForRun | None = None
+    """Where its facts are stored; None where the user named an endpoint."""
+
+    def running(self, receiver: Listening | None) -> int:
+        """Run the agent, then see that all of it is kept. Its exit status.
+
+        ``receiver``: of the data folder. `PlayheadError` where the interpreter cannot be started.
+        """
+        session = self.session
+        since_ns = time.time_ns()
+        by = os.urandom(8).hex()
+        environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
+        pid, status = self._run(environ)
+        if not pid:
+            return status
+        try:
+            return self._conclude(pid, status, since_ns, by)
+        except Exception as problem:
+            # The agent has run, and its status is the result, whatever we make of it afterwards.
+            show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+            sys.stderr.write(
+                "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+            )
+            sys.stderr.flush()
+        return status
+
+    def unrecorded(self, problem: Exception) -> int:
+        """Run the agent where nothing can be recorded because of ``problem``, and say so."""
+        show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
+        sys.stderr.write("playhead: nothing is kept of this run\n")
+        sys.stderr.flush()
+        return self._run({**os.environ, "PLAYHEAD_DISABLED": "1"})[1]
+
+    def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
+        try:
+            return run_child(self.agent.command_line(self.python), environ)
+        except OSError as problem:
+            raise PlayheadError(f"{self.python} cannot be started", cause=str(problem)) from problem
+
+    def _conclude(self, pid: int, status: int, since_ns: int, by: str) -> int:
+        """Deliver what the agent left behind and say what was recorded. The exit status."""
+        session, house = self.session, self.house
+        settings = session.settings
+        if house is not None:
+            settings = delivering_to(settings, house.listening())
+        if problem := _pushed(settings):
+            session.say(f"not everything is delivered: {problem}")
+        if house is None:
+            session.say(f"recorded to {settings.endpoint}")
+            return status
+        from playhead_cli.running.recorded_run import find_recorded
+        from playhead_cli.targets.run_argument import load_run
+        from playhead_receiver.store import open_store
+
+        failed = 0
+        store = open_store(session.store, read_only=True)
+        try:
+            run = find_recorded(store, pid, since_ns, by)
+            if run is not None and settings.checks:
+                failed = len(load_run(store, run.trace_id)[0].failed_checks)
+        finally:
+            store.close()
+        if run is None:
+            session.say(
+                "nothing was recorded: the program asked nothing of a model, a tool or the network"
+            )
+            session.suggest("playhead doctor")
+            return status
+        status = status or int(failed > 0)
+        _summarize(session, run, status, failed)
+        return status
+
+
+def _recorded(record: Record) -> int:
+    """Run the agent and have kept what it records, or say that nothing is. Its exit status."""
+    session = record.session
+    try:
+        named = session.resolved.origins["endpoint"] != "default"
+    except ConfigurationError as problem:
+        return record.unrecorded(problem)
+    if named:
+        return record.running(None)
+    from playhead_cli.running.receiver_for_run import receiver_for
+
+    with receiver_for(session.settings) as house:
+        try:
+            receiver = house.soon()
+        except (PlayheadError, OSError) as problem:
+            return record.unrecorded(problem)
+        return replace(record, house=house).running(receiver)
+
+
+def _pushed(settings: Settings) -> str:
+    """Deliver what is left in the spool; why not all of it could be."""
+    from playhead_exporter.spool.places import Places
+    from playhead_exporter.spool.recovery import pending
+
+    if not any(one.facts or one.spans for one in pending(Places.of(settings))):
+        return ""
+    from playhead_exporter.push import push  # heavy, and mostly nothing is left
+
+    return push(settings).problem
+
+
+def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
+    from playhead_cli.views.words import cost, count, seconds
+
+    ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
+    state = "interrupted" if run.status == "running" else run.status
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "name": run.name,
+                "trace_id": run.trace_id,
+                "status": state,
+                "steps": run.steps,
+                "duration_ns": ended_ns - run.started_ns,
+                "input_tokens": run.input_tokens,
+                "output_tokens": run.output_tokens,
+                "cost_usd": run.cost_usd,
+                "exit_code": status,
+                "failed_checks": failed_checks,
+            },
+            to_stderr=True,
+        )
+        return
+    parts = [f"{run.name} {state}", count(run.steps, "step"), seconds(ended_ns - run.started_ns)]
+    if run.input_tokens or run.output_tokens:
+        parts.append(f"{run.input_tokens}→{run.output_tokens} tok")
+    if run.cost_usd is not None:
+        parts.append(cost(run))
+    session.say(", ".join(parts))
+    for instance, first, last in run.missing:
+        session.say(f"facts {first} to {last} of process {instance[:8]} are missing")
+    if failed_checks:
+        session.say(f"{count(failed_checks, 'check')} failed")
+    wrong = run.errors > 0 or state != "success"
+    session.suggest(shlex.join(["playhead", "show", f"{run.name}:error" if wrong else run.name]))

@@ -1,0 +1,140 @@
+"""``playhead redact``: take credentials out of a stored run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+
+if TYPE_CHECKING:
+    from playhead_receiver.transfer.redacted_runs import Redaction
+    from playhead_receiver.transfer.run_files import Material
+    from playhead_semconv.custody import Link
+
+SCHEMA_VERSION = 1
+SHORTEST = 6
+
+
+@verb("redact", short_help="take credentials out of a stored run")
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--values",
+    type=click.File("r"),
+    help="A file with values to take out, one a line; - reads standard input.",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be taken out.")
+def command(session: Session, run: str, values: TextIO | None, dry_run: bool) -> int:
+    """Take credentials out of a run: facts, bodies, spans and the index of the search.
+
+    Taken out is what its name or shape gives away, what the program was seen to use as a credential
+    later on, and the values that are given. The run is written anew, and what was there is overwritten;
+    the new one says when that was done, and by whom. It gets another name.
+    """
+    from playhead_cli.changing.bringing_in import send_file
+    from playhead_cli.changing.deleting import carry_out, user
+    from playhead_cli.targets.run_argument import parse_target, reading
+    from playhead_cli.views.words import count
+    from playhead_receiver.maintenance.errands import Delete
+    from playhead_receiver.store.keeping.retention import named_to_go
+    from playhead_receiver.transfer.run_files import Material
+    from playhead_semconv.custody.tombstones import Why
+    from playhead_semconv.errors import UsageError
+
+    target = parse_target(run)
+    if target.is_file or target.point:
+        raise UsageError("a stored run is redacted as a whole", hint="playhead redact RUN")
+    given = [line.strip() for line in values or () if line.strip()]
+    short = [one for one in given if len(one) < SHORTEST]
+    if short:
+        raise UsageError(
+            f"a value of fewer than {SHORTEST} characters stands in what has nothing to do with it",
+            hint="give whole values, one a line",
+        )
+    handle, name = tempfile.mkstemp(dir=session.data_dir, prefix="redacted-", suffix=".tape")
+    os.close(handle)
+    path, kept = Path(name), False
+    try:
+        with reading(session) as store:
+            (summary,) = named_to_go(store, [target.run])
+            done = _write(Material.of_store(store, summary.trace_id), path, given)
+        if done.places and not dry_run:
+            kept = True  # from here on this file is all there is of the run
+            deleted = carry_out(session, Delete([summary.trace_id], user(), Why.REDACTED)).deleted
+            rejected, names = send_file(session, path)
+            kept = bool(rejected)
+        else:
+            deleted, names = None, {}
+    finally:
+        if not kept:
+            path.unlink(missing_ok=True)
+        else:
+            session.say(f"the redacted run is in {path}: playhead import {path}")
+    now = next(iter(names.values()), summary.name)
+    said = f"{count(done.places, 'place')} in {count(done.facts, 'fact')}"
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "run": summary.name,
+                "name": now,
+                "places": done.places,
+                "facts": done.facts,
+                "values": done.values,
+                "wiped": deleted is not None and deleted.wiped,
+            }
+        )
+    elif not done.places:
+        session.say(f"nothing was found in {summary.name}")
+    elif deleted is None:
+        session.say(f"{said} would be redacted")
+    else:
+        session.say(f"redacted {said}; {summary.name} is {now} now")
+        if not deleted.wiped:
+            session.say("somebody still reads an older state: run playhead gc to overwrite it")
+    return 0
+
+
+def _write(material: Material, path: Path, given: list[str]) -> Redaction:
+    """Write the run without its credentials to ``path``."""
+    from playhead_cli.changing.deleting import user
+    from playhead_receiver.custody import Brought, redacted_chain
+    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in
+    from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+    tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
+    wanted = {one for _, facts in tapes for one in late(facts)}
+    values, key = set(given), _key()
+    if wanted and key is not None:
+        values |= {one for _, facts in tapes for one in told_in(facts, wanted, key)}
+    redaction = Redaction(sorted(values))
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    done = f"{now} {user()}: {len(values)} named values"
+    cleaned: list[IndexedTape] = []
+    chains: dict[bytes, list[Link]] = {}
+    for tape, facts in tapes:
+        if facts:
+            redacted = redaction.tape(tape, facts, done)
+            cleaned.append(IndexedTape(redacted))
+            chains[tape.instance] = redacted_chain(material.chains, facts, redacted, user())
+    spans = [redaction.span(one) for one in material.spans]
+    keeper = Brought(chains) if any(chains.values()) else None
+    write_tape_file(path, cleaned, spans, material.resources, keeper)
+    return redaction
+
+
+def _key() -> bytes | None:
+    """The key of this user's digests, where recordings of this machine have one."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    try:
+        key = Path(state, "playhead", "redaction.key").read_bytes()
+    except OSError:
+        return None
+    return key if len(key) == 32 else None

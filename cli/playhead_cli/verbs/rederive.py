@@ -1,0 +1,48 @@
+"""``playhead rederive``: find out anew what the requests of stored runs mean."""
+
+from __future__ import annotations
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+
+SCHEMA_VERSION = 1
+
+
+@verb("rederive", short_help="find out anew what the requests of stored runs mean")
+@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.option("-n", "--limit", type=click.IntRange(1), default=1_000_000, help="At most so many runs.")
+def command(session: Session, words: tuple[str, ...], limit: int) -> int:
+    """Look again at the requests of runs that no instrumentation named, all or those of QUERY.
+
+    A receiver looks at what comes in once. What was stored before, or by a version that knew fewer
+    providers, gets its model, its tokens and its cost from its bytes with this. QUERY is that of ls.
+    A receiver that runs on the data folder is asked to do it.
+    """
+    from contextlib import closing
+
+    from playhead_cli.changing.deleting import carry_out
+    from playhead_cli.targets.run_argument import reading
+    from playhead_cli.targets.searchable_store import searchable
+    from playhead_cli.views.words import count
+    from playhead_receiver.asking.asked_runs import ask_runs
+    from playhead_receiver.asking.language import read_language
+    from playhead_receiver.maintenance.errands import Rederive
+    from playhead_receiver.store import Query
+
+    asked = read_language(" ".join(words), Query(mode=None, limit=limit))
+    if asked.text:
+        with closing(searchable(session)) as found:
+            traces = [run.trace_id for run in ask_runs(found, asked)]
+    else:
+        with reading(session) as store:
+            traces = [run.trace_id for run in store.runs(asked.query)]
+    calls = carry_out(session, Rederive(traces)).calls if traces else 0
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "runs": len(traces), "calls": calls})
+    else:
+        session.say(
+            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} found by their bytes"
+        )
+    return 0

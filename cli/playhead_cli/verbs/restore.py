@@ -1,0 +1,36 @@
+"""``playhead restore``: a store out of a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+
+SCHEMA_VERSION = 1
+
+
+@verb("restore", short_help="make a store of a backup")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def command(session: Session, folder: Path) -> None:
+    """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none.
+
+    The tokens of the backup open it, those too that were revoked after the backup was made.
+    """
+    from playhead_receiver.tenants.backup import put_back
+
+    if session.settings.store:
+        raise UsageError(
+            "a store on PostgreSQL is put back by PostgreSQL's own tools",
+            cause="objects go back to where they were, access.sqlite into the data folder",
+            hint=f"pg_restore -d {session.store_name} runs.dump",
+        )
+    put_back(folder, session.data_dir)
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "data_dir": str(session.data_dir)})
+        return
+    session.say(f"restored {folder} to {session.data_dir}")
+    session.suggest("playhead ls")

@@ -1,0 +1,113 @@
+"""``playhead resume``: bring a dead run to its end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.options import check_option, gathered, header_option, verb
+from playhead_cli.running.branching import (
+    checked,
+    on_unknown_option,
+    origin_opened,
+    reopen_option,
+    said_of,
+    started,
+    turned_away,
+    unknown_decider,
+)
+from playhead_cli.running.child_process import die_as
+from playhead_cli.running.program import Program
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import parse_target
+from playhead_cli.targets.trust import require_trust, trust_option
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_replay import Run
+    from playhead_semconv.rerun.plans import Reopen
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Options that say how it goes on."""
+
+    on_unknown: str
+    reopen: Reopen | None
+    repeat_effects: bool
+
+
+@verb("resume", short_help="bring a dead run to its end")
+@click.argument("target", metavar="[RUN]", required=False)
+@on_unknown_option
+@reopen_option
+@click.option(
+    "--repeat-effects",
+    is_flag=True,
+    help="Make changes to files again that the recording, of level exchanges, does not hold.",
+)
+@header_option
+@check_option
+@trust_option
+@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
+@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
+@gathered(program=Program, way=Way)
+def command(session: Session, target: str | None, program: Program, way: Way) -> int:
+    """Bring a dead run to its end: from its tape as far as that goes, then for real.
+
+    Nothing of the first part happens again: no request, and no write but with --repeat-effects. It is a
+    new run, shown under the dead one. Exit status: the program's.
+    """
+    from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.resume import GoingOn, resume_of
+    from playhead_replay.forks.start import folder_of
+    from playhead_replay.forks.workspace import folder_of_fork
+    from playhead_replay.launch.requirements import require_headers
+
+    decide = unknown_decider(session, way.on_unknown)
+    headers = program.headers()
+    wanted = parse_target(target)
+    with origin_opened(session, wanted) as (house, run):
+        _require_dead(run)
+        foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
+        going_on = GoingOn(decide, way.reopen)
+        fork = resume_of(run, going_on, repeat_effects=way.repeat_effects)
+        require_headers(run, headers)
+        fork = with_forked(run, fork, decide)
+        session.progress(f"resuming {run.name}")
+        own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
+        folder = own or folder_of(run.command, program.cwd)
+        around = program.surroundings(foreign=foreign, folder=folder)
+        status, made = started(session, house, fork, around, program.checks)
+    if made is None:
+        session.say("nothing was recorded")
+    else:
+        for line in [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]:
+            session.say(line)
+        session.say(f"{made.name} {made.status}, {len(made.steps)} steps; from {run.name}")
+        session.suggest(shlex.join(["playhead", "show", made.name]))
+    return die_as(status)
+
+
+def _require_dead(run: Run) -> None:
+    """`UsageError` where the process of a run lives."""
+    if run.status != "running":
+        return
+    from playhead_semconv import attributes as a
+
+    start = next(run.tape.facts())
+    pid = int(start.attributes.get(a.PLAYHEAD_PROCESS_PID, 0))
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        run.status = "interrupted"
+        return
+    except PermissionError:
+        pass
+    raise UsageError(
+        f"{run.name} still runs, as process {pid}", hint=f"follow it: playhead tail {run.name}"
+    )

@@ -1,0 +1,157 @@
+"""``playhead show``: a run as a tree of steps, or one step whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.point_argument import Point, find_point
+from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
+from playhead_semconv import events as e
+from playhead_semconv.errors import UsageError
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_replay import Run
+
+
+BRANCHES = ("fork", "resume")
+
+
+@verb("show", short_help="show a run as a tree of steps, or one step whole")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
+@click.option(
+    "--raw",
+    type=click.Choice(["request", "response"]),
+    is_flag=False,
+    flag_value="response",
+    help="The bytes of the step's last attempt, as on the wire: response, or request.",
+)
+@click.option(
+    "--custody", is_flag=True, help="Whether it is what was recorded, and what was done to it since."
+)
+def command(
+    session: Session,
+    target: str | None,
+    at: str | None,
+    everything: bool,
+    raw: str | None,
+    custody: bool,
+) -> None:
+    """Show a run as a tree of steps, or with POINT one step whole.
+
+    RUN is the latest when it is left out.
+    """
+    wanted = parse_target(target, at)
+    if custody:
+        from playhead_cli.custody.run_custody import show_custody
+
+        show_custody(session, wanted)
+        return
+    with opened_run(session, wanted) as run:
+        if wanted.point:
+            _show_step(session, run, wanted.point, raw)
+        elif raw:
+            raise UsageError(
+                "--raw shows the bytes of one step", hint=f"playhead show {run.name}:1 --raw"
+            )
+        else:
+            _show_run(session, run, everything)
+
+
+def _show_run(session: Session, run: Run, everything: bool) -> None:
+    if session.as_json:
+        from playhead_cli.views.plain import run_object
+
+        session.print_json(run_object(run))
+        return
+    from playhead_cli.views.tree import tree_lines
+
+    lines = [*tree_lines(run, everything), *_late(run), *_relatives(session, run)]
+    print_lines(session, lines, paged=True)
+    if run.errors:
+        session.suggest(f"playhead show {run.name}:error")
+    elif run.steps:
+        session.suggest(f"playhead show {run.name}:{run.steps[-1].number}")
+
+
+def _late(run: Run) -> list[Any]:
+    """Values that may stand in the run, as they were told for credentials after they came."""
+    from rich.text import Text
+
+    from playhead_cli.views.words import count
+    from playhead_receiver.transfer.redacted_runs import late
+
+    told = {
+        one
+        for tape in run.tapes
+        for one in late(tape.named(e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_PROCESS_START))
+    }
+    if not told:
+        return []
+    was = "was" if len(told) == 1 else "were"
+    said = f"  {count(len(told), 'value')} {was} told for a credential late, and may stand here:"
+    return [Text(f"{said} playhead redact {run.name}", style="dim")]
+
+
+def _relatives(session: Session, run: Run) -> list[Any]:
+    """What the run was forked from, and what was forked from it."""
+    from rich.text import Text
+
+    from playhead_cli.views.words import count
+    from playhead_receiver.store.values.run_summaries import Query
+
+    if session.nothing_kept:
+        return []
+    lines: list[Any] = []
+    with reading(session) as store:
+        if run.origin and run.mode in BRANCHES:
+            lines.append(Text(f"  {run.mode} of {origin_name(store, run.origin)}", style="dim"))
+        branches = Query(origin=run.trace_id, limit=sys.maxsize, ascending=True)
+        for one in store.runs(branches) if run.trace_id else ():
+            if one.mode in BRANCHES:
+                step = one.origin.partition(":")[2]
+                what = f"{one.mode} at {step}" if step else one.mode
+                said = f"  {what}: {one.name} {one.status}, {count(one.steps, 'step')}"
+                lines.append(Text(said, style="dim"))
+    return lines
+
+
+def _show_step(session: Session, run: Run, text: str, raw: str | None) -> None:
+    point = find_point(run, text)
+    if point.snapped:
+        session.say(point.snapped)
+    if raw:
+        data = _raw(run, point, raw)
+        if sys.stdout.isatty():
+            sys.stdout.write(visible(data.decode(errors="backslashreplace")))
+        else:
+            sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    messages = run.messages(point.step)
+    if session.as_json:
+        from playhead_cli.views.plain import step_object
+
+        session.print_json(step_object(run, point.step, messages))
+        return
+    from playhead_cli.views.payload import step_lines
+
+    print_lines(session, step_lines(run, point.step, messages), paged=True, cut=False)
+
+
+def _raw(run: Run, point: Point, raw: str) -> bytes:
+    exchanges = [point.exchange] if point.exchange is not None else run.exchanges_of(point.step)
+    if not exchanges:
+        raise UsageError(
+            f"step {point.step.number} of {run.name} has no exchange, so no bytes",
+            hint=f"playhead show {run.name}:{point.step.number}",
+        )
+    return exchanges[-1].request if raw == "request" else exchanges[-1].response

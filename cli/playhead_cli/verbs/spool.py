@@ -1,0 +1,120 @@
+"""``playhead spool``: what agents left undelivered, and its delivery."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.options import Verbs, verb
+from playhead_cli.printing import print_lines
+from playhead_cli.running.agent import delivering_to
+from playhead_cli.session import Session
+from playhead_cli.views.words import count, size
+
+if TYPE_CHECKING:
+    from playhead_exporter.spool import Pending
+
+SCHEMA_VERSION = 1
+
+
+@click.group("spool", cls=Verbs, short_help="look at what was not delivered, and deliver it")
+def command() -> None:
+    """Look at what was not delivered, and deliver it."""
+
+
+@verb("ls", short_help="what is undelivered")
+def ls(session: Session) -> None:
+    """List what is undelivered, process by process."""
+    from playhead_exporter.push import pending
+
+    found = pending(session.settings)
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "pending": [_plain(one) for one in found]})
+        return
+    if not found:
+        session.say("the spool is empty")
+        return
+    _print(session, found)
+    if any(not one.alive for one in found):
+        session.suggest("playhead spool push")
+
+
+@verb("push", short_help="deliver it")
+def push(session: Session) -> int:
+    """Deliver what dead processes left behind.
+
+    To the endpoint of the settings; where none is set, to the receiver of the data folder, which is
+    embedded where it does not run. Exit status 1 when something could not be delivered.
+    """
+    from playhead_cli.running.receiver_for_run import receiver_for
+    from playhead_exporter.push import push as deliver
+
+    settings = session.settings
+    with receiver_for(session.settings) as house:
+        if session.resolved.origins["endpoint"] == "default":
+            settings = delivering_to(settings, house.listening())
+        report = deliver(settings)
+    left = [one for one in report.remaining if not one.alive]
+    tally = report.tally
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "endpoint": settings.endpoint,
+                "facts": tally.facts,
+                "spans": tally.spans,
+                "rejected": tally.rejected,
+                "problem": report.problem or None,
+                "pending": [_plain(one) for one in report.remaining],
+            }
+        )
+    else:
+        delivered = f"{count(tally.facts, 'fact')} and {count(tally.spans, 'span')}"
+        session.say(f"delivered {delivered} to {settings.endpoint}")
+        if tally.rejected:
+            session.say(f"{tally.rejected} were refused for good; they are kept in the spool, rejected/")
+        if left:
+            session.say(f"still there: {report.problem or 'somebody else is at it'}")
+            _print(session, left)
+    return 1 if left or report.problem else 0
+
+
+def _print(session: Session, found: list[Pending]) -> None:
+    from rich.text import Text
+
+    rows = [
+        (
+            one.instance.hex()[:8],
+            one.agent,
+            f"pid {one.pid} lives" if one.alive else "dead",
+            count(one.facts, "fact"),
+            count(one.spans, "span"),
+            size(one.bytes),
+        )
+        for one in found
+    ]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    print_lines(
+        session,
+        [
+            Text("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+            for row in rows
+        ],
+    )
+
+
+def _plain(one: Pending) -> dict[str, Any]:
+    return {
+        "instance": one.instance.hex(),
+        "agent": one.agent or None,
+        "pid": one.pid,
+        "alive": one.alive,
+        "facts": one.facts,
+        "spans": one.spans,
+        "size_bytes": one.bytes,
+    }
+
+
+command.add_command(ls)
+command.add_command(push)

@@ -1,0 +1,122 @@
+"""``playhead up``: the receiver, until it is stopped."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.options import gathered, keep_flag, verb
+from playhead_cli.session import Session
+from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.host.listening import Tls
+    from playhead_receiver.server import Receiver
+
+FILE = click.Path(exists=True, dir_okay=False)
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Options that name PEM files."""
+
+    tls_cert: str | None
+    tls_key: str | None
+    tls_client_ca: str | None
+
+    def tls(self) -> Tls | None:
+        """None without any of them. `UsageError` where certificate or key is missing."""
+        from playhead_receiver.host.listening import Tls
+
+        if self.tls_cert is None and self.tls_key is None and self.tls_client_ca is None:
+            return None
+        if self.tls_cert is None or self.tls_key is None:
+            raise UsageError(
+                "TLS needs a certificate and its key",
+                hint="playhead up --tls-cert FILE --tls-key FILE",
+            )
+        return Tls(self.tls_cert, self.tls_key, self.tls_client_ca or "")
+
+
+@verb("up", short_help="run the receiver until it is stopped")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere needs a token.")
+@click.option("--http-port", type=click.IntRange(0, 65535), default=HTTP_PORT, show_default=True)
+@click.option("--grpc-port", type=click.IntRange(0, 65535), default=GRPC_PORT, show_default=True)
+@click.option(
+    "--query-port",
+    type=click.IntRange(0, 65535),
+    default=QUERY_PORT,
+    show_default=True,
+    help="Of the query API, described at /openapi.json.",
+)
+@click.option(
+    "--forward",
+    metavar="DESTINATION",
+    multiple=True,
+    help="Send spans on: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
+)
+@click.option(
+    "--blobs",
+    metavar="URL",
+    expose_value=False,
+    callback=keep_flag,
+    help="Large bodies go here: s3://BUCKET/PREFIX.",
+)
+@click.option("--tls-cert", type=FILE, help="Speak TLS with this certificate chain (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key (PEM).")
+@click.option(
+    "--tls-client-ca", type=FILE, help="Clients have to show a certificate that this has signed."
+)
+@click.option(
+    "--max-request-mib",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    help="Largest OTLP request, after decompression.",
+)
+@gathered(place=Place, files=TlsFiles)
+def command(
+    session: Session, place: Place, files: TlsFiles, forward: tuple[str, ...], max_request_mib: int
+) -> None:
+    """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
+
+    As soon as the data folder has a token (playhead token create), it is open to those who bring one.
+    """
+    from playhead_receiver.forward import destinations_of
+    from playhead_receiver.standalone import receiver_of, serve
+
+    settings = session.settings
+    if forward:
+        settings = replace(settings, forward=";".join(forward))
+    receiver = receiver_of(settings, place, session.say, files.tls(), max_request_mib)
+    onward = [one.endpoint for one in destinations_of((settings.forward,))]
+    serve(receiver, lambda: _announce(session, receiver, onward), session.say)
+
+
+def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
+    http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "http": http,
+                "grpc": grpc,
+                "query": query,
+                "data_dir": str(session.data_dir),
+                "store": session.store_name,
+                "forward": forward,
+                "pid": os.getpid(),
+            }
+        )
+        return
+    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.store_name}")
+    session.say(f"answering at {query}/v1/runs")
+    for endpoint in forward:
+        session.say(f"forwarding to {endpoint}")
+    session.suggest("playhead record SCRIPT")

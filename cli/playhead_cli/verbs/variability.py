@@ -1,0 +1,50 @@
+"""``playhead variability``: how much the runs of one agent differ."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import opened_run, parse_target, reading
+from playhead_semconv.errors import UsageError
+
+
+@verb("variability", short_help="how many ways the runs of one agent take, and where they part")
+@click.argument("targets", metavar="[RUN…]", nargs=-1)
+@click.option("--agent", help="The latest runs of this agent, instead of naming them.")
+@click.option("-n", "--limit", type=click.IntRange(2), default=20, show_default=True, help="How many.")
+def command(session: Session, targets: tuple[str, ...], agent: str | None, limit: int) -> None:
+    """Compare the flows of many runs: distinct paths, where they part, how far apart they are."""
+    from playhead_replay.diff import variability
+
+    names = list(targets) or _latest(session, agent, limit)
+    if len(names) < 2:
+        raise UsageError(
+            "there is nothing to compare: name two runs or more",
+            hint="playhead variability RUN RUN, or playhead variability --agent NAME",
+        )
+    with ExitStack() as opened:
+        runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in names]
+        found = variability(runs)
+    if session.as_json:
+        session.print_json(found.to_json())
+        return
+    from playhead_cli.views.comparison import variability_lines
+
+    print_lines(session, variability_lines(found), paged=True)
+    if found.forks:
+        ways = list(found.forks[0].ways.values())
+        session.suggest(f"playhead diff {ways[0][0]} {ways[1][0]}")
+
+
+def _latest(session: Session, agent: str | None, limit: int) -> list[str]:
+    from playhead_receiver.store.values.run_summaries import Query
+
+    if agent is None:
+        return []
+    with reading(session) as store:
+        return [run.trace_id for run in store.runs(Query(agent=agent, limit=limit))][::-1]

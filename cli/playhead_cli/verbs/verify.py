@@ -1,0 +1,133 @@
+"""``playhead verify``: is everything here, and is it what came in?"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import RunUnknown, UsageError
+from playhead_semconv.untrusted.shown_text import in_one_line, visible
+
+if TYPE_CHECKING:
+    from playhead_receiver.store import Upkeep
+    from playhead_receiver.store.protocol.upkeep import Finding
+    from playhead_semconv.custody.tombstones import Tombstone
+
+SCHEMA_VERSION = 1
+MOST_SHOWN = 50
+MOST_NAMED = 10
+
+
+@verb("verify", short_help="check the store, or a tape, against its digests and chains")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--key", metavar="KEY", help="FILE has to be signed with this public key: a file, or a line."
+)
+def command(session: Session, file: Path | None, key: str | None) -> int:
+    """Read the whole store, compare it with its digests and chains, and look for what is missing.
+
+    So are the stores of all tenants in the data folder. May run while a receiver writes. With FILE, that
+    tape is compared with the chains that it has, and no store is needed. Exit status 1 when something
+    is wrong; stderr then says which runs it concerns, and what can be done.
+    """
+    if file is not None:
+        from playhead_cli.custody.file_custody import verify_file
+
+        return verify_file(session, file, key)
+    if key is not None:
+        raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
+    from playhead_cli.views.custody import tombstone_line, tombstone_object
+    from playhead_cli.views.words import count
+    from playhead_receiver.store import open_store
+    from playhead_receiver.tenants.backup import tenants_in
+    from playhead_receiver.tenants.tenants import FOLDER
+
+    places: dict[str, str | Path] = {"": session.store}
+    if not session.settings.store:
+        places |= {one: session.data_dir / FOLDER / one for one in tenants_in(session.data_dir)}
+    said: list[dict[str, Any]] = []
+    not_chained = 0
+    left: list[tuple[str, Tombstone]] = []
+    for tenant, place in places.items():
+        with closing(open_store(place, read_only=True)) as store:
+            found = list(store.verify())
+            names = _names(store, found)
+            not_chained += store.not_chained()
+            left += [(tenant, one) for one in store.tombstones()]
+        said += [_plain(tenant, one, names) for one in found]
+        if not session.as_json:
+            _say(session, tenant, found, names)
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "findings": said,
+                "not_chained": not_chained,
+                "tombstones": [{**tombstone_object(one), "tenant": tenant} for tenant, one in left],
+            }
+        )
+        return 1 if said else 0
+    if not said:
+        session.say(f"{session.store_name} is whole")
+    if not_chained:
+        _say_not_chained(session, not_chained)
+    if left:
+        runs, last = sum(len(one.runs) for _, one in left), tombstone_line(left[-1][1])
+        session.say(f"tombstones of {count(runs, 'run')}; the last: {in_one_line(last)}")
+    return 1 if said else 0
+
+
+def _say_not_chained(session: Session, processes: int) -> None:
+    whose = "1 process is" if processes == 1 else f"{processes} processes are"
+    session.say(
+        f"{whose} not chained from the first fact on: stored by a playhead without chains, so nobody can"
+        " tell whether they were changed"
+    )
+
+
+def _names(store: Upkeep, found: list[Finding]) -> dict[str, str]:
+    """The names of the runs that findings concern, by trace id; of those not listed the id."""
+    names: dict[str, str] = {}
+    for trace_id in dict.fromkeys(run for one in found for run in one.runs):
+        try:
+            names[trace_id] = store.resolve(trace_id).name
+        except RunUnknown:
+            names[trace_id] = trace_id
+    return names
+
+
+def _plain(tenant: str, one: Finding, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "where": one.where,
+        "problem": one.problem,
+        "runs": [names[run] for run in one.runs],
+        "tenant": tenant,
+    }
+
+
+def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, str]) -> None:
+    from playhead_cli.views.words import count
+
+    if not found:
+        return
+    whose = f"tenant {tenant}: " if tenant else ""
+    for one in found[:MOST_SHOWN]:
+        click.echo(visible(f"{whose}{one.what} {one.where}: {one.problem}"))
+    if len(found) > MOST_SHOWN:
+        session.say(f"and {len(found) - MOST_SHOWN} more")
+    runs = list(names.values())
+    if any(one.what == "database" for one in found):
+        session.say(f"{whose}the file itself is damaged: playhead restore FOLDER --data-dir NEW")
+    elif runs:
+        named = " ".join(runs[:MOST_NAMED]) + (" …" if len(runs) > MOST_NAMED else "")
+        rest = "; all others are whole" if all(one.runs for one in found) else ""
+        session.say(f"{whose}it concerns {count(len(runs), 'run')}: {named}{rest}")
+        session.say(
+            f"a backup may have them whole; to let go of what is damaged: playhead delete {named}"
+        )

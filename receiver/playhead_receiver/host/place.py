@@ -1,0 +1,19 @@
+"""Where a receiver listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HTTP_PORT = 4318
+GRPC_PORT = 4317
+QUERY_PORT = 4319
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host and its ports; port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    http_port: int = HTTP_PORT
+    grpc_port: int = GRPC_PORT
+    query_port: int = QUERY_PORT

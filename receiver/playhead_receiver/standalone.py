@@ -1,0 +1,81 @@
+"""A receiver that has a process to itself: made from settings, and served until a signal ends it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from playhead_receiver.faces.shown import Limits
+from playhead_receiver.host.data_folder import data_dir
+from playhead_receiver.host.listening import Tls
+from playhead_receiver.host.memory import return_large_blocks
+from playhead_receiver.host.place import Place
+from playhead_receiver.server import Receiver, Say
+from playhead_receiver.store.content.references import References
+from playhead_receiver.store.keeping.retention import policy_of
+from playhead_receiver.store.keeping.service_history import history_of
+from playhead_receiver.store.runs.costs import load_prices
+from playhead_semconv.settings import Settings
+
+SWITCH_S = 0.001
+"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
+COLLECT_AFTER = 10_000
+"""New objects until cycles are looked for; requests leave none behind."""
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+def receiver_of(
+    settings: Settings, place: Place, say: Say, tls: Tls | None = None, max_request_mib: int = 64
+) -> Receiver:
+    """The receiver that ``settings`` describe, not started yet.
+
+    ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
+    after decompression. `ConfigurationError` for a setting that cannot be understood.
+    """
+    return Receiver(
+        data_dir(settings),
+        store=settings.store,
+        blobs=settings.blobs,
+        http_port=place.http_port,
+        grpc_port=place.grpc_port,
+        query_port=place.query_port,
+        host=place.host,
+        forward=(settings.forward,),
+        token=settings.token,
+        guarded=True,
+        tls=tls,
+        limit_bytes=max_request_mib << 20,
+        policy=policy_of(settings.retention),
+        history=history_of(settings.process_history),
+        faces=Limits(
+            settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
+        ),
+        references=References.named(settings.references),
+        apart=(os.cpu_count() or 1) > 1,
+        search=settings.search,
+        say=say,
+    )
+
+
+def serve(receiver: Receiver, on_ready: Callable[[], None], say: Say) -> None:
+    """Serve until SIGINT or SIGTERM, in the main thread of a process that does nothing else.
+
+    ``on_ready`` is called when connections are taken. Errors of `Receiver.start`.
+    """
+    return_large_blocks()
+    sys.setswitchinterval(SWITCH_S)
+    # Held back before the receiver starts its threads, so that the signal comes to this line.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        with receiver:
+            on_ready()
+            load_prices()
+            gc.freeze()  # what is here now stays: no collection has to look at it again
+            gc.set_threshold(COLLECT_AFTER)
+            signal.sigwait(STOPPING)
+            say("stopping")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

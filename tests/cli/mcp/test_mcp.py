@@ -1,0 +1,104 @@
+"""Runs for agents: the MCP server, asked by the official client over stdio."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from support.batches import span_of
+from support.cli import refund, store_run
+
+from playhead_receiver.access import TokenBook
+from playhead_receiver.access.database import AccessFile
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+from playhead_semconv import attributes as a
+
+TRACE = b"m" * 16
+SAID = (
+    '[{"role":"user","parts":[{"type":"text","content":"where is order 81?"}]},'
+    '{"role":"assistant","parts":[{"type":"tool_call","id":"1","name":"look","arguments":{"n":81}}]}]'
+)
+
+
+def ask(data_dir: Path, calls: list[tuple[str, dict[str, Any]]], token: str = "") -> list[str]:
+    """What the tools answer, one after the other; first their names."""
+    words = ["-m", "playhead_cli", "mcp", "--no-config", "--data-dir", str(data_dir)]
+    server = StdioServerParameters(
+        command=sys.executable, args=words, env={"PLAYHEAD_TOKEN": token} if token else None
+    )
+    answers: list[str] = []
+
+    async def talk() -> None:
+        async with stdio_client(server) as streams, ClientSession(*streams[:2]) as session:
+            await session.initialize()
+            tools = (await session.list_tools()).tools
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+            answers.append(" ".join(tool.name for tool in tools))
+            for name, arguments in calls:
+                result = await session.call_tool(name, arguments)
+                text = "".join(getattr(part, "text", "") for part in result.content)
+                answers.append(f"error: {text}" if result.is_error else text)
+
+    with anyio.from_thread.start_blocking_portal() as portal:
+        portal.call(talk)
+    return answers
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    store_run(tmp_path, refund())
+    chat = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_INPUT_MESSAGES: SAID}
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch([span_of(TRACE, 1, service="helper", text="x" * 9000, **chat)]))
+        while receiver.store.index():
+            pass
+    return tmp_path
+
+
+def test_an_agent_reads_runs_where_no_receiver_runs(data_dir: Path):
+    span = f"{1:016x}"
+    tools, runs, failed, tree, messages, whole, found, sums, same, unknown = ask(
+        data_dir,
+        [
+            ("list_runs", {}),
+            ("list_runs", {"query": "status:failure"}),
+            ("show_run", {"run": "refund-1", "limit": 5}),
+            ("show_messages", {"run": "helper-1", "span_id": span}),
+            ("show_span", {"run": "helper-1", "span_id": span, "longest": 100}),
+            ("search", {"query": '"order 81" agent:helper'}),
+            ("sum_up", {"by": "agent"}),
+            ("compare_runs", {"left": "refund-1", "right": "refund-1"}),
+            ("show_run", {"run": "nobody-1"}),
+        ],
+    )
+    assert tools.split()[:3] == ["list_runs", "show_run", "show_messages"]
+    assert [line.split()[0] for line in runs.splitlines()] == ["refund-1", "helper-1"]
+    assert failed.startswith("refund-1 failure ") and "11 steps, 1 error, 4068+322 tokens" in failed
+    lines = tree.splitlines()
+    assert len(lines) == 7 and lines[1].split()[:3] == ["00000000000000a0", "run", "agent.py"]
+    assert lines[2].startswith("  ") and lines[-1] == "(14 more: offset=5)"
+    assert messages.splitlines() == [
+        "user: where is order 81?",
+        'assistant: calls look({"n": 81})',
+    ]
+    assert "…[8900 characters]…" in whole
+    assert found.startswith(f"helper-1 {span}: ")
+    assert [line.split(":")[0] for line in sums.splitlines()] == ["all", "helper", "refund"]
+    total, helper, _ = sums.splitlines()
+    assert total.endswith("tokens, $0.0134+") and helper.endswith("0+0 tokens")
+    assert "4068+322 tokens, gpt-4o, $0.0134+, " in failed
+    assert '"identical":true' in same
+    assert unknown.startswith("error: ") and 'no run is called "nobody-1"' in unknown
+
+
+def test_an_agent_reads_with_a_token_from_the_receiver_that_runs(data_dir: Path):
+    file = AccessFile(data_dir)
+    _, text = TokenBook(file).create("agent", ["read"])
+    file.close()
+    with Receiver(data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True):
+        assert ask(data_dir, [("list_runs", {})], text)[1].startswith("refund-1 ")
+        assert "token is missing or wrong" in ask(data_dir, [("list_runs", {})], text + "x")[1]
+        assert ask(data_dir, [("list_runs", {})])[1].startswith("refund-1 ")  # as the folder's owner

@@ -1,0 +1,161 @@
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import CommandLine, refund, store_run
+from support.handmade import HandMade
+
+from playhead_cli.targets.live_fold import Following
+from playhead_cli.verbs import tail
+from playhead_receiver.store import Batch, open_store
+from playhead_semconv import attributes as a
+
+
+def test_moments_of_a_run_in_order_and_each_once():
+    made = HandMade().start()
+    made.chat(chunks=(b"1", b"2"))
+    made.tool("refund", "{}", error="ValueError: no order")
+    following = Following(made.trace_id)
+    items = [*made.facts, *made.spans]
+    moments = [moment for item in items for moment in following.take(item)]
+    assert [(m.number, m.what, m.name, m.said) for m in moments] == [
+        (1, "started", "chat gpt-4o", ""),
+        (1, "streaming", "chat gpt-4o", ""),
+        (2, "started", "execute_tool refund", ""),
+        (1, "ended", "chat gpt-4o", "812→64 tok"),
+        (2, "failed", "execute_tool refund", "ValueError: no order"),
+    ]
+    assert [moment for item in items for moment in following.take(item)] == []
+    assert list(Following(b"other trace").take(made.facts[0])) == []
+
+
+def test_moments_of_a_run_whose_asks_carry_the_starts():
+    made = HandMade().start()
+    call = made.begin("chat gpt-4o", kind=3, carried=True, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    attempt = made.begin("POST", parent=call, kind=3, carried=True, **{a.HTTP_REQUEST_METHOD: "POST"})
+    made.exchange(span=attempt)
+    following = Following(made.trace_id)
+    moments = [moment for fact in made.facts for moment in following.take(fact)]
+    assert [(m.number, m.what, m.name) for m in moments] == [
+        (1, "started", "chat gpt-4o"),
+        (1, "streaming", "chat gpt-4o"),
+    ]
+
+
+def test_tail_of_an_ended_run_shows_its_last_moments(playhead: CommandLine, refund_1: str):
+    done = playhead("tail", "-n", "2")
+    assert [line.partition(" ")[2] for line in done.lines] == [
+        "10 chat gpt-4o  8→2 tok",
+        "11 execute_tool refund  ValueError: no order",
+    ]
+    assert done.err == "playhead: refund-1 failure, 11 steps\n"
+
+
+def test_tail_as_json_is_one_object_a_line(playhead: CommandLine, refund_1: str):
+    found = [json.loads(line) for line in playhead("tail", "--json").lines]
+    assert len(found) == 10
+    assert found[-1]["event"] == "failed"
+    assert set(found[-1]) == {"run", "time_ns", "step", "event", "name", "detail"}
+    assert {one["run"] for one in found} == {"refund-1"}
+
+
+def test_tail_follows_a_run_until_it_ends(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tail, "POLL_S", 0.01)
+    made = refund(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000})
+    store = open_store(playhead.data_dir)
+    half = len(made.facts) // 2
+    store.commit(Batch([], made.facts[:half], {}))
+    waiting = threading.Event()
+
+    def rest() -> None:
+        waiting.wait(60)
+        store.commit(Batch(made.spans, made.facts[half:], {}))
+
+    polled = tail.time.sleep
+
+    def sleep(seconds: float) -> None:
+        waiting.set()
+        polled(seconds)
+
+    monkeypatch.setattr(tail.time, "sleep", sleep)
+    writer = threading.Thread(target=rest)
+    writer.start()
+    done = playhead("tail", "-n", "0")
+    writer.join()
+    store.close()
+    assert done.status == 0
+    assert done.lines[-1].endswith("11 execute_tool refund  ValueError: no order")
+    assert sum("  streaming" in line for line in done.lines) >= 1
+
+
+def test_tail_follows_the_runs_of_a_query(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    """Those that go on, then those that begin and those that become such; and no other."""
+    store = open_store(playhead.data_dir)
+    for trace, agent in ((b"1" * 16, "refund"), (b"2" * 16, "other")):
+        made = _living(trace, trace, **{a.PLAYHEAD_RUN_AGENT: agent})
+        store.commit(Batch([], made.facts, {}))
+    ended = refund(b"3" * 16, b"3" * 16, **{a.PLAYHEAD_RUN_AGENT: "refund"})
+    store.commit(Batch(ended.spans, ended.facts, {}))
+    later = iter(
+        [
+            _living(b"4" * 16, b"4" * 16, **{a.PLAYHEAD_RUN_AGENT: "refund"}),
+            _living(b"5" * 16, b"5" * 16, **{a.PLAYHEAD_RUN_AGENT: "other"}),
+        ]
+    )
+
+    def sleep(_: float) -> None:
+        made = next(later, None)
+        if made is None:
+            raise KeyboardInterrupt
+        store.commit(Batch(made.spans[:3], made.facts, {}))
+
+    monkeypatch.setattr(tail.time, "sleep", sleep)
+    done = playhead("tail", "agent:refund", "--json", "-n", "3")
+    store.close()
+    assert done.status == 0
+    found = [json.loads(line) for line in done.lines]
+    assert [one["run"] for one in found[:3]] == ["refund-1"] * 3
+    assert {one["run"] for one in found[3:]} == {"refund-3"}
+    assert {one["event"] for one in found[3:]} >= {"started", "streaming", "ended"}
+
+
+def test_a_query_of_tail(playhead: CommandLine, refund_1: str, monkeypatch: pytest.MonkeyPatch):
+    store_run(playhead.data_dir, _living(b"4" * 16, b"4" * 16))
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tail.time, "sleep", interrupted)
+    running = playhead("tail", "-n", "1", "status:running", "errors:yes")
+    assert [line.partition(" ")[2] for line in running.lines] == [
+        "refund-2 11 execute_tool refund  ValueError: no order"
+    ]
+    assert playhead("tail", "tool:nothing").lines == []
+    refused = playhead("tail", "agent:refund", '"order 81"')
+    assert (refused.status, refused.out) == (2, "")
+    assert "cannot be waited for" in refused.err
+    assert playhead("tail", "status:nothing").status == 2
+
+
+def test_control_c_detaches(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    store_run(playhead.data_dir, _living())
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tail.time, "sleep", interrupted)
+    done = playhead("tail")
+    assert (done.status, done.err) == (0, "playhead: detached; refund-1 continues\n")
+
+
+def _living(*ids: bytes, **start: Any) -> HandMade:
+    made = refund(*ids, **{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000}, **start)
+    made.facts.pop()
+    return made
+
+
+def test_a_tape_file_does_not_go_on(playhead: CommandLine, tmp_path: Path):
+    done = playhead("tail", "x.tape")
+    assert (done.status, done.err.splitlines()[0]) == (2, "error[usage]: a tape file does not go on")

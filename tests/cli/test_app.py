@@ -1,0 +1,132 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.cli import CommandLine, Done
+
+from playhead_cli import app
+from playhead_cli.verbs import ls
+
+HEAVY = ("grpc", "apsw", "textual", "uvicorn", "starlette", "google.protobuf", "rich")
+
+
+def test_help_imports_nothing_heavy():
+    probe = (
+        "import sys\n"
+        "from playhead_cli.app import run\n"
+        "status = run(['--help'])\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], status, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert done.stderr == "[] 0\n"
+    assert "record" in done.stdout
+
+
+def test_help_lists_every_verb_and_each_can_be_loaded():
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead_cli", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    for name, text in app.VERBS.items():
+        command = app.playhead.get_command(None, name)  # type: ignore[arg-type]
+        assert name in listed
+        assert command is not None
+        assert command.short_help == text
+
+
+def run_help(playhead: CommandLine, name: str) -> Done:
+    # Without the options that the fixture adds: they would stand among the agent's words of `record`.
+    status = app.run([name, "--help"])
+    return Done(status, playhead.captured(), "")
+
+
+@pytest.mark.parametrize("name", app.VERBS)
+def test_every_verb_has_help_and_the_common_options(playhead: CommandLine, name: str):
+    done = run_help(playhead, name)
+    assert done.status == 0
+    for option in ("--json", "--color", "--config", "--no-config", "--data-dir", "--verbose"):
+        assert option in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (("ls", "--jsn"), "No such option '--jsn'", "playhead ls --help"),
+        (("shw",), "no verb shw, did you mean show?", "playhead --help"),
+        (("ls", "-n", "x"), "Invalid value for '-n' / '--limit'", "playhead ls --help"),
+    ],
+)
+def test_a_mistake_in_the_command_is_said_in_one_form(
+    playhead: CommandLine, words: tuple[str, ...], said: str, hint: str
+):
+    done = playhead(*words)
+    assert done.status == 2
+    assert done.out == ""
+    first, last = done.err.splitlines()
+    assert first.startswith(f"error[usage]: {said}")
+    assert last == f"hint: {hint}"
+
+
+def test_with_json_an_error_is_an_object_on_stderr(playhead: CommandLine):
+    done = playhead("show", "nightly-4", "--json")
+    assert done.status == 2
+    found = json.loads(done.err)
+    assert found["schema_version"] == 1
+    assert found["error"]["code"] == "run-unknown"
+    assert set(found["error"]) == {"code", "what", "cause", "hint"}
+
+
+def test_a_defect_has_a_traceback_only_with_v(
+    playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, refund_1: str
+):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(ls, "table", broken)
+    quiet = playhead("ls")
+    assert quiet.err == "error[error]: ZeroDivisionError: oh\nhint: -v shows where\n"
+    assert quiet.status == 1
+    loud = playhead("ls", "-v")
+    assert "Traceback" in loud.err
+    assert loud.err.endswith(quiet.err)
+
+
+def test_control_c_ends_it_by_the_signal(
+    playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, refund_1: str
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ls, "table", interrupted)
+    done = playhead("ls")
+    assert (done.status, done.err.strip()) == (-signal.SIGINT, "")
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(playhead: CommandLine, refund_1: str):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead_cli", "ls", "--data-dir", str(playhead.data_dir)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_options_before_and_behind_the_verb_count(playhead: CommandLine, refund_1: str):
+    for words in (("--json", "ls"), ("ls", "--json")):
+        assert json.loads(playhead(*words).out)["runs"][0]["name"] == refund_1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(playhead: CommandLine, shell: str):
+    done = playhead("completion", shell)
+    assert done.status == 0
+    assert "_PLAYHEAD_COMPLETE" in done.out
+    assert playhead("completion", "tcsh").status == 2
