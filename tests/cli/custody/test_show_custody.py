@@ -20,7 +20,7 @@ from playhead_receiver.store.writing.prepare import bare_run, pack_bare
 from playhead_semconv.custody import What
 from playhead_semconv.custody.tombstones import Tombstone, Why, laid
 
-STORES = Path(__file__).parents[3] / "conformance" / "stores"
+STORES = Path(__file__).parents[2] / "conformance" / "stores"
 
 
 @pytest.fixture

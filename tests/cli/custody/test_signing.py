@@ -228,7 +228,7 @@ def test_each_key_that_is_none_is_told(playhead: CommandLine, signed: Path, tmp_
 
 
 def test_a_run_without_a_chain_can_be_signed(playhead: CommandLine, tmp_path: Path):
-    old = Path(__file__).parents[3] / "replay" / "tape_files" / "fixtures" / "version-1.tape"
+    old = Path(__file__).parents[2] / "replay" / "tape_files" / "fixtures" / "version-1.tape"
     path, key = tmp_path / "new.tape", write_key(tmp_path, "key")
     assert playhead("export", str(old), "-o", str(path), "--sign", str(key)).status == 0
     found = playhead("verify", str(path), "--key", f"{key}.pub")

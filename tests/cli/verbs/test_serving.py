@@ -191,7 +191,7 @@ def test_the_doctor_names_what_is_not_covered_with_file_line_and_advice(
 
 @pytest.mark.parametrize("agent", ["weather", "research", "refund"])
 def test_the_doctor_finds_nothing_in_the_examples(playhead: CommandLine, spool: Path, agent: str):
-    script = Path(__file__).parents[4] / "examples" / f"{agent}_agent.py"
+    script = Path(__file__).parents[3] / "examples" / f"{agent}_agent.py"
     found = marks(playhead, str(script), "--python", sys.executable)
     named = f"{agent}_agent.py: nothing is known that the tape would not hold"
     assert ("good", named) in found

@@ -174,7 +174,7 @@ def test_a_later_version_is_refused_in_a_sentence(playhead: CommandLine, tmp_pat
 
 
 def test_a_tape_is_rewritten_in_the_present_form(playhead: CommandLine, tmp_path: Path):
-    old = Path(__file__).parents[3] / "replay" / "tape_files" / "fixtures" / "version-1.tape"
+    old = Path(__file__).parents[2] / "replay" / "tape_files" / "fixtures" / "version-1.tape"
     new, lines = tmp_path / "new.tape.gz", tmp_path / "new.jsonl"
     assert playhead("export", str(old), "-o", str(new)).status == 0
     assert gzip.decompress(new.read_bytes()).startswith(WHOLE)

@@ -53,7 +53,7 @@ def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
 
 
 def test_a_store_of_before_there_were_chains_is_said_to_have_none(playhead: CommandLine):
-    kept = Path(__file__).parents[3] / "conformance" / "stores" / "store-11.sqlite.zst"
+    kept = Path(__file__).parents[2] / "conformance" / "stores" / "store-11.sqlite.zst"
     playhead.data_dir.mkdir(parents=True, exist_ok=True)
     (playhead.data_dir / "store.sqlite").write_bytes(zstandard.decompress(kept.read_bytes()))
     found = playhead("verify")

@@ -62,4 +62,4 @@ def test_nothing_of_a_terminal_is_loaded():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert "playhead_receiver" in loaded
-    assert not loaded & {"playhead_cli", "click", "rich", "mcp"}
+    assert not loaded & {"playhead_cli", "rich", "mcp"}
