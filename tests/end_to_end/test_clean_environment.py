@@ -39,9 +39,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def install(folder: Path, *more: str) -> Path:
-    """A virtual environment with the two agent distributions and ``more``; its ``bin``."""
+    """A virtual environment with what goes into an agent's image and ``more``; its ``bin``."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    rooms = [str(ROOT / room) for room in ("semconv", "instrumentation", "exporter")]
+    rooms = [str(ROOT / room) for room in ("semconv", "instrumentation", "exporter", "agent")]
     words = ["-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *rooms, *more]
     subprocess.run([str(folder / "bin" / "python"), *words], check=True)
     return folder / "bin"
@@ -93,8 +93,17 @@ def test_nothing_of_a_server_is_installed(bare: Path):
         [str(bare / "python"), "-m", "pip", "list", "--format=json"], capture_output=True, check=True
     )
     names = {one["name"].lower() for one in json.loads(listed.stdout)}
-    assert "playhead-instrumentation" in names
-    assert not names & {"playhead-receiver", "playhead-replay", "starlette", "uvicorn", "apsw", "grpcio"}
+    assert names >= {"playhead-agent", "playhead-instrumentation", "playhead-exporter"}
+    servers = {
+        "playhead",
+        "playhead-receiver",
+        "playhead-replay",
+        "starlette",
+        "uvicorn",
+        "apsw",
+        "grpcio",
+    }
+    assert not names & servers
 
 
 @pytest.mark.parametrize("how", ["python", "shebang"])

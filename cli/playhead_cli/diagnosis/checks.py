@@ -86,7 +86,8 @@ def check_interpreter(python: str) -> Iterator[Finding]:
     yield Finding("good", f"playhead {version('playhead')}, agents run on Python {at} ({path})")
     for name in PROBED[:3]:
         if name not in found:
-            yield Finding("bad", f"{name} is not installed there", f"{path} -m pip install {name}")
+            hint = f"{path} -m pip install playhead-agent"
+            yield Finding("bad", f"{name} is not installed there", hint)
     clients = [f"{name} {found[name]}" for name in PROBED[3:] if name in found]
     yield Finding("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
 

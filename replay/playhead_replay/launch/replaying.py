@@ -290,7 +290,7 @@ def _result(run: Run, tape: IndexedTape, now: Path, done: Ended) -> ReplayResult
         raise ReplayFailed(
             f"{run.name} could not be started again (exit {done.returncode})",
             cause=said.splitlines()[-1] if said else "it left no tape and said nothing",
-            hint="is playhead-instrumentation installed there? playhead replay RUN --python PATH",
+            hint="is playhead-agent installed there? playhead replay RUN --python PATH",
         )
     played = read_unfinished(now)
     if len(played.tape) == 0:
