@@ -13,7 +13,7 @@ from playhead_semconv import attributes as a
 def test_without_a_recording_nothing_happens():
     code = "import playhead; print(playhead.flush(1.0), playhead.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("True 0.1.0\n", "")
+    assert (done.stdout, done.stderr) == ("True 0.2.0\n", "")
 
 
 def test_flush_says_whether_all_was_delivered(program):

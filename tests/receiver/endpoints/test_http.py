@@ -421,7 +421,7 @@ def test_a_span_of_six_megabytes_is_kept_whole(receiver: Receiver, client: httpx
 
 
 def test_it_says_what_it_is(client: httpx.Client):
-    assert client.get("/v1/playhead").json() == {"playhead": "0.1.0", "schema": 1, "windows": 1}
+    assert client.get("/v1/playhead").json() == {"playhead": "0.2.0", "schema": 1, "windows": 1}
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/v1/traces").status_code == 405
     assert client.get("/elsewhere").status_code == 404
