@@ -12,11 +12,12 @@ import sys
 from typing import Any
 
 import uvicorn
-from playhead_receiver.demo.provider import Provider
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from playhead_cli.demo.provider import Provider
 
 THINKS_S = 0.3
 WORDS = 40
