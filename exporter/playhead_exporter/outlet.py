@@ -12,9 +12,11 @@ from typing import Any
 from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.kind import EndpointKind
 from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.shipper import Shipper
+from playhead_exporter.shipping.reporting import Reporting
+from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import import_all, transport_opener
 from playhead_exporter.spans import SpoolSpanProcessor
+from playhead_exporter.spool.background_threads import BackgroundThreads
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.copier import Copier, Write
 from playhead_exporter.spool.cursor import Position
@@ -62,12 +64,14 @@ class SpoolOutlet:
             self._places,
             plain_resource(resource),
             memory_bytes=settings.spool_memory_bytes,
-            on_begin=self._begin,
-            wake_copier=self._wake_copier,
-            on_news=self._on_news,
-            after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
-            disk_stalled=self._disk_problem,
-            await_room=self._await_room,
+            threads=BackgroundThreads(
+                begin=self._begin,
+                wake_copier=self._wake_copier,
+                news=self._on_news,
+                after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
+                disk_stalled=self._disk_problem,
+                await_room=self._await_room,
+            ),
         )
         self.span_processor = SpoolSpanProcessor(
             self.sink.append_span, self._kind.whole, self.flush, self.notices
@@ -132,22 +136,20 @@ class SpoolOutlet:
         self._nothing_left = True
         self._copier = Copier(
             self.sink,
-            self._places,
             budget,
             self.notices,
             sync=self._settings.spool_sync == "always",
             write=self._write,
         )
-        live = LiveSegments(self.sink, self._places)
         self._shipper = Shipper(
-            live,
             self._places,
-            self._open_transport,
-            Rejected(self._places.spool, budget, self.notices),
-            self.notices,
-            interval_s=self._settings.export_interval_ms / 1000,
-            learn=self._kind.learn if self._kind.asks else None,
-            pending=self._pending,
+            Route(
+                self._open_transport,
+                self._kind.learn if self._kind.asks else None,
+                self._settings.export_interval_ms / 1000,
+            ),
+            Reporting(Rejected(self._places.spool, budget, self.notices), self.notices),
+            live=LiveSegments(self.sink),
         )
         with contextlib.suppress(RuntimeError):  # shutdown: the next process delivers
             self._copier.start()
@@ -160,10 +162,6 @@ class SpoolOutlet:
     def _mark(self) -> Position | None:
         head = self.sink.current
         return None if head is None else Position(head.number, head.written)
-
-    def _pending(self) -> int:
-        shipper = self._shipper
-        return self.sink.count - (0 if shipper is None else shipper.own_facts)
 
     def _wake_copier(self) -> None:
         if self._copier is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from playhead_exporter.notices import Notices
-from playhead_exporter.shipping.delivery import Tally
+from playhead_exporter.shipping.answers import About
 from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.shipper import Shipper
+from playhead_exporter.shipping.reporting import Reporting, Tally
+from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.places import Places
@@ -29,6 +29,9 @@ class PushReport:
     """The endpoint's answer that ended the push; empty if everything was delivered."""
 
 
+def _forget(about: About) -> None: ...
+
+
 def pending(settings: Settings) -> list[Pending]:
     """Return what is undelivered in the spool of ``settings``, without instances that have nothing."""
     return [one for one in pending_in(Places.of(settings)) if one.facts or one.spans]
@@ -38,7 +41,6 @@ def push(
     settings: Settings,
     *,
     attempts: int = 3,
-    progress: Callable[[Tally], None] | None = None,
     instances: frozenset[bytes] | None = None,
 ) -> PushReport:
     """Deliver what dead processes left in the spool of ``settings``. Blocks; agents may run meanwhile.
@@ -50,16 +52,8 @@ def push(
     _, open_transport = transport_opener(settings)
     notices = Notices(settings.quiet)
     budget = Budget(places.spool, settings.spool_budget_bytes)
-    shipper = Shipper(
-        None,
-        places,
-        open_transport,
-        Rejected(places.spool, budget, notices),
-        notices,
-        interval_s=settings.export_interval_ms / 1000,
-        learn=None if settings.endpoint_kind == "other" else lambda _: None,
-        only=instances,
-        progress=progress,
-    )
+    reporting = Reporting(Rejected(places.spool, budget, notices), notices)
+    learn = None if settings.endpoint_kind == "other" else _forget
+    shipper = Shipper(places, Route(open_transport, learn), reporting, only=instances)
     problem = shipper.deliver_left_once(attempts)
     return PushReport(shipper.tally, pending(settings), problem)

@@ -20,7 +20,7 @@ from playhead_semconv.tape.indexed_tapes import MemoryTape
 def test_facts_are_numbered_and_come_back_equal(outlet, settings):
     facts = [chunk(bytes([n])) for n in range(100)]
     assert [outlet.sink.append(fact) for fact in facts] == list(range(100))
-    tape = tape_of(outlet, settings)
+    tape = tape_of(outlet)
     assert tape == facts
     assert {fact.instance for fact in tape} == {outlet.sink.instance}
     assert len(outlet.sink.instance) == 16
@@ -30,7 +30,7 @@ def test_spans_stand_where_they_finished(outlet, settings):
     outlet.sink.append(chunk())
     outlet.sink.append_span(SpanRecord(b"otlp"))
     outlet.sink.append(chunk())
-    assert [type(record) for record in tape_of(outlet, settings)] == [Fact, SpanRecord, Fact]
+    assert [type(record) for record in tape_of(outlet)] == [Fact, SpanRecord, Fact]
 
 
 def test_nothing_is_made_before_the_first_fact(outlet, tmp_path):
@@ -43,16 +43,16 @@ def test_heads_follow_one_another_and_nothing_is_lost_between(outlet, settings):
     for fact in facts:
         outlet.sink.append(fact)
     assert outlet.sink.current.number > 3
-    assert tape_of(outlet, settings) == facts
+    assert tape_of(outlet) == facts
     eventually(lambda: len(outlet.sink.heads) == 1)
-    assert tape_of(outlet, settings) == facts
+    assert tape_of(outlet) == facts
 
 
 def test_a_frame_that_is_larger_than_a_head_gets_a_larger_one(outlet, settings):
     outlet.sink.append(state(small=1))
     outlet.sink.append(state(text="x" * 3_000_000))
     outlet.sink.append(state(small=2))
-    assert [len(str(fact.attributes)) for fact in tape_of(outlet, settings)] == [12, 3_000_012, 12]
+    assert [len(str(fact.attributes)) for fact in tape_of(outlet)] == [12, 3_000_012, 12]
 
 
 def test_a_long_body_is_split_into_blobs_that_precede_it(outlet, settings):
@@ -60,7 +60,7 @@ def test_a_long_body_is_split_into_blobs_that_precede_it(outlet, settings):
     seq = outlet.sink.append(
         Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, bytes(16), bytes(8), body=Content.of(data))
     )
-    tape = MemoryTape(tape_of(outlet, settings))
+    tape = MemoryTape(tape_of(outlet))
     facts = list(tape.facts())
     assert seq == 3
     assert [fact.name for fact in facts] == [e.PLAYHEAD_BLOB] * 3 + [e.PLAYHEAD_EXCHANGE_REQUEST]
@@ -76,7 +76,7 @@ def test_the_long_tail_of_an_extension_is_split_too(outlet, settings):
     outlet.sink.append(Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=Content.of(head)))
     extension = Content(digest_of(whole), len(whole), tail, digest_of(head), 90)
     outlet.sink.append(Fact(6, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=extension))
-    tape = MemoryTape(tape_of(outlet, settings))
+    tape = MemoryTape(tape_of(outlet))
     *_, last = tape.facts()
     assert last.body == Content(digest_of(whole), len(whole), None, digest_of(head), 90)
     assert tape.read(last.body) == whole
@@ -85,7 +85,7 @@ def test_the_long_tail_of_an_extension_is_split_too(outlet, settings):
 def test_a_long_chunk_without_a_digest_gets_one(outlet, settings):
     data = os.urandom(1_100_000)
     outlet.sink.append(chunk(data))
-    tape = MemoryTape(tape_of(outlet, settings))
+    tape = MemoryTape(tape_of(outlet))
     *_, last = tape.facts()
     assert last.body == Content(digest_of(data), len(data))
     assert tape.read(last.body) == data
@@ -102,7 +102,7 @@ def test_what_no_tape_can_hold_becomes_plain(outlet, settings):
 
     odd = {"odd": Odd(), "broken": Broken(), "nan": "\ud800", "deep": {"set": [Odd()], 3: 2**70}}
     outlet.sink.append(Fact(1, 7, e.PLAYHEAD_STATE, attributes=odd))
-    (fact,) = tape_of(outlet, settings)
+    (fact,) = tape_of(outlet)
     assert fact.attributes == {
         "odd": "<odd>",
         "broken": f"<{Broken.__qualname__}: repr raised ValueError>",
@@ -126,7 +126,7 @@ def test_an_append_from_a_finalizer_inside_an_append_is_kept_and_does_not_deadlo
     done.join(10)
     assert not done.is_alive()
     assert numbers == [1, 0]
-    tape = tape_of(outlet, settings)
+    tape = tape_of(outlet)
     assert [getattr(record, "seq", "span") for record in tape] == [0, 1, "span"]
     assert outlet.sink.append(chunk()) == 2
 
@@ -148,7 +148,7 @@ def test_finalizers_that_the_collector_runs_inside_appends(outlet, settings):
     finally:
         gc.set_threshold(*threshold)
     gc.collect()
-    seqs = sorted(fact.seq for fact in tape_of(outlet, settings))
+    seqs = sorted(fact.seq for fact in tape_of(outlet))
     assert seqs == list(range(600))
 
 
@@ -165,7 +165,7 @@ def test_an_interrupt_in_the_middle_of_an_append_loses_nothing(outlet, settings)
     with pytest.raises(KeyboardInterrupt):
         outlet.sink.append(state(x=Interrupted()))
     assert outlet.sink.append(chunk()) == 1
-    first, second = tape_of(outlet, settings)
+    first, second = tape_of(outlet)
     assert (first.seq, first.attributes) == (0, {"x": "<interrupted>"})
     assert second.seq == 1
 
@@ -180,7 +180,7 @@ def test_many_threads_share_one_tape(outlet, settings):
         thread.start()
     for thread in threads:
         thread.join()
-    tape = tape_of(outlet, settings)
+    tape = tape_of(outlet)
     assert [fact.seq for fact in tape] == list(range(16_000))
     for name in range(8):
         own = [fact.body.inline for fact in tape if fact.body.inline.startswith(b"%d " % name)]
@@ -219,7 +219,7 @@ def small(settings):
     """A spool of 64 KiB of memory that nobody copies, and what is on its tape."""
     places = Places.of(settings)
     spool = Spool(places, {}, memory_bytes=1 << 16)
-    yield spool, lambda: read_all(LiveSegments(spool, places))
+    yield spool, lambda: read_all(LiveSegments(spool))
     spool.clear()
     forget(settings)
 

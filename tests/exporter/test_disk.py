@@ -70,10 +70,10 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
         assert sum(head.size for head in outlet.sink.heads.values()) <= 400_000
         lost = outlet.sink.lost_facts
         assert 150 < lost < 201
-        kept = [fact.seq for fact in tape_of(outlet, settings)]
+        kept = [fact.seq for fact in tape_of(outlet)]
         assert kept == list(range(201 - lost))
         disk.thaw()
-        (gap,) = eventually(lambda: gaps(tape_of(outlet, settings)))
+        (gap,) = eventually(lambda: gaps(tape_of(outlet)))
         assert gap.attributes == {
             a.PLAYHEAD_GAP_FIRST: 201 - lost,
             a.PLAYHEAD_GAP_LAST: 200,
@@ -81,7 +81,7 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
         }
         assert gap.seq == 201
         assert outlet.sink.append(chunk()) == 202
-        assert [fact.seq for fact in tape_of(outlet, settings)] == [*range(201 - lost), 201, 202]
+        assert [fact.seq for fact in tape_of(outlet)] == [*range(201 - lost), 201, 202]
         assert outlet.sink.lost_facts == lost
     said = [record.getMessage() for record in caplog.records if "being lost" in record.getMessage()]
     assert len(said) == 1
@@ -109,7 +109,7 @@ class RollsMeanwhile:
 def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
     places, notices = Places.of(settings), Notices()
     spool = Spool(places, {}, memory_bytes=1 << 20)
-    copier = Copier(spool, places, Budget(places.spool, 1 << 20), notices)
+    copier = Copier(spool, Budget(places.spool, 1 << 20), notices)
     for n in range(3):
         spool.append(chunk(b"%d" % n))
     ((number, head),) = spool.heads.items()
@@ -150,7 +150,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, ca
         disk.full = False
         eventually(lambda: any("is written again" in record.getMessage() for record in caplog.records))
         fill(outlet, 1)
-        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(301))
+        assert [fact.seq for fact in tape_of(outlet)] == list(range(301))
         assert outlet.sink.lost_facts == 0
 
 
@@ -183,7 +183,7 @@ def test_sync_always_does_not_wait_for_a_disk_that_refuses(settings):
     disk = FullDisk()
     with outlet_for(settings, write=disk) as outlet:
         fill(outlet, 50, 10)
-        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(50))
+        assert [fact.seq for fact in tape_of(outlet)] == list(range(50))
 
 
 FILE_LIMIT = """
@@ -262,7 +262,7 @@ def test_a_file_system_that_really_refuses(settings):
 def test_a_flush_of_what_is_on_the_disk_succeeds_at_once(settings):
     places, notices = Places.of(settings), Notices()
     spool = Spool(places, {}, memory_bytes=1 << 20)
-    copier = Copier(spool, places, Budget(places.spool, 1 << 20), notices)
+    copier = Copier(spool, Budget(places.spool, 1 << 20), notices)
     spool.append(chunk())
     assert not copier.flush(0)
     copier.round()

@@ -54,7 +54,7 @@ def one_span(outlet, settings, attributes, **options):
     tracer = provider(outlet.span_processor, **options).get_tracer("tests", "1.2")
     with tracer.start_as_current_span("chat", kind=trace.SpanKind.CLIENT, attributes=attributes) as span:
         span.add_event("first", {"n": 1})
-    (record,) = tape_of(outlet, settings)
+    (record,) = tape_of(outlet)
     resource = ResourceSpans.FromString(record.otlp)
     (scope,) = resource.scope_spans
     (encoded,) = scope.spans
@@ -103,7 +103,7 @@ def test_an_ordinary_span_is_what_the_stock_encoder_makes_of_it(settings):
         tracers.add_span_processor(SimpleSpanProcessor(memory))
         with tracers.get_tracer("tests").start_as_current_span("tool", attributes={"x": [1, 2]}):
             pass
-        (record,) = tape_of(outlet, settings)
+        (record,) = tape_of(outlet)
     stock = encode_spans(memory.get_finished_spans()).resource_spans[0]
     assert ResourceSpans.FromString(record.otlp) == stock
 
@@ -224,6 +224,6 @@ def test_spans_of_several_resources_keep_theirs(settings):
             tracers.append(found.get_tracer("tests", "1", schema_url="http://scope"))
         for number in (0, 0, 1, 0):
             tracers[number].start_span("one", attributes={"k": "v"}).end()
-        kept = [ResourceSpans.FromString(record.otlp) for record in tape_of(outlet, settings)]
+        kept = [ResourceSpans.FromString(record.otlp) for record in tape_of(outlet)]
     assert kept == [encode_spans([span]).resource_spans[0] for span in memory.get_finished_spans()]
     assert [one.schema_url for one in kept] == ["http://0", "http://0", "http://1", "http://0"]

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session import session
+from playhead_instrumentation.session.tracing import Tracing
 from playhead_instrumentation.spans.calls import Calls, keep_calls
 from playhead_instrumentation.spans.finish import Finisher
 from playhead_semconv.facts import Fact
@@ -87,7 +88,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     recorded = Recorded(calls, sink)
     processor = SimpleSpanProcessor(recorded.exporter)
     provider.add_span_processor(processor)
-    running = session.start(made, sink=sink, submit=calls.worker.submit)
+    running = session.start(made, sink, tracing=Tracing(submit=calls.worker.submit))
     installing.watch(PATCHES, running)
     keep_calls(calls)
     try:

@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from playhead_instrumentation.boundaries import installing
+from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.host.files import covered
 from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session import session
+from playhead_instrumentation.session.rerun import Rerun
 from playhead_semconv.facts import Fact
+from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
@@ -46,11 +49,17 @@ class MemorySink:
 
 @contextmanager
 def recording(
-    tape: MemoryTape | None = None, settings: Settings | None = None, **options: Any
+    tape: MemoryTape | None = None,
+    settings: Settings | None = None,
+    *,
+    allowed: Allowed = NOTHING,
+    plan: Plan | None = None,
+    **parts: Any,
 ) -> Iterator[MemorySink]:
-    """A session for the length of the block; given a tape, a replay of it."""
+    """A session for the length of the block; given a tape, a replay of it, or with a plan a fork."""
     sink = MemorySink()
-    running = session.start(settings or CAUSAL, sink=sink, tape=tape, **options)
+    rerun = None if tape is None else Rerun(tape, allowed=allowed, plan=plan)
+    running = session.start(settings or CAUSAL, sink, rerun=rerun, **parts)
     installing.watch(PATCHES, running)
     try:
         yield sink

@@ -43,9 +43,9 @@ def read_all(segments: Segments) -> list[Record]:
         position = window.end
 
 
-def tape_of(outlet: SpoolOutlet, settings: Settings) -> list[Record]:
+def tape_of(outlet: SpoolOutlet) -> list[Record]:
     """Every record in this process's spool."""
-    return read_all(LiveSegments(outlet.sink, Places.of(settings)))
+    return read_all(LiveSegments(outlet.sink))
 
 
 def eventually(condition: Callable[[], Any], what: str = "it") -> Any:

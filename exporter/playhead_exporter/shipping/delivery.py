@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.windows import WindowRequest
 from playhead_exporter.spool.segments import Segments, Window, read_window
 from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
@@ -23,21 +21,6 @@ SMALL_BYTES = 64 * 1024
 """A smaller record is not given up as too large, whatever the endpoint says."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of what became of the records of this process and of those it took over."""
-
-    facts: int = 0
-    spans: int = 0
-    requests: int = 0
-    partly_refused: int = 0
-    """Records that an endpoint refused in a request that it otherwise accepted."""
-    rejected: int = 0
-    """Records that were refused for good and put aside."""
-    damaged: int = 0
-    """Segments with a damaged part."""
-
-
 class Delivery:
     """Sends the tape of one instance, request by request, in order.
 
@@ -48,17 +31,15 @@ class Delivery:
         self,
         segments: Segments,
         transport: Transport,
-        rejected: Rejected,
-        notices: Notices,
-        tally: Tally,
+        reporting: Reporting,
         windows: Callable[[], bool] = lambda: False,
     ) -> None:
         """``windows``: whether the endpoint reads windows."""
         self._segments = segments
         self._transport = transport
-        self._rejected = rejected
-        self._notices = notices
-        self._tally = tally
+        self._rejected = reporting.rejected
+        self._notices = reporting.notices
+        self._tally = reporting.tally
         self._windows = windows
         self._in_windows = True
         """Whether to send windows: true until the endpoint refuses one."""

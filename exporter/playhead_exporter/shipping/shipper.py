@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
 
-from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.answers import About, Transport, TryLater, Unwelcome
-from playhead_exporter.shipping.delivery import Delivery, Tally
-from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.shipping.delivery import Delivery
+from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.recovery import Left, take_left
@@ -57,41 +56,42 @@ class Backoff:
         self.not_before = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How records reach the endpoint."""
+
+    open_transport: Callable[[], Transport]
+    learn: Callable[[About], None] | None = None
+    """Called with what the endpoint is; None: it is not asked."""
+    interval_s: float = 0.0
+    """Seconds between requests while records keep coming."""
+
+
 class Shipper:
     """Delivers in a thread of its own and never gives up: what is not delivered stays in the spool."""
 
     def __init__(
         self,
-        live: LiveSegments | None,
         places: Places,
-        open_transport: Callable[[], Transport],
-        rejected: Rejected,
-        notices: Notices,
+        route: Route,
+        reporting: Reporting,
         *,
-        interval_s: float,
-        learn: Callable[[About], None] | None,
-        pending: Callable[[], int] = lambda: 0,
+        live: LiveSegments | None = None,
         only: frozenset[bytes] | None = None,
-        progress: Callable[[Tally], None] | None = None,
     ) -> None:
         """``live``: this process's own tape, if it has one.
 
-        ``learn`` is called with what the endpoint is; None: it is not asked. ``pending``: returns how
-        many facts wait, for messages. ``only``: the dead processes to take care of; None: all.
-        ``progress`` is called after every accepted request.
+        ``only``: the dead processes to take care of; None: all.
         """
         self._only = only
-        self._progress = progress
         self._live = live
         self._places = places
-        self._open_transport = open_transport
-        self._rejected = rejected
-        self._notices = notices
-        self._interval_s = interval_s
-        self._learn = learn
+        self._route = route
+        self._learn = route.learn
+        self._reporting = reporting
+        self._notices = reporting.notices
         self._windows = False
         """Whether the endpoint has said that it reads windows."""
-        self._pending = pending
         self._backoff = Backoff()
         self._started = 0.0
         self._bell = Bell()
@@ -105,7 +105,7 @@ class Shipper:
         """Number of the last round that failed."""
         self._left_rounds = 0
         self._left_due = 0.0
-        self.tally = Tally()
+        self.tally = reporting.tally
         self.standing: bool | None = None
         """Whether the endpoint took the last request; None: it has not answered yet."""
         self.position = Position(0, 0)
@@ -173,7 +173,7 @@ class Shipper:
         row.
         """
         token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        transport = self._open_transport()
+        transport = self._route.open_transport()
         try:
             while True:
                 problem = None if self._learn is None else self._ask(transport, self._learn)
@@ -201,7 +201,7 @@ class Shipper:
             self._rounds_begun += 1
             try:
                 if transport is None:
-                    transport = self._open_transport()
+                    transport = self._route.open_transport()
                 if own is None and self._live is not None:
                     own = self._delivery(self._live, transport)
                 problem = self._round(own, transport)
@@ -235,7 +235,7 @@ class Shipper:
             if left_s <= 0:
                 return
             self._bell.wait(left_s)
-        self._pause(self._interval_s)
+        self._pause(self._route.interval_s)
 
     def _has_news(self) -> bool:
         return self._live is not None and self._live.end() > self.position
@@ -286,8 +286,6 @@ class Shipper:
                 return answer
             self._heard = True
             self._backoff.succeeded()
-            if self._progress is not None:
-                self._progress(self.tally)
             if self._live is not None and delivery.instance == self._live.instance:
                 self.position = delivery.position
                 self.own_facts = delivery.facts
@@ -328,9 +326,11 @@ class Shipper:
             return None
 
     def _delivery(self, segments: Segments, transport: Transport) -> Delivery:
-        return Delivery(
-            segments, transport, self._rejected, self._notices, self.tally, lambda: self._windows
-        )
+        return Delivery(segments, transport, self._reporting, lambda: self._windows)
+
+    def _waiting(self) -> int:
+        """How many facts of our own wait for delivery."""
+        return 0 if self._live is None else self._live.facts - self.own_facts
 
     def _settle(self, problem: TryLater | Unwelcome | None) -> None:
         """Report the outcome of a round, then notify those who wait for it."""
@@ -339,11 +339,11 @@ class Shipper:
             self._notices.over("endpoint", "the endpoint takes what was waiting")
         elif isinstance(problem, Unwelcome):
             error = ReceiverPath if problem.wrong_place else ReceiverRefused
-            waiting = f"{self._pending()} facts spooled, none lost: playhead doctor"
+            waiting = f"{self._waiting()} facts spooled, none lost: playhead doctor"
             self._notices.fail("endpoint", error(problem.reason, cause=problem.hint, hint=waiting))
         elif self._backoff.failures >= SAY_AFTER_FAILURES:
             self._notices.say(
-                "endpoint", f"{problem.reason}; {self._pending()} facts wait in the spool, none lost"
+                "endpoint", f"{problem.reason}; {self._waiting()} facts wait in the spool, none lost"
             )
         if problem is not None or self._heard:
             self.standing = problem is None

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from playhead_exporter.notices import Notices
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.head import Head
-from playhead_exporter.spool.places import FILE_MODE, Places, remove_file, segment_name
+from playhead_exporter.spool.places import FILE_MODE, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
 
 PIECE_BYTES = 256 * 1024
+INTERVAL_S = 0.1
+"""Seconds from the first append after a rest to its copy, and between copies."""
 STALL_S = 0.02
 """A write that takes longer counts as a stall."""
 RETRY_S = 0.25
@@ -36,20 +38,17 @@ class Copier:
     def __init__(
         self,
         spool: Spool,
-        places: Places,
         budget: Budget,
         notices: Notices,
         *,
-        interval_s: float = 0.1,
         sync: bool = False,
         write: Write = os.pwrite,
     ) -> None:
         """``sync``: a copy counts only when it is synced, and appends wait for it."""
         self._spool = spool
-        self._places = places
+        self._places = spool.places
         self._budget = budget
         self._notices = notices
-        self._interval_s = interval_s
         self._sync = sync
         self._write = write
         self._fds: dict[int, int] = {}
@@ -138,12 +137,12 @@ class Copier:
     def _pause(self) -> None:
         """Wait until the next round is due or, if everything is copied, until the next append."""
         if not self._may_rest():
-            self._bell.wait(self._interval_s)
+            self._bell.wait(INTERVAL_S)
             return
         heard = self._bell.wait(self._retry_s if self._problem else None)
         self._retry_s = RETRY_S if heard else min(2 * self._retry_s, LONGEST_RETRY_S)
         if heard and not self._hurries:
-            self._bell.wait(RETRY_S if self._problem else self._interval_s)
+            self._bell.wait(RETRY_S if self._problem else INTERVAL_S)
 
     def _may_rest(self) -> bool:
         """Whether there is nothing to do before the next append, which then rings the bell."""

@@ -125,9 +125,8 @@ def _number_of(payload: memoryview) -> int:
 class LiveSegments:
     """Segments of this process, read from its heads while they exist, else from the disk."""
 
-    def __init__(self, spool: Spool, places: Places) -> None:
+    def __init__(self, spool: Spool) -> None:
         self._spool = spool
-        self._places = places
         self._instance = spool.instance
 
     @property
@@ -149,7 +148,12 @@ class LiveSegments:
         head = self._spool.heads.get(number)
         if head is not None:
             return memoryview(head.map)[: head.written]
-        return (self._places.home(self._instance) / segment_name(number, "tape")).read_bytes()
+        return (self._spool.places.home(self._instance) / segment_name(number, "tape")).read_bytes()
+
+    @property
+    def facts(self) -> int:
+        """How many facts were appended so far."""
+        return self._spool.count
 
     def end(self) -> Position:
         """The current end of the tape; its start while nothing is written."""
@@ -167,7 +171,7 @@ class LiveSegments:
 
     def delivered(self, position: Position) -> None:
         """Delete the segments before ``position``, in memory and on disk, and store the cursor."""
-        home = self._places.home(self._instance)
+        home = self._spool.places.home(self._instance)
         for number in self.numbers():
             if number >= position.segment:
                 break

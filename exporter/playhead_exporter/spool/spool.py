@@ -8,12 +8,13 @@ import os
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from playhead_exporter.spool.background_threads import NO_THREADS, BackgroundThreads
 from playhead_exporter.spool.blobs import BLOB_BYTES, split
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.owner import OwnerLock
@@ -54,31 +55,15 @@ class Spool:
         resource: Mapping[str, Any],
         *,
         memory_bytes: int,
-        on_begin: Callable[[], None] = lambda: None,
-        wake_copier: Callable[[], None] = lambda: None,
-        on_news: Callable[[], None] = lambda: None,
-        after_append: Callable[[Head, int], None] | None = None,
-        disk_stalled: Callable[[], str] = lambda: "",
-        await_room: Callable[[float], bool] = lambda timeout_s: False,
+        threads: BackgroundThreads = NO_THREADS,
     ) -> None:
-        """``memory_bytes``: limit for all heads. Creates no file before the first append.
-
-        ``on_begin`` is called when an instance writes its first fact, and again in a forked child.
-        ``after_append`` is called, outside the lock, with the head and the offset behind the frame.
-        ``disk_stalled`` returns why the disk takes nothing at the moment; empty if it does.
-        ``await_room`` waits up to the given seconds for a free head; False if the copier does not run.
-        ``on_news`` is called after the first append since `rests` was set, to wake sleeping threads.
-        """
+        """``memory_bytes``: limit for all heads. Creates no file before the first append."""
         self.places = places
         self._resource = dict(resource)
         self._memory_bytes = memory_bytes
         self._head_bytes = max(16384, min(HEAD_BYTES, memory_bytes // 4))
-        self._on_begin = on_begin
-        self._wake_copier = wake_copier
-        self._on_news = on_news
-        self._after_append = after_append
-        self._disk_stalled = disk_stalled
-        self._await_room = await_room
+        self._threads = threads
+        self._after_append = threads.after_append
         self._begin()
         me = weakref.ref(self)
 
@@ -176,7 +161,7 @@ class Spool:
 
     def _wakes(self) -> None:
         self.rests = False
-        self._on_news()
+        self._threads.news()
 
     def _give_number(self, fact: Fact) -> int:
         seq = self._next
@@ -197,7 +182,7 @@ class Spool:
         if head is None or head.written + size > head.size or self._lost is not None:
             head = self._room(size)
             if head is None:
-                self._lose(record, self._disk_stalled() or "more facts than memory takes")
+                self._lose(record, self._threads.disk_stalled() or "more facts than memory takes")
                 return False
         head.put(payload)
         return True
@@ -240,7 +225,7 @@ class Spool:
     def _another(self, size: int) -> Head | None:
         if not self._begun:
             self._begun = True
-            self._on_begin()
+            self._threads.begin()
         before = self._head
         head, self._prepared = self._prepared, None
         if head is not None and (
@@ -259,14 +244,14 @@ class Spool:
         self._head = head
         if before is not None:
             before.rolled = True
-            self._wake_copier()
+            self._threads.wake_copier()
         return head
 
     def _make_when_copied(self, size: int) -> Head | None:
         """The memory budget is used up: wait for the copier, unless the disk stalls."""
         deadline = time.monotonic() + PATIENCE_S
-        while not self._disk_stalled() and time.monotonic() < deadline:
-            if not self._await_room(0.005):
+        while not self._threads.disk_stalled() and time.monotonic() < deadline:
+            if not self._threads.await_room(0.005):
                 return None
             head = self._make(size)
             if head is not None:
@@ -286,7 +271,7 @@ class Spool:
             return None
         folders = [self.places.heads(self.instance), self.places.home(self.instance)]
         for folder in dict.fromkeys(folders):
-            if folder == folders[1] and self._disk_stalled():
+            if folder == folders[1] and self._threads.disk_stalled():
                 continue
             try:
                 self.hold(folder)

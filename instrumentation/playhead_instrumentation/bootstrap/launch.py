@@ -8,7 +8,8 @@ from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
-from playhead_instrumentation.bootstrap.start import fork_of, start_of, start_recording
+from playhead_instrumentation.bootstrap.start import fork_of, start_recording
+from playhead_instrumentation.session.rerun import start_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.rerun.plans import Plan

@@ -11,13 +11,14 @@ import msgspec
 
 from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
-from playhead_instrumentation.bootstrap.start import begin_replay, start_of, start_recording
+from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.bootstrap.tape_files import load_several
 from playhead_instrumentation.boundaries.process.words import WORKER
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
 from playhead_instrumentation.session import session
+from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.session import Session, Told
 from playhead_instrumentation.spans import checks
 from playhead_semconv import attributes as a
@@ -74,13 +75,8 @@ class Replayed:
             now = now.with_suffix(f".{os.getpid()}{now.suffix}")
             scratch = scratch and f"{scratch}/{os.getpid()}"
         forks = load_several(Path(self.forks)) if self.forks else []
-        start_recording(
-            tape=tape,
-            sink=TapeWriter(now),
-            origin=self.origin,
-            allowed=Allowed(frozenset(self.live), frozenset(self.allow)),
-            scratch=scratch,
-        )
+        allowed = Allowed(frozenset(self.live), frozenset(self.allow))
+        start_recording(sink=TapeWriter(now), rerun=Rerun(tape, self.origin, allowed, scratch))
         running = _running()
         if beside:
             dies_with(running.driver, tape)

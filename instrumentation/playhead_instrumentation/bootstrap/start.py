@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,15 +40,17 @@ from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
-from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
 from playhead_instrumentation.session import session
+from playhead_instrumentation.session.process_facts import Identity
+from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.session.tracing import Tracing
 from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.calls import keep_calls
-from playhead_instrumentation.spans.run_root import SERVING, RunRoot, described
+from playhead_instrumentation.spans.run_root import SERVING, RunOrigin, RunRoot, described
 from playhead_semconv import attributes as a
 from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.errors import ConfigurationError, PlayheadError
@@ -73,7 +76,7 @@ _starting = threading.RLock()
 _recording: Recording | None = None
 _refused = False
 """Whether invalid settings were already reported."""
-_fork: tuple[IndexedTape, Plan] | None = None
+_fork: Rerun | None = None
 
 
 def current() -> Recording | None:
@@ -85,24 +88,16 @@ def start_recording(
     *,
     configure: Callable[[], None] | None = None,
     settings: Settings | None = None,
-    tape: IndexedTape | None = None,
     sink: Sink | None = None,
-    origin: str = "",
-    allowed: Allowed = NOTHING,
-    plan: Plan | None = None,
-    scratch: str = "",
-    waits: bool = False,
+    rerun: Rerun | None = None,
     others: Sequence[str] = (),
 ) -> Recording | None:
     """Record this process from now on. Later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
-    environment and the configuration files. ``tape`` and ``sink``: a replay; the exchanges of the tape
-    answer, the facts go to the sink. ``origin``: run id of the replayed run. ``allowed``: what a replay
-    may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of the tape. ``scratch``:
-    an empty folder for the writes of a replay. ``waits``: nothing runs here; replays begin in forks of
-    this process, with `begin_replay`. ``others``: names of other distributions' instrumentors that are
-    about to be loaded.
+    environment and the configuration files. ``sink``: where the facts go; by default through the
+    outlet. ``rerun``: a replay, whose facts go to a ``sink``, or a fork. ``others``: names of other
+    distributions' instrumentors that are about to be loaded.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
     settings are invalid, which is reported.
@@ -130,15 +125,12 @@ def start_recording(
                     return None
                 settings = Settings()  # a replay gets everything that matters from its launcher
         notices = Notices(settings.quiet)
-        if settings.disabled or (tape is None and _switched_off()):
+        if settings.disabled or (rerun is None and _switched_off()):
             _configured(configure, notices)
             return None
-        if tape is None and _fork is not None:
-            tape, plan = _fork
-            origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, plan, scratch, waits, others)
+            _start(recording, configure, sink, rerun or _fork, others)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -169,7 +161,7 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 def fork_of(tape: IndexedTape, plan: Plan) -> None:
     """Make the next recording a fork of ``tape``. It starts at the same moment as any other."""
     global _fork
-    _fork = tape, plan
+    _fork = Rerun(tape, plan.origin, plan=plan)
 
 
 def flush(timeout_s: float = 30.0) -> bool:
@@ -181,77 +173,89 @@ def flush(timeout_s: float = 30.0) -> bool:
 def _start(
     recording: Recording,
     configure: Callable[[], None] | None,
-    tape: IndexedTape | None,
     sink: Sink | None,
-    origin: str,
-    allowed: Allowed,
-    plan: Plan | None,
-    scratch: str,
-    waits: bool,
+    rerun: Rerun | None,
     others: Sequence[str],
 ) -> None:
-    settings, notices = recording.settings, recording.notices
+    notices, delivers = recording.notices, sink is None
     PATCHES.on_failure = notices.unpatched
     atexit.register(end_by_interrupt)
-    if sink is None:
-        recording.outlet = _open_outlet(settings, notices)
+    if delivers:
+        recording.outlet = _open_outlet(recording.settings, notices)
     atexit.register(recording.end)
     recording.exit_status.watch()
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
+    _record_spans(recording, plumbing)
+    _configured(configure, notices)
+    recording.providers.ensure()
+    recording.root = _root(recording, rerun)
+    if recording.outlet is not None:
+        sink = recording.outlet.sink
+    if sink is None:
+        installing.watch_clients(PATCHES)
+    else:
+        recording.session = _session(recording, recording.root, sink, rerun, others)
+        installing.watch(PATCHES, recording.session)
+    _watch_children(recording, plumbing)
+    if delivers:
+        _load_checks(recording.settings, notices)
+    if rerun is None or not rerun.waits:
+        recording.calls.worker.start()
+
+
+def _record_spans(recording: Recording, plumbing: Patches) -> None:
+    """Patch the SDK, so that the recording sees all spans."""
     plumbing.attempt("BatchSpanProcessor", bound_exporters)
     recording.providers.install(plumbing)
     span_ids.watch(plumbing)
     keep_calls(recording.calls)
-    _configured(configure, notices)
-    recording.providers.ensure()
 
+
+def _root(recording: Recording, rerun: Rerun | None) -> RunRoot:
+    """The root of this run; its ids are chosen now."""
     parent, baggage = extracted(os.environ)
     if baggage:
         otel_context.attach(baggage)
-    recording.root = root = RunRoot(
-        recording.providers.tracer,
-        parent=parent,
-        links=_links(origin),
-        ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
-        on_open=(lambda: _announce(recording)) if tape is None else None,
-        waits=waits,
+    origin = RunOrigin(
+        parent,
         joins=parent is not None and joins(os.environ),
+        links=_links("" if rerun is None else rerun.origin),
     )
-    if sink is not None or recording.outlet is not None:
-        recording.session = running = session.start(
-            settings,
-            outlet=recording.outlet,
-            sink=sink,
-            tape=tape,
-            run=lambda: root.ids,
-            attributes=_more_of_start(origin, others),
-            allowed=allowed,
-            plan=plan,
-            scratch=scratch,
-            waits=waits,
-            say=notices.problem,
-            tracer=recording.providers.tracer,
-            submit=recording.calls.worker.submit,
-            # A replay has its own trace, wherever the recorded request came from.
-            context_of=None
-            if tape is None
-            else lambda headers: recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context(),
-        )
-        running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
-        agent = "" if os.environ.get(PARENT) else settings.agent
-        root.name, root.attributes = described(agent, running.process.attributes)
-        ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
-        recording.processor.connect(running.sink, partial(_lane, running), ended)
-        running.driver.untold = recording.processor.untold
-        installing.watch(PATCHES, running)
-    else:
-        installing.watch_clients(PATCHES)
-    _watch_children(recording, plumbing)
-    if sink is None:
-        _load_checks(settings, notices)
-    if not waits:
-        recording.calls.worker.start()
+    return RunRoot(
+        recording.providers.tracer,
+        origin,
+        ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
+        on_open=(lambda: _announce(recording)) if rerun is None else None,
+        waits=rerun is not None and rerun.waits,
+    )
+
+
+def _session(
+    recording: Recording, root: RunRoot, sink: Sink, rerun: Rerun | None, others: Sequence[str]
+) -> Session:
+    """Start the session, and connect it with the spans of this process."""
+    settings = recording.settings
+    tracing = Tracing(recording.providers.tracer, recording.calls.worker.submit)
+    if rerun is not None:
+        tracing = replace(tracing, context_of=partial(_own_context, recording))
+        rerun = replace(rerun, say=recording.notices.problem)
+    origin = "" if rerun is None else rerun.origin
+    identity = Identity(lambda: root.ids, attributes=_more_of_start(origin, others))
+    running = session.start(settings, sink, rerun=rerun, identity=identity, tracing=tracing)
+    running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
+    running.outlet = recording.outlet
+    agent = "" if os.environ.get(PARENT) else settings.agent
+    root.name, root.attributes = described(agent, running.process.attributes)
+    ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
+    recording.processor.connect(running.sink, partial(_lane, running), ended)
+    running.driver.untold = recording.processor.untold
+    return running
+
+
+def _own_context(recording: Recording, headers: Mapping[str, str]) -> Context:
+    """The context of a request: a replay has its own trace, wherever the request came from."""
+    return recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context()
 
 
 def _load_checks(settings: Settings, notices: Notices) -> None:
@@ -260,12 +264,6 @@ def _load_checks(settings: Settings, notices: Notices) -> None:
         checks.load_all(settings.checks)
     except PlayheadError as problem:
         notices.problem(problem.what)
-
-
-def start_of(tape: IndexedTape) -> Mapping[str, Any]:
-    """Attributes of the process-start fact of a tape; empty where the tape is."""
-    start = next(tape.facts(), None)
-    return {} if start is None else start.attributes
 
 
 def _more_of_start(origin: str, others: Sequence[str] = ()) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,21 @@ log = logging.getLogger(__name__)
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a process is: its run, how it came about, and what else its start fact says."""
+
+    run: RunIds = lambda: (b"", b"")
+    mode: str = "record"
+    """``record``, ``replay``, ``fork`` or ``resume``."""
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further attributes of the start fact: origin, parent instance, …"""
+
+
+NO_RUN = Identity()
+"""A process that belongs to no run."""
 
 
 class Over:
@@ -61,23 +77,21 @@ class Process:
     def __init__(
         self,
         settings: Settings,
-        mode: str,
-        level: Callable[[], str],
         sink: Sink,
         redactor: Redactor,
-        run: RunIds | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        level: Callable[[], str],
+        identity: Identity,
     ) -> None:
         self.attributes: dict[str, Any] = {
             **describe(settings, redactor),
-            a.PLAYHEAD_RUN_MODE: mode,
+            a.PLAYHEAD_RUN_MODE: identity.mode,
             a.PLAYHEAD_RUN_LEVEL: level(),
-            **(attributes or {}),
+            **identity.attributes,
         }
         self._settings = settings
         self._level = level
         self._sink = sink
-        self._run = run or (lambda: (b"", b""))
+        self._run = identity.run
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = Over()
         self._parent = b""

@@ -2,13 +2,13 @@
 
 ::
 
-    session.start(settings, outlet=outlet, run=run_root_ids)  # opens the driver, writes process.start
+    session.start(settings, outlet.sink, identity=…)          # opens the driver, writes process.start
     installing.watch(PATCHES, session.current())              # patches what the level asks for
     …
     session.current().abandon()                               # before span processors shut down
     session.stop(exit_code=0)                                 # writes process.exit
 
-With ``tape``, the recorded exchanges of that tape answer, and ``sink`` receives the tape of the replay;
+With a `Rerun`, the recorded exchanges of its tape answer, and the sink receives the tape of the replay;
 everything else is the same.
 """
 
@@ -16,42 +16,31 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from opentelemetry import propagate, trace
-from opentelemetry.context import Context
-from opentelemetry.trace import Tracer
+from opentelemetry import trace
 
-from playhead_instrumentation.driver.allowed import NOTHING, Allowed
-from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.opening import open_driver
-from playhead_instrumentation.session.process_facts import Process, RunIds
+from playhead_instrumentation.session.process_facts import NO_RUN, Identity, Process
+from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.surroundings import folders, own_folders
+from playhead_instrumentation.session.tracing import GLOBAL_PROVIDER, Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import Boundary, at_replay, had, names, selected
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.process.moved_folders import Places, between, folders_of
-from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.folds import is_inbound
 from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
     from playhead_semconv.tape.indexed_tapes import IndexedTape
-
-
-class Job(Protocol):
-    """Work that is done once, off the caller's path."""
-
-    def finish(self) -> None:
-        """Do it."""
-        ...
 
 
 class Open(Protocol):
@@ -77,36 +66,28 @@ class Session:
     def __init__(
         self,
         settings: Settings,
-        sink: Sink,
-        redactor: Redactor,
-        driver: Driver,
-        process: Process,
-        boundaries: Sequence[Boundary],
-        recorded: Collection[str],
-        outlet: Outlet | None,
-        tracer: Callable[[], Tracer],
-        submit: Callable[[Job], None],
-        context_of: Callable[[Mapping[str, str]], Context],
+        opening: Opening,
+        rerun: Rerun | None,
+        identity: Identity,
+        tracing: Tracing,
     ) -> None:
+        tape, scratch = (None, "") if rerun is None else (rerun.tape, rerun.scratch)
         self.settings: Final = settings
-        self.sink: Final = sink
-        self.redactor: Final = redactor
-        self.driver = driver
-        self.process: Final = process
+        self.redactor: Final = opening.redactor
+        self._opening = opening
+        self._scratch = scratch
+        self._recorded = frozenset(opening.boundaries)
+        self.driver = open_driver(opening, tape, scratch)
+        self.sink: Final = self.driver.sink
+        self.process: Final = Process(settings, self.sink, self.redactor, self._level, identity)
         """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
-        self.boundaries: Final = boundaries
+        self.boundaries: Final = boundaries_of(settings, tape)
         """The boundaries that are installed in this process."""
-        self._recorded = frozenset(recorded)
-        self.outlet: Final = outlet
-        self.tracer: Final = tracer
-        """Returns the tracer for spans of attempts."""
-        self.submit: Final = submit
-        """Submits work to be done off the caller's path. Safe in a finalizer."""
-        self.context_of: Final = context_of
-        """The context in which a request that came with these headers (lower case) is served."""
-        self.reopened: Callable[[IndexedTape, str], Driver] = lambda tape, folder: driver
-        """Makes the driver of a forked child at a replay, from the tape that answers it and an empty
-        scratch folder; without a folder it gets one below that of this process. Set by `start`."""
+        self.tracer: Final = tracing.tracer
+        self.submit: Final = tracing.submit
+        self.context_of: Final = tracing.context_of
+        self.outlet: Outlet | None = None
+        """What delivers the facts, if anything does. Set by the caller of `start`."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()
@@ -175,10 +156,15 @@ class Session:
         self.process.begin(attributes)
 
     def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
+        """Let ``tape`` answer. Without a ``scratch`` folder it gets one below that of this process."""
         untold = self.driver.untold
-        self.driver = self.reopened(tape, scratch)
+        below = f"{self._scratch}/{os.getpid()}" if self._scratch else ""
+        self.driver = open_driver(self._opening, tape, scratch or below)
         self.driver.untold = untold
         lanes.on_end(self.driver.lane_ended)
+
+    def _level(self) -> str:
+        return self.driver.gate.level
 
     def forget(self) -> None:
         """After a fork: open exchanges belong to the parent."""
@@ -195,112 +181,68 @@ def current() -> Session | None:
 
 def start(
     settings: Settings,
+    sink: Sink,
     *,
-    outlet: Outlet | None = None,
-    sink: Sink | None = None,
-    tape: IndexedTape | None = None,
-    run: RunIds | None = None,
-    attributes: dict[str, Any] | None = None,
-    allowed: Allowed = NOTHING,
-    plan: Plan | None = None,
-    say: Callable[[str], None] = lambda text: None,
-    tracer: Callable[[], Tracer] | None = None,
-    submit: Callable[[Job], None] | None = None,
-    context_of: Callable[[Mapping[str, str]], Context] | None = None,
-    scratch: str = "",
-    waits: bool = False,
+    rerun: Rerun | None = None,
+    identity: Identity = NO_RUN,
+    tracing: Tracing = GLOBAL_PROVIDER,
 ) -> Session:
     """Start recording: open the driver, append the process-start fact, start the heartbeat.
 
-    ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
-    ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on live behind the tape;
-    ``say`` is called with the place where it leaves the tape.
-    ``attributes``: further attributes of the process-start fact (origin, parent instance, …).
-    ``tracer``: by default of the global provider. ``submit``: by default jobs are done immediately.
-    ``context_of``: by default the trace that the headers name is continued.
-    ``scratch``: an empty folder for what a replay writes. ``waits``: this is a warm process without
-    facts; a replay begins in a fork of it, with `Session.begin`.
-    ValueError without a sink and an outlet, RuntimeError if a session is running.
+    ``sink``: where facts go. ``rerun``: a tape answers. A warm process has no facts before a replay
+    begins in a fork of it, with `Session.begin`. RuntimeError if a session is running.
     """
     global _current
     if _current is not None:
         raise RuntimeError("a session is running in this process")
-    sink = sink or (outlet.sink if outlet is not None else None)
-    if sink is None:
-        raise ValueError("a session needs a sink or an outlet")
-    redactor = Redactor.of_process(settings)
-    if tape is not None:
-        redactor.places = _places(tape)
+    opening = _opening(settings, sink, rerun)
     lanes.restart()
-    rows = boundaries_of(settings, tape)
-    recorded = names(rows) if tape is None else had(_start_of(tape))
-    opening = Opening(
+    session = Session(settings, opening, rerun, _identity(identity, opening, rerun), tracing)
+    if any(row.name == "order" for row in session.boundaries):
+        lanes.on_end(session.driver.lane_ended)
+    if rerun is None or not rerun.waits:
+        session.process.begin()
+    _current = session
+    _forget_after_fork()
+    return session
+
+
+def _opening(settings: Settings, sink: Sink, rerun: Rerun | None) -> Opening:
+    """What the driver of this process is made of."""
+    made = Opening(
         sink,
-        redactor,
+        Redactor.of_process(settings),
         settings.recording_level,
-        recorded,
+        names(boundaries_of(settings)) if rerun is None else had(start_of(rerun.tape)),
         settings.file_limit_bytes,
         own_folders(settings),
-        allowed,
-        plan,
-        say,
     )
+    if rerun is None:
+        return made
+    made.redactor.places = _places(rerun.tape)
+    return replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
 
-    def opened(tape: IndexedTape | None, scratch: str) -> Driver:
-        return open_driver(opening, tape, scratch)
 
-    driver = opened(tape, scratch)
-    sink = driver.sink
-    mode = "record" if tape is None else "replay" if plan is None else plan.mode
-    if tape is not None and plan is not None:
-        attributes = {**(attributes or {}), **_spelt(tape)}
-    attributes = {**(attributes or {}), a.PLAYHEAD_RUN_BOUNDARIES: recorded}
-
-    made: Session | None = None
-
-    def level() -> str:
-        return (driver if made is None else made.driver).gate.level
-
-    process = Process(settings, mode, level, sink, redactor, run, attributes)
-    if any(row.name == "order" for row in rows):
-        lanes.on_end(driver.lane_ended)
-    if not waits:
-        process.begin()
-    _current = made = Session(
-        settings,
-        sink,
-        redactor,
-        driver,
-        process,
-        rows,
-        recorded,
-        outlet,
-        tracer or (lambda: trace.get_tracer("playhead")),
-        submit or (lambda job: job.finish()),
-        context_of or (lambda headers: propagate.extract(headers, context=Context())),
-    )
-    _current.reopened = lambda tape, own: opened(tape, own or (scratch and f"{scratch}/{os.getpid()}"))
-    _forget_after_fork()
-    return _current
+def _identity(identity: Identity, opening: Opening, rerun: Rerun | None) -> Identity:
+    """``identity``, with what follows from the rerun and the boundaries."""
+    attributes = dict(identity.attributes)
+    if rerun is not None and rerun.plan is not None:
+        attributes |= _spelt(rerun.tape)
+    attributes[a.PLAYHEAD_RUN_BOUNDARIES] = opening.boundaries
+    return replace(identity, mode="record" if rerun is None else rerun.mode, attributes=attributes)
 
 
 def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:
     """The boundaries to install for a recording with these settings, or for the replay of ``tape``."""
     if tape is not None:
-        return at_replay(had(_start_of(tape)))
+        return at_replay(had(start_of(tape)))
     disabled = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
     return selected(settings.recording_level, settings.boundaries, map(str.strip, disabled))
 
 
-def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
-    """Attributes of the process-start fact."""
-    start = next(tape.facts(), None)
-    return {} if start is None else start.attributes
-
-
 def _spelt(tape: IndexedTape) -> dict[str, Any]:
     """What a fork takes from its origin: instance, folders for the spelling of paths, and agent."""
-    found = _start_of(tape)
+    found = start_of(tape)
     spelt = (a.PLAYHEAD_RUN_CWD, a.PLAYHEAD_RUN_FOLDERS)
     kept = {name: found[name] for name in spelt if name in found}
     for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
@@ -312,7 +254,7 @@ def _spelt(tape: IndexedTape) -> dict[str, Any]:
 
 def _places(tape: IndexedTape) -> Places:
     """Mapping from the folders of this process to those of the process on ``tape``."""
-    recorded: list[str] = _start_of(tape).get(a.PLAYHEAD_RUN_FOLDERS) or []
+    recorded: list[str] = start_of(tape).get(a.PLAYHEAD_RUN_FOLDERS) or []
     return between(folders_of(folders(os.getcwd())), folders_of(recorded))
 
 

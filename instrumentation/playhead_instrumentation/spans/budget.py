@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from playhead_semconv import attributes as a
@@ -22,21 +23,34 @@ REFERENCE_BYTES = 64
 """An attribute of at most this size is not replaced by a reference."""
 
 
+@dataclass(frozen=True, slots=True)
+class SpanOnTape:
+    """A span as facts refer to it."""
+
+    trace_id: bytes = b""
+    span_id: bytes = b""
+    lane: int = 0
+    """Hash of the lane in which its work was done."""
+    exchange: str = ""
+    """Instance and exchange id of the exchange from which its content can be derived."""
+
+
+UNKNOWN = SpanOnTape()
+"""A span that no fact refers to."""
+
+
 def fit(
     attributes: dict[str, Any],
     budget_bytes: int,
     sink: Sink | None,
     *,
-    exchange: str = "",
+    span: SpanOnTape = UNKNOWN,
     longest: int | None = None,
-    trace_id: bytes = b"",
-    span_id: bytes = b"",
-    lane: int = 0,
 ) -> dict[str, Any]:
     """Return ``attributes`` within ``budget_bytes``; what does not fit becomes a blob in ``sink``.
 
     An attribute ``NAME`` that moved is replaced by ``NAME_ref`` = ``blob:`` + BLAKE3 in hex. What can be
-    derived from an ``exchange`` (instance and exchange id) is on the tape already and needs no blob: its
+    derived from the exchange of the ``span`` is on the tape already and needs no blob: its
     ``NAME_ref`` is ``exchange:`` + that id. So the size of a run's tape stays linear in the length of
     the run. ``longest``: characters that a string may have (the SDK would truncate the JSON in it
     there). Without a sink there is nowhere to move to, and the attributes stay as they are.
@@ -58,26 +72,26 @@ def fit(
         return attributes
     fitting = {name: value for name, value in attributes.items() if name not in moved}
     for name in moved:
-        if exchange and name in CONTENT_ATTRIBUTES:
-            fitting[f"{name}_ref"] = f"exchange:{exchange}"
+        if span.exchange and name in CONTENT_ATTRIBUTES:
+            fitting[f"{name}_ref"] = f"exchange:{span.exchange}"
             continue
-        digest = keep_blob(sink, bytes_of(attributes[name]), trace_id, span_id, lane)
+        digest = keep_blob(sink, bytes_of(attributes[name]), span)
         fitting[f"{name}_ref"] = f"blob:{digest.hex()}"
     return fitting
 
 
-def keep_blob(sink: Sink, data: bytes, trace_id: bytes, span_id: bytes, lane: int) -> bytes:
-    """Put ``data`` on the tape as blob facts; returns its digest."""
+def keep_blob(sink: Sink, data: bytes, span: SpanOnTape) -> bytes:
+    """Put ``data`` of a span on the tape as blob facts; returns its digest."""
     digest = digest_of(data)
     now_ns = time.time_ns()
     for offset in range(0, len(data), PART_BYTES):
         sink.append(
             Fact(
                 now_ns,
-                lane,
+                span.lane,
                 e.PLAYHEAD_BLOB,
-                trace_id,
-                span_id,
+                span.trace_id,
+                span.span_id,
                 attributes={
                     a.PLAYHEAD_BLOB_DIGEST: digest.hex(),
                     a.PLAYHEAD_BLOB_OFFSET: offset,

@@ -26,7 +26,7 @@ from typing import Any
 from opentelemetry.trace import StatusCode
 
 from playhead_instrumentation.spans.attempts import Attempt
-from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.budget import SpanOnTape, fit
 from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.processor import end_span
@@ -94,16 +94,14 @@ class Finisher:
         reference = ""
         if attempt is not None and attempt.last_seq >= 0:
             reference = f"{attempt.instance.hex()}/{attempt.exchange}"
-        attributes = fit(
-            attributes,
-            self._budget_bytes,
-            self._sink(),
-            exchange=reference,
-            longest=_longest(span),
-            trace_id=context.trace_id.to_bytes(16, "big"),
-            span_id=context.span_id.to_bytes(8, "big"),
-            lane=attempt.exchange.lane if attempt is not None else 0,
+        on_tape = SpanOnTape(
+            context.trace_id.to_bytes(16, "big"),
+            context.span_id.to_bytes(8, "big"),
+            attempt.exchange.lane if attempt is not None else 0,
+            reference,
         )
+        longest = _longest(span)
+        attributes = fit(attributes, self._budget_bytes, self._sink(), span=on_tape, longest=longest)
         if attempt is not None and reference:
             attributes[a.PLAYHEAD_WIRE] = call.wire
             attributes[a.PLAYHEAD_EXCHANGE_REF] = reference

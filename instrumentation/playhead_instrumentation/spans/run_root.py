@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry import context as otel_context
@@ -52,35 +53,41 @@ class _Given(IdGenerator):
         return self._span_id
 
 
+@dataclass(frozen=True, slots=True)
+class RunOrigin:
+    """Where the run of a process comes from."""
+
+    parent: trace.SpanContext | None = None
+    """The span of another process that started this one."""
+    joins: bool = False
+    """Whether requests from outside that name no parent are part of this run."""
+    links: Sequence[trace.Link] = ()
+    """To the run that is executed again."""
+
+
 class RunRoot:
     """The root span of this process: its ids are chosen early; it is opened when needed, ended once."""
 
     def __init__(
         self,
         tracer: Callable[[], trace.Tracer],
+        origin: RunOrigin,
         *,
-        parent: trace.SpanContext | None = None,
-        links: Sequence[trace.Link] = (),
         ids: IdGenerator | None = None,
         on_open: Callable[[], None] | None = None,
         waits: bool = False,
-        joins: bool = False,
     ) -> None:
-        """``parent``: the span of another process that started this one. ``on_open`` is called once.
-
-        ``waits``: nothing runs here; a run begins in a fork. ``joins``: requests from outside that name
-        no parent are part of this run.
-        """
-        self.joins = joins
+        """``on_open`` is called once. ``waits``: nothing runs here; a run begins in a fork."""
+        self.joins = origin.joins
         self._waits = waits
         self.name = "run"
         self.attributes: dict[str, Any] = {}
         self._tracer = tracer
-        self._links = links
+        self._links = origin.links
         self._ids = ids or RandomIdGenerator()
         self._on_open = on_open
         self._lock = threading.RLock()
-        self._choose(parent)
+        self._choose(origin.parent)
         at_fork.before_fork(self._before_fork)
         at_fork.in_child(self._after_fork)
 

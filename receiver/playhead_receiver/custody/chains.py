@@ -14,6 +14,7 @@ from playhead_replay.tape_files.custody import origin_of
 from playhead_semconv.custody import (
     Link,
     Part,
+    Said,
     Signature,
     What,
     digests_of,
@@ -155,7 +156,7 @@ def redacted_chain(
     found, now_ns = list(links), time.time_ns()
     for some, digests in pieces(What.REDACTED, ranges, digests_of(changed)):
         before = found[-1].link
-        found.append(next_link(before, instance, What.REDACTED, some, digests, now_ns, by))
+        found.append(next_link(before, instance, Said(What.REDACTED, some, now_ns, by), digests))
     return found
 
 

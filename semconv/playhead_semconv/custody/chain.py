@@ -7,7 +7,7 @@ that what it stood for is unchanged. docs/tape-format.md has the byte format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
@@ -101,17 +101,9 @@ def first_link(instance: bytes) -> bytes:
     return digest_of(_BEGINNING + instance)
 
 
-def next_link(
-    before: bytes,
-    instance: bytes,
-    what: What,
-    ranges: Sequence[tuple[int, int]],
-    digests: bytes,
-    time_ns: int,
-    by: str = "",
-) -> Link:
-    """Return the link that follows ``before``."""
-    said = _encode(Said(what.value, list(ranges), time_ns, by))
+def next_link(before: bytes, instance: bytes, statement: Said, digests: bytes) -> Link:
+    """Return the link that follows ``before``. ``digests``: of the facts of the statement, joined."""
+    said = _encode(statement)
     digest = digest_of(digests)
     return Link(instance, said, digest, joined(before, digest, said), digests)
 

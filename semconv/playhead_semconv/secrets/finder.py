@@ -266,7 +266,7 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
             return None
         opening = _OPENS_STRING.match(data, end)
         if opening is not None and opening[1] == opening[2]:
-            return _string(data, opening.end(), opening[2], opening[3], alone, data[begin:end])
+            return _string(data, opening, data[begin:end], alone)
         part = _PART.match(data, end)
         if part is not None:
             return Span(*part.span(1), Kind.FIELD)
@@ -288,8 +288,9 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
     return Span(*found.span(group), Kind.FIELD)
 
 
-def _string(data: bytes, at: int, escape: bytes, quote: bytes, alone: bool, name: bytes) -> Span | None:
-    """Return the value of a JSON field that begins at ``at``, quoted by ``escape`` and ``quote``."""
+def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> Span | None:
+    """Return the value of the JSON field ``name``, which begins behind ``opening``."""
+    at, escape, quote = opening.end(), opening[2], opening[3]
     end, closed = _string_end(data, at, escape, quote)
     scheme = _SCHEME.match(data, at, end)
     if scheme is not None:

@@ -30,7 +30,7 @@ from playhead_receiver.custody.signing import fingerprint, public_key
 from playhead_receiver.store import Batch, open_store
 from playhead_replay.tape_files.custody import inspect
 from playhead_replay.tape_files.tape_file import read_tape_file
-from playhead_semconv.custody import Link, Signature, What, first_link, next_link, signed_of
+from playhead_semconv.custody import Link, Said, Signature, What, first_link, next_link, signed_of
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.frames import CHAINED, Footer, Record, SpanRecord, encode, read_whole
 
@@ -181,7 +181,7 @@ def test_nothing_stands_behind_a_signature(playhead: CommandLine, signed: Path, 
     records, copy = records_of(signed), tmp_path / "copy.tape"
     before = first_link(STREAM)
     (fact,) = facts_of(STREAM, [0])
-    more = next_link(before, STREAM, What.CAME, [(0, 0)], bytes(32), 1)
+    more = next_link(before, STREAM, Said(What.CAME, [(0, 0)], 1), bytes(32))
     for one in (fact, more):
         write(copy, [*records, one])
         assert "something stands behind its signature" in playhead("verify", str(copy)).err

@@ -15,6 +15,7 @@ from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session import process_facts, session
+from playhead_instrumentation.session.process_facts import Identity
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, digest_of
@@ -38,7 +39,7 @@ def test_the_start_fact(announced, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     ids = bytes(range(16)), bytes(range(8))
-    with recording(run=lambda: ids, attributes={a.PLAYHEAD_RUN_ORIGIN: "x"}) as sink:
+    with recording(identity=Identity(lambda: ids, attributes={a.PLAYHEAD_RUN_ORIGIN: "x"})) as sink:
         pass
     start = sink.facts[0]
     at = start.attributes

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from playhead_instrumentation.spans.budget import PART_BYTES, fit
+from playhead_instrumentation.spans.budget import PART_BYTES, SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, digest_of
@@ -32,7 +32,7 @@ def test_what_fits_stays():
 def test_the_largest_moves_first_and_can_be_read_back():
     sink = ListSink()
     large, small = "ü" * (PART_BYTES // 2 + 10), "y" * 600
-    kept = fit({"a": small, "b": large, "n": [1, 2]}, 1000, sink, trace_id=b"t" * 16, span_id=b"s" * 8)
+    kept = fit({"a": small, "b": large, "n": [1, 2]}, 1000, sink, span=SpanOnTape(b"t" * 16, b"s" * 8))
     digest = digest_of(large.encode())
     assert kept == {"a": small, "n": [1, 2], "b_ref": f"blob:{digest.hex()}"}
     assert [(fact.name, fact.trace_id, fact.span_id) for fact in sink.facts] == [
@@ -75,7 +75,12 @@ def test_without_a_tape_there_is_nowhere_to_move_to():
 def test_what_the_exchange_tells_needs_no_blob():
     sink = ListSink()
     messages, note = "m" * 900, "n" * 900
-    kept = fit({a.GEN_AI_INPUT_MESSAGES: messages, "note": note}, 300, sink, exchange="ab/cd/http/0")
+    kept = fit(
+        {a.GEN_AI_INPUT_MESSAGES: messages, "note": note},
+        300,
+        sink,
+        span=SpanOnTape(exchange="ab/cd/http/0"),
+    )
     assert kept == {
         f"{a.GEN_AI_INPUT_MESSAGES}_ref": "exchange:ab/cd/http/0",
         "note_ref": f"blob:{digest_of(note.encode()).hex()}",

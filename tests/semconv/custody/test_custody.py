@@ -35,7 +35,7 @@ def chain(*said: tuple[What, list[tuple[int, int]], bytes]) -> list[Link]:
     links: list[Link] = []
     for what, ranges, digests in said:
         before = links[-1].link if links else first_link(INSTANCE)
-        links.append(next_link(before, INSTANCE, what, ranges, digests, 1, "bob"))
+        links.append(next_link(before, INSTANCE, Said(what, ranges, 1, "bob"), digests))
     return links
 
 
@@ -183,7 +183,7 @@ def test_much_is_said_in_several_links():
     ]
     assert b"".join(their for _, their in found) == digests
     for ranges, their in found:
-        said_of(next_link(b"", INSTANCE, What.REDACTED, ranges, their, 1))
+        said_of(next_link(b"", INSTANCE, Said(What.REDACTED, ranges, 1), their))
     assert [len(ranges) for ranges, _ in pieces(What.AGED, [(2 * n, 2 * n) for n in range(5000)])] == [
         4096,
         904,

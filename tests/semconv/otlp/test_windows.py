@@ -13,7 +13,7 @@ from semconv.otlp.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody import What, first_link, next_link
+from playhead_semconv.custody import Said, What, first_link, next_link
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.otlp import (
@@ -68,7 +68,7 @@ def test_numbers_are_told_and_headers_passed_over():
 
 
 def test_links_come_with_their_process_and_those_that_are_none_are_left_out_alone():
-    good = next_link(first_link(INSTANCE), INSTANCE, What.CAME, [(0, 0)], bytes(32), 1)
+    good = next_link(first_link(INSTANCE), INSTANCE, Said(What.CAME, [(0, 0)], 1), bytes(32))
     others = [
         msgspec.structs.replace(good, instance=bytes(16)),
         msgspec.structs.replace(good, link=b"short"),

@@ -32,6 +32,7 @@ from playhead_instrumentation.bootstrap.tape_files import load
 from playhead_instrumentation.bootstrap.warm.withheld_modules import WithheldModules
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.session.rerun import Rerun
 
 # The originals, taken before boundaries are patched.
 _fork: Final = os.fork
@@ -58,7 +59,7 @@ def wait(words: list[str]) -> list[str]:
     asked = parser.parse_args(words)
     isolated = _module(asked.isolation)
     sink = TapeWriter(Path(os.devnull))
-    start_recording(tape=load(asked.tape), sink=sink, scratch=asked.scratch, waits=True)
+    start_recording(sink=sink, rerun=Rerun(load(asked.tape), scratch=asked.scratch, waits=True))
     return _Waiting(asked.control, sink, isolated, frozenset(asked.leave_out)).serve()
 
 

@@ -15,7 +15,7 @@ from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again, name_of, record_of
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.budget import SpanOnTape, fit
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeUnmatched
@@ -192,7 +192,7 @@ class ToolExchange:
             found,
             self._session.settings.span_budget_bytes,
             self._session.sink,
-            lane=self.call.id.lane,
+            span=SpanOnTape(lane=self.call.id.lane),
         )
 
     def _answered(self, how: str, value: Any, at: Delivery | None) -> None:

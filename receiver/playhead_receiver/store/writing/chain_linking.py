@@ -6,7 +6,16 @@ from typing import Any
 
 from playhead_receiver.store.writing.known_instances import Instance
 from playhead_receiver.store.writing.prepare import FactRun
-from playhead_semconv.custody import DIGEST_BYTES, MOST_FACTS, Link, What, first_link, next_link, said_of
+from playhead_semconv.custody import (
+    DIGEST_BYTES,
+    MOST_FACTS,
+    Link,
+    Said,
+    What,
+    first_link,
+    next_link,
+    said_of,
+)
 from playhead_semconv.custody.chain import joined
 from playhead_semconv.custody.number_ranges import merged, outside
 from playhead_semconv.errors import CorruptTape
@@ -23,7 +32,8 @@ def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
             at = (first - part.first) * DIGEST_BYTES
             digests = part.digests[at : at + (last - first + 1) * DIGEST_BYTES]
             before = known.tip or first_link(part.instance)
-            link = next_link(before, part.instance, What.CAME, [(first, last)], digests, now_ns)
+            said = Said(What.CAME, [(first, last)], now_ns)
+            link = next_link(before, part.instance, said, digests)
             rows.append(row_of(known, link, brought=False))
     return rows
 

@@ -15,6 +15,7 @@ from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
 from support.sessions import record, recording, replay
 
 from playhead_instrumentation.runtime.lanes import MAIN
+from playhead_instrumentation.session.tracing import Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ExchangeId, Fidelity
@@ -121,7 +122,7 @@ def test_spans_of_attempts():
         server.script([json_reply({}, 404)])
         record(
             lambda: (requests.get(f"{server.url}/x"), session_refused("")),
-            tracer=lambda: provider.get_tracer("test"),
+            tracing=Tracing(lambda: provider.get_tracer("test")),
         )
     found, refused = exporter.get_finished_spans()
     assert (found.name, found.status.is_ok) == ("GET", False)

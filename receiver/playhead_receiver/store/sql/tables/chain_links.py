@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from playhead_receiver.store.sql.database import Db
-from playhead_semconv.custody import Link, What, first_link, next_link, said_of
+from playhead_semconv.custody import Link, Said, What, first_link, next_link, said_of
 from playhead_semconv.custody.chain import pieces
 from playhead_semconv.custody.number_ranges import merged, outside
 from playhead_semconv.errors import CorruptTape
@@ -53,7 +53,7 @@ def add_link(
     number, before = (-1, first_link(instance)) if number is None else (number, before)
     now_ns = time.time_ns()
     for some, their in pieces(what, ranges, digests):
-        link = next_link(before, instance, what, some, their, now_ns, by)
+        link = next_link(before, instance, Said(what, some, now_ns, by), their)
         number, before = number + 1, link.link
         db.execute(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
