@@ -4,9 +4,11 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,30 +16,66 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
 # Libraries that a room patches when the program brings them: imported only where they already are.
 PATCHED = {"instrumentation": {"httpx", "httpx2", "openai", "anthropic"}}
-# Needed on the machine and never imported: `playhead record` starts it in the agent's interpreter.
-NOT_IMPORTED = {"cli": {"playhead-instrumentation"}}
+# Declared for a program that is started, by the file that starts it; nothing imports them.
+STARTED = {
+    "playhead-instrumentation": "cli/playhead_cli/running/agent.py",
+    "pytest": "cli/playhead_cli/demo/shell.py",
+}
+# `playhead_cli/demo/agents` is a link to this folder.
+DEMO = ROOT / "examples"
 
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def declared(room: str) -> set[str]:
-    project = tomllib.loads((ROOT / room / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = list(project["dependencies"])
-    for extra in project.get("optional-dependencies", {}).values():
-        wanted += extra
+def project_of(room: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / room / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def distributions(wanted: Iterable[str]) -> set[str]:
     return {normal(re.split(r"[<>=!~\[; ]", line, maxsplit=1)[0]) for line in wanted}
 
 
+def needed(room: str) -> set[str]:
+    return distributions(project_of(room)["dependencies"])
+
+
+def declared(room: str) -> set[str]:
+    extras = project_of(room).get("optional-dependencies", {}).values()
+    return needed(room) | distributions(chain.from_iterable(extras))
+
+
+def everywhere(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text("utf-8")))
+
+
 def imports(path: Path) -> set[str]:
+    return imported_by(everywhere(path))
+
+
+def imported_by(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names.add(node.module)
     return names
+
+
+def at_start(path: Path) -> Iterator[ast.AST]:
+    """What runs when a module is imported: not functions, nor what only the type checker reads."""
+    ahead: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            ahead += node.orelse
+        else:
+            ahead += ast.iter_child_nodes(node)
 
 
 # Namespace packages (opentelemetry.*, google.*) are shared by several distributions.
@@ -62,13 +100,27 @@ def providers(module: str, known: dict[str, list[str]]) -> set[str]:
     return {normal(name) for name in known.get(module.split(".")[0], [])}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_what_it_declares(room: str):
+def known_packages() -> dict[str, list[str]]:
     known = {name: list(found) for name, found in packages_distributions().items()}
     for other in ROOMS:
         known[f"playhead_{other}"] = [f"playhead-{other}"]
     known["playhead"] = ["playhead-instrumentation"]
-    allowed = declared(room) - NOT_IMPORTED.get(room, set()) | {f"playhead-{room}"}
+    return known
+
+
+def started_by(room: str) -> set[str]:
+    """Distributions of which a room starts a program, by its name."""
+    return {
+        name
+        for name, place in STARTED.items()
+        if place.startswith(f"{room}/") and name.replace("-", "_") in (ROOT / place).read_text("utf-8")
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_it_declares(room: str):
+    known = known_packages()
+    allowed = declared(room) - started_by(room) | {f"playhead-{room}"}
     undeclared: list[str] = []
     for path in sorted((ROOT / room).glob("playhead*/**/*.py")):
         for module in sorted(imports(path)):
@@ -80,6 +132,62 @@ def test_a_room_imports_only_what_it_declares(room: str):
     assert undeclared == []
 
 
+def packages_of(module: str) -> set[str]:
+    """The packages around a module, which are imported before it."""
+    parts = module.split(".")
+    return {".".join(parts[:count]) for count in range(1, len(parts))}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_declares_only_what_it_uses(room: str):
+    known = known_packages()
+    files = [
+        *(ROOT / room).glob("playhead*/**/*.py"),
+        *(DEMO.glob("*.py") if room == "cli" else ()),
+    ]
+    modules = set[str]().union(*map(imports, files))
+    used = set[str]().union(*(providers(module, known) for module in modules))
+    assert declared(room) - used - started_by(room) == set()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_starts_without_its_extras(room: str):
+    """No entry point imports, through however many modules, what only an extra installs.
+
+    The plugin of pytest is loaded by pytest.
+    """
+    project, known, modules = project_of(room), known_packages(), modules_of(room)
+    extra = declared(room) - needed(room) - {f"playhead-{room}"}
+    groups = {"scripts": project.get("scripts", {}), **project.get("entry-points", {})}
+    groups.pop("pytest11", None)
+    begun = {place.partition(":")[0] for group in groups.values() for place in group.values()}
+    begun |= {f"playhead_{room}", f"playhead_{room}.__main__"} & modules.keys()
+    seen: set[str] = set()
+    while begun - seen:
+        name = min(begun - seen)
+        seen.add(name)
+        begun |= arrows(name, modules[name], modules, at_start)
+        begun |= {above for one in begun for above in packages_of(one)} & modules.keys()
+    found = {
+        f"{name} imports {module}"
+        for name in seen
+        for module in imported_by(at_start(modules[name]))
+        if providers(module, known) & extra
+    }
+    assert seen
+    assert found == set()
+
+
+def test_what_runs_at_the_start_of_a_module_is_told_apart(tmp_path: Path):
+    path = tmp_path / "one.py"
+    path.write_text(
+        "import a\ntry:\n    import b\nexcept ImportError:\n    import c\n"
+        "class K:\n    import d\n    def f(self):\n        import x\n"
+        "if TYPE_CHECKING:\n    import y\nelse:\n    import e\n"
+    )
+    assert imported_by(at_start(path)) == set("abcde")
+
+
 def modules_of(room: str) -> dict[str, Path]:
     """The files of a room by the name of the module."""
     found: dict[str, Path] = {}
@@ -89,11 +197,16 @@ def modules_of(room: str) -> dict[str, Path]:
     return found
 
 
-def arrows(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
+def arrows(
+    name: str,
+    path: Path,
+    modules: Mapping[str, Path],
+    where: Callable[[Path], Iterable[ast.AST]] = everywhere,
+) -> set[str]:
     """Modules of ``modules`` that one imports: anywhere in its file, for its types alone, too."""
     found: set[str] = set()
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in where(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
