@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 
 from playhead_instrumentation.bootstrap.tape_files import load, load_several
 from playhead_instrumentation.runtime.program import Program
-from playhead_instrumentation.session import process_facts, session
+from playhead_instrumentation.runtime.runtime import RUNTIME
+from playhead_instrumentation.session import session
 from playhead_instrumentation.spans import checks
 from playhead_semconv.errors import PlayheadError, ReplayFailed
 from playhead_semconv.rerun.given_headers import read_headers
@@ -73,7 +74,7 @@ def _record(words: list[str]) -> Program:
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
     checks.load_all(os.environ.get(CHECKS, ""))
-    process_facts.announce(program.script, program.words(), program.source or "")
+    RUNTIME.program = program
     if switched_off():
         return program
     if file is None:
@@ -110,7 +111,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     program, headers = Program.of_words(asked.words), _given(asked.headers)
     for path in asked.check:
         checks.load(path)
-    process_facts.announce(program.script, program.words(), program.source or "")
+    RUNTIME.program = program
     replayed = Replayed(
         str(asked.now),
         str(asked.forks or ""),
@@ -162,7 +163,7 @@ def _fork(words: list[str]) -> Program | Service:
     for path in asked.check:
         checks.load(path)
     os.chdir(asked.cwd)
-    process_facts.announce(program.script, program.words(), program.source or "")
+    RUNTIME.program = program
     launch(tape, plan)
     running = session.current()
     if running is None or running.mode != plan.mode:

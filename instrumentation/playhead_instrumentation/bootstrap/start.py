@@ -72,16 +72,25 @@ NAME = "playhead"
 
 log = logging.getLogger(__name__)
 
-_starting = threading.RLock()
-_recording: Recording | None = None
-_refused = False
-"""Whether invalid settings were already reported."""
-_fork: Rerun | None = None
+
+class _Process:
+    """What is known of the recording of this process."""
+
+    def __init__(self) -> None:
+        self.starting = threading.RLock()
+        self.recording: Recording | None = None
+        self.refused = False
+        """Whether invalid settings were already reported."""
+        self.fork: Rerun | None = None
+        """What the next recording answers from, until the tape ends."""
+
+
+_PROCESS = _Process()
 
 
 def current() -> Recording | None:
     """The recording of this process; None when nothing is recorded."""
-    return _recording
+    return _PROCESS.recording
 
 
 def start_recording(
@@ -102,25 +111,24 @@ def start_recording(
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
     settings are invalid, which is reported.
     """
-    global _recording, _refused
     if forkserver.is_server():
         forkserver.in_children(
             partial(start_recording, configure=configure, settings=settings, others=others)
         )
         return None
-    with _starting:
-        if _recording is not None:
-            _configured(configure, _recording.notices)
-            return _recording
+    with _PROCESS.starting:
+        if _PROCESS.recording is not None:
+            _configured(configure, _PROCESS.recording.notices)
+            return _PROCESS.recording
         if settings is None:
             try:
                 settings = settings_of_process()
             except ConfigurationError as problem:
                 if sink is None:
                     notices = Notices()
-                    if not _refused:
+                    if not _PROCESS.refused:
                         notices.problem(f"nothing is recorded: {_sentence(problem)}")
-                    _refused = True
+                    _PROCESS.refused = True
                     _configured(configure, notices)
                     return None
                 settings = Settings()  # a replay gets everything that matters from its launcher
@@ -128,9 +136,9 @@ def start_recording(
         if settings.disabled or (rerun is None and _switched_off()):
             _configured(configure, notices)
             return None
-        _recording = recording = Recording(settings, notices)
+        _PROCESS.recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, sink, rerun or _fork, others)
+            _start(recording, configure, sink, rerun or _PROCESS.fork, others)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -145,7 +153,7 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
     from playhead_instrumentation.boundaries import random_state
     from playhead_instrumentation.host.files import covered
 
-    recording = _recording
+    recording = _PROCESS.recording
     if recording is None or recording.session is None or recording.root is None:
         raise RuntimeError("no recording has been started")
     running, root = recording.session, recording.root
@@ -160,13 +168,12 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 
 def fork_of(tape: IndexedTape, plan: Plan) -> None:
     """Make the next recording a fork of ``tape``. It starts at the same moment as any other."""
-    global _fork
-    _fork = Rerun(tape, plan.origin, plan=plan)
+    _PROCESS.fork = Rerun(tape, plan.origin, plan=plan)
 
 
 def flush(timeout_s: float = 30.0) -> bool:
     """Deliver everything recorded so far; False where ``timeout_s`` was too short."""
-    recording = _recording
+    recording = _PROCESS.recording
     return True if recording is None else recording.flush(timeout_s)
 
 

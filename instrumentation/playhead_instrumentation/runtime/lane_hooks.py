@@ -16,7 +16,8 @@ from typing import Any, Final, cast
 
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime import patching as patches
-from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, UNRECORDED, Carried, Lane
+from playhead_instrumentation.runtime.lane import Lane
+from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, UNRECORDED, Carried
 from playhead_instrumentation.runtime.patching import INNER, PATCHES, Patches, required
 
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")

@@ -8,17 +8,17 @@ they run. `lane_hooks` gives every task, thread and executor job a lane of its o
 from __future__ import annotations
 
 import asyncio
-import itertools
 import threading
 import weakref
 from asyncio import _get_running_loop as running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from playhead_semconv.facts import Delivery, digest_of
+from playhead_instrumentation.runtime.lane import Lane as Lane
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_semconv.process.interpreter_threads import own_thread
 
 OWN_THREADS = "playhead-"
@@ -28,86 +28,6 @@ OWN_THREADS = "playhead-"
 def in_own_thread() -> bool:
     """Whether the current thread is one of playhead's own."""
     return bool(own_thread()) or threading.current_thread().name.startswith(OWN_THREADS)
-
-
-class _Counts:
-    """Counters by name. Two threads never get the same number for one name."""
-
-    __slots__ = ("_counters", "_latest", "_start")
-
-    def __init__(self, start: int) -> None:
-        self._start = start
-        self._counters: dict[str, itertools.count[int]] = {}
-        self._latest: dict[str, int] = {}
-
-    def next(self, name: str) -> int:
-        """The next number of ``name``."""
-        counter = self._counters.get(name)
-        if counter is None:
-            # Several threads that get here at once all get the first counter.
-            counter = self._counters.setdefault(name, itertools.count(self._start))
-        number = self._latest[name] = next(counter)
-        return number
-
-    def latest(self) -> dict[str, int]:
-        """The last number given for each name."""
-        return dict(self._latest)
-
-    def clear(self) -> None:
-        """Restart all counts."""
-        self._counters.clear()
-        self._latest.clear()
-
-
-class Lane:
-    """A lane, which makes requests. It holds its counters."""
-
-    __slots__ = (
-        "__weakref__",
-        "_ordinals",
-        "_spawned",
-        "declared_on",
-        "ended",
-        "hash",
-        "name",
-        "of_request",
-        "parent",
-    )
-
-    def __init__(self, name: str, parent: Lane | None = None, *, of_request: bool = False) -> None:
-        """``of_request``: the lane is the root of an inbound request."""
-        self.name: Final = name
-        self.parent: Final = parent
-        self.of_request: Final[bool] = of_request or (parent is not None and parent.of_request)
-        """Whether the lane works for an inbound request."""
-        self.hash: Final = int.from_bytes(digest_of(name.encode())[:8]) >> 1
-        """The lane on the tape: 63 bits, so that it fits the integer type of every database."""
-        self.declared_on = b""
-        """The process instance on whose tape the lane is declared; empty: none."""
-        self.ended: Delivery | None = None
-        """The end of the thread or job, if anything was recorded in it."""
-        self._ordinals = _Counts(0)
-        self._spawned = _Counts(1)
-
-    def next_ordinal(self, kind: str) -> int:
-        """Number of the next exchange of this kind in this lane, from 0."""
-        return self._ordinals.next(kind)
-
-    def child(self, function: str) -> Lane:
-        """The lane of the next task or thread that runs ``function``; counted from 1."""
-        return Lane(f"{self.name}/{function}.{self._spawned.next(function)}", self)
-
-    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Last ordinal of each kind of exchange, and number of tasks and threads of each function."""
-        return self._ordinals.latest(), self._spawned.latest()
-
-    def restart(self) -> None:
-        """Restart all counts."""
-        self._ordinals.clear()
-        self._spawned.clear()
-
-    def __repr__(self) -> str:
-        return f"<Lane {self.name}>"
 
 
 MAIN: Final = Lane("main")
@@ -175,35 +95,6 @@ class Shadow:
         reset(self._token)
 
 
-class Watch(Protocol):
-    """Observer of the threads that wait for the outside world."""
-
-    def leaves(self) -> None:
-        """This thread begins to wait for the outside world."""
-        ...
-
-    def returns(self) -> None:
-        """This thread has finished the wait and is about to wait at the gate."""
-        ...
-
-    def calls_back(self, place: int) -> None:
-        """The current thread, which has its turn, has ended the wait of the thread ``place``."""
-        ...
-
-    def goes_on(self) -> None:
-        """This thread was called back, and continues when it is its turn."""
-        ...
-
-
-_watch: Watch | None = None
-
-
-def on_outside(watch: Watch | None) -> None:
-    """Tell ``watch`` when a thread begins and ends a wait for the outside world."""
-    global _watch
-    _watch = watch
-
-
 class Outside(Shadow):
     """A `Shadow` in which this thread blocks until something comes from the outside world.
 
@@ -216,24 +107,24 @@ class Outside(Shadow):
     def __enter__(self) -> None:
         super().__enter__()
         self._place = threading.get_ident()
-        if _watch is not None:
-            _watch.leaves()
+        if RUNTIME.outside is not None:
+            RUNTIME.outside.leaves()
 
     def __exit__(self, *problem: object) -> None:
-        if _watch is not None:
-            _watch.returns()
+        if RUNTIME.outside is not None:
+            RUNTIME.outside.returns()
         super().__exit__(*problem)
 
     def call_back(self) -> None:
         """End the wait from another thread of the program: the awaited event will not come."""
-        if _watch is not None:
-            _watch.calls_back(self._place)
+        if RUNTIME.outside is not None:
+            RUNTIME.outside.calls_back(self._place)
 
 
 def resume() -> None:
     """Continue after an `Outside` in which nothing came, without a turn at the gate."""
-    if _watch is not None:
-        _watch.goes_on()
+    if RUNTIME.outside is not None:
+        RUNTIME.outside.goes_on()
 
 
 class In:
@@ -282,21 +173,6 @@ of_requests: weakref.WeakSet[Any] = weakref.WeakSet()
 """Tasks that were started for a request."""
 
 
-_on_end: Callable[[Lane], None] | None = None
-
-
-def on_end(told: Callable[[Lane], None] | None) -> None:
-    """Call ``told`` in each ending thread or executor job, before others can see its end."""
-    global _on_end
-    _on_end = told
-
-
-def _ended(lane: Lane) -> None:
-    told = _on_end
-    if told is not None:
-        told(lane)
-
-
 class Carried:
     """A lane and the OTel context of its starter, for a thread or a job of an executor."""
 
@@ -318,7 +194,9 @@ class Carried:
         try:
             return function(*args, **kwargs)
         finally:
-            _ended(self._lane)
+            ended = RUNTIME.lane_ended
+            if ended is not None:
+                ended(self._lane)
             otel_context.detach(outer)
             _here.job = outer_job
             _job.reset(job)

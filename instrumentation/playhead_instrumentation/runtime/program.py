@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -41,14 +40,31 @@ class Program:
             raise UsageError("no program to run", hint="playhead record agent.py")
         return cls(words[0], tuple(words[1:]))
 
+    @classmethod
+    def of_interpreter(cls) -> Program:
+        """What this interpreter was told to run; without a name if it was told nothing.
+
+        While ``sitecustomize`` runs, ``sys.argv`` is not complete yet; ``sys.orig_argv`` is.
+        """
+        words = sys.orig_argv[1:]
+        while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
+            flag = words.pop(0)
+            if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
+                words.pop(0)
+        if words[:1] == ["-m"] and len(words) > 1:
+            return cls(words[1], tuple(words[2:]), True)
+        if words[:1] == ["-c"]:
+            return cls("-c", tuple(words[2:]), source=words[1] if len(words) > 1 else None)
+        return cls(words[0], tuple(words[1:])) if words else cls("", ())
+
     @property
     def script(self) -> str:
         """The program in the form of the tape: a path or ``-m MODULE``."""
         return f"-m {self.name}" if self.is_module else self.name
 
     def words(self) -> list[str]:
-        """The program and its arguments."""
-        return [self.name, *self.arguments]
+        """The program and its arguments; empty if there is no program."""
+        return [self.name, *self.arguments] if self.name else []
 
     def run(self) -> None:
         """Run the program to its end.
@@ -119,6 +135,8 @@ class Program:
 
 
 def _module(name: str) -> tuple[ModuleSpec, CodeType]:
+    import runpy  # imported late: a recording of a running interpreter does not need it
+
     finder: Any = runpy
     try:
         _, spec, code = finder._get_module_details(name, finder._Error)

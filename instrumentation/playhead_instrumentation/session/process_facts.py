@@ -20,6 +20,8 @@ import msgspec
 from playhead_instrumentation.driver.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import at_fork, lanes
+from playhead_instrumentation.runtime.program import Program
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.surroundings import Imported
 from playhead_instrumentation.session.surroundings import describe as surroundings
 from playhead_semconv import attributes as a
@@ -207,15 +209,15 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
 
 
 def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
-    script, words = command()
-    agent = settings.agent or Path(script.removeprefix("-m ")).stem
-    given = _source() if redactor.content else ""
+    program = RUNTIME.program or Program.of_interpreter()
+    agent = settings.agent or Path(program.script.removeprefix("-m ")).stem
+    given = program.source if redactor.content else None
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
         a.PLAYHEAD_RUN_AGENT: agent or "python",
-        a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(words)],
-        a.PLAYHEAD_RUN_SCRIPT: script,
-        a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(script),
+        a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(program.words())],
+        a.PLAYHEAD_RUN_SCRIPT: program.script,
+        a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(program.script),
         **source,
     }
 
@@ -227,54 +229,6 @@ def _as_given(word: str) -> str | bytes:
     except UnicodeEncodeError:
         return os.fsencode(word)
     return word
-
-
-_announced: tuple[str, list[str]] | None = None
-_announced_source = ""
-
-
-def announce(script: str, words: list[str], source: str = "") -> None:
-    """Set the program that runs, if this process runs it by itself.
-
-    ``script``: a path, ``-m MODULE``, or ``-c`` with its ``source``.
-    """
-    global _announced, _announced_source
-    _announced, _announced_source = (script, words), source
-
-
-def command() -> tuple[str, list[str]]:
-    """The program as given to the interpreter (a path or ``-m MODULE``), and its words with it first."""
-    if _announced is not None:
-        return _announced
-    words = _words()
-    if not words:
-        return "", []
-    if words[0] == "-m" and len(words) > 1:
-        return f"-m {words[1]}", words[1:]
-    if words[0] == "-c":
-        return "-c", ["-c", *words[2:]]
-    return words[0], words
-
-
-def _source() -> str:
-    """The source of a program that was given on the command line, otherwise empty."""
-    if _announced is not None:
-        return _announced_source
-    words = _words()
-    return words[1] if words[:1] == ["-c"] and len(words) > 1 else ""
-
-
-def _words() -> list[str]:
-    """The command line without the interpreter and its flags.
-
-    While ``sitecustomize`` runs, ``sys.argv`` is not complete yet; ``sys.orig_argv`` is.
-    """
-    words = sys.orig_argv[1:]
-    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
-        flag = words.pop(0)
-        if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
-            words.pop(0)
-    return words
 
 
 def packages() -> list[str]:

@@ -25,6 +25,7 @@ from opentelemetry import trace
 from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.opening import open_driver
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, Process
 from playhead_instrumentation.session.rerun import Rerun, start_of
@@ -161,7 +162,7 @@ class Session:
         below = f"{self._scratch}/{os.getpid()}" if self._scratch else ""
         self.driver = open_driver(self._opening, tape, scratch or below)
         self.driver.untold = untold
-        lanes.on_end(self.driver.lane_ended)
+        RUNTIME.lane_ended = self.driver.lane_ended
 
     def _level(self) -> str:
         return self.driver.gate.level
@@ -199,7 +200,7 @@ def start(
     lanes.restart()
     session = Session(settings, opening, rerun, _identity(identity, opening, rerun), tracing)
     if any(row.name == "order" for row in session.boundaries):
-        lanes.on_end(session.driver.lane_ended)
+        RUNTIME.lane_ended = session.driver.lane_ended
     if rerun is None or not rerun.waits:
         session.process.begin()
     _current = session
@@ -264,7 +265,7 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session = _current
     if session is None:
         return
-    lanes.on_end(None)
+    RUNTIME.lane_ended = None
     session.driver.close()
     session.abandon()
     session.settle()

@@ -14,6 +14,8 @@ from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.runtime.program import Program
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session import process_facts, session
 from playhead_instrumentation.session.process_facts import Identity
 from playhead_semconv import attributes as a
@@ -28,10 +30,9 @@ from playhead_semconv.tape.indexed_tapes import gather
 def announced(tmp_path, monkeypatch):
     script = tmp_path / "refund.py"
     script.write_text("print()")
-    monkeypatch.setattr(process_facts, "_announced", None)
-    process_facts.announce(str(script), [str(script), "--token", "abcdefgh12345", "--order", "81"])
-    yield script
-    process_facts._announced = None
+    program = Program(str(script), ("--token", "abcdefgh12345", "--order", "81"))
+    monkeypatch.setattr(RUNTIME, "program", program)
+    return script
 
 
 def test_the_start_fact(announced, monkeypatch):
@@ -61,10 +62,10 @@ def test_the_start_fact(announced, monkeypatch):
     assert "OPENAI_API_KEY=" in kept and "OPENAI_BASE_URL=http://127.0.0.1:1/v1" in kept
 
 
-def test_a_word_that_is_no_utf_8_is_kept_as_its_bytes_and_without_its_credentials(announced):
+def test_a_word_that_is_no_utf_8_is_kept_as_its_bytes_and_without_its_credentials(monkeypatch):
     secret = "pass\udcffword1234"
     words = ["x\udcff", "ä", "--token", secret, f"--api-key={secret}", f"\udcfe {secret}"]
-    process_facts.announce("agent.py", ["agent.py", *words])
+    monkeypatch.setattr(RUNTIME, "program", Program("agent.py", tuple(words)))
     with recording() as sink:
         pass
     kept = ["agent.py", b"x\xff", "ä", "--token", "[redacted]", "--api-key=[redacted]"]
@@ -138,9 +139,9 @@ def test_modules_that_cannot_be_loaded_do_not_keep_the_exit_fact_away(monkeypatc
     ],
 )
 def test_the_command_as_the_interpreter_was_told(words, script, program, monkeypatch):
-    monkeypatch.setattr(process_facts, "_announced", None)
     monkeypatch.setattr(sys, "orig_argv", words)
-    assert process_facts.command() == (script, program)
+    found = Program.of_interpreter()
+    assert (found.script, found.words()) == (script, program)
 
 
 def test_a_secret_variable_is_kept_without_its_value():

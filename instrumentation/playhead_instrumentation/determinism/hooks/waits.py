@@ -24,8 +24,9 @@ from playhead_instrumentation.determinism.hooks import locks, simple_queues
 from playhead_instrumentation.determinism.scheduler import program_threads, timer_ends, wait_lines
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Ticket, TurnLedger
 from playhead_instrumentation.driver.gate import nothing
-from playhead_instrumentation.runtime import lanes, own_waits
+from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.patching import MIDDLE, OUTER, PATCHES, Patches, required
+from playhead_instrumentation.runtime.runtime import RUNTIME
 
 _ledger: TurnLedger | None = None
 
@@ -45,8 +46,8 @@ def keep(ledger: TurnLedger | None, *, live: bool = False, loosen: Callable[[], 
         _ledger.close()
     _ledger = ledger
     wait_lines.keep(ledger)
-    own_waits.keep(ledger)
-    lanes.on_outside(ledger if live else None)
+    RUNTIME.turns = ledger
+    RUNTIME.outside = ledger if live else None
     if ledger is not None and not _hook():
         loosen()
 

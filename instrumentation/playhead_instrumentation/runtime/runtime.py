@@ -1,0 +1,61 @@
+"""What the folders above tell this one about the running process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from playhead_instrumentation.runtime.lane import Lane
+from playhead_instrumentation.runtime.program import Program
+
+
+class Watch(Protocol):
+    """Observer of the threads that wait for the outside world."""
+
+    def leaves(self) -> None:
+        """This thread begins to wait for the outside world."""
+        ...
+
+    def returns(self) -> None:
+        """This thread has finished the wait and is about to wait at the gate."""
+        ...
+
+    def calls_back(self, place: int) -> None:
+        """The current thread, which has its turn, has ended the wait of the thread ``place``."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread was called back, and continues when it is its turn."""
+        ...
+
+
+class Turns(Protocol):
+    """The turns that let one thread run at a time."""
+
+    def waits(self, until: float | None = None) -> None:
+        """This thread waits. ``until``: when it continues by itself, in seconds (`REAL.now_s`)."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread continues when it is its turn."""
+        ...
+
+
+class Runtime:
+    """What the folders above tell this one. Everything may be set anew during the life of a process."""
+
+    __slots__ = ("lane_ended", "outside", "program", "turns")
+
+    def __init__(self) -> None:
+        self.program: Program | None = None
+        """The program, if playhead runs it by itself; None: the interpreter runs it."""
+        self.outside: Watch | None = None
+        """Told when a thread begins and ends a wait for the outside world."""
+        self.turns: Turns | None = None
+        """Threads run in these turns; None: without turns."""
+        self.lane_ended: Callable[[Lane], None] | None = None
+        """Called in each ending thread or executor job, before others can see its end."""
+
+
+RUNTIME: Final = Runtime()
+"""That of this process."""
