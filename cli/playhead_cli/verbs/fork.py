@@ -69,7 +69,8 @@ class Way:
     multiple=True,
     is_flag=False,
     flag_value=BY_HAND,
-    help="What is changed there: request.…, response.…, tool_result or state.…; alone: in $EDITOR.",
+    help="What is changed there: request.…, response.…, tool_result, function.… or state.…; alone: in "
+    "$EDITOR.",
 )
 @click.option("--patch", type=click.Path(path_type=Path, dir_okay=False), help="A file of edits.")
 @click.option("--times", type=click.IntRange(1), default=1, help="So many forks, one after the other.")

@@ -9,12 +9,14 @@ from typing import Any, cast
 import msgspec
 
 from playhead_replay.forks.answer_streams import streamed
+from playhead_replay.forks.tools_in_bodies import require_fitting
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.rerun.edits import applied
+from playhead_semconv.rerun.json_text import document_in
 from playhead_semconv.rerun.plans import Edit
 from playhead_semconv.wire import DIALECTS, SseParser, decode_body, wire_of
 
@@ -40,7 +42,9 @@ def answer_of(exchange: RecordedExchange) -> Any:
 
 def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
     """The facts of ``exchange`` with an edited answer, under the same numbers. `UsageError`."""
-    document = applied(answer_of(exchange), edits)
+    answer = answer_of(exchange)
+    document = applied(answer, edits)
+    require_fitting(document_in(exchange.request.decode("utf-8", "replace")), answer, document)
     if exchange.exchange.id.kind == "tool":
         pieces = [b'{"return":%s}' % _written(document)]
     elif _is_stream(exchange):

@@ -13,14 +13,15 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.edits import between, path_of, steps_of
 from playhead_semconv.rerun.plans import Edit
 
-REQUEST, RESPONSE, TOOL_RESULT, STATE = "request", "response", "tool_result", "state"
-ROOTS = (REQUEST, RESPONSE, TOOL_RESULT, STATE)
+REQUEST, RESPONSE, STATE = "request", "response", "state"
+TOOL_RESULT, FUNCTION = "tool_result", "function"
+ROOTS = (REQUEST, RESPONSE, TOOL_RESULT, FUNCTION, STATE)
 EDITORS = ("VISUAL", "EDITOR")
 OTHERWISE = "vi"
 
@@ -119,24 +120,3 @@ def edit_by_hand(document: Any, environ: Mapping[str, str]) -> list[Edit]:
     if not found:
         raise UsageError("nothing was edited", hint="a fork without an edit: leave --edit out")
     return found
-
-
-def last_tool_message(request: Any) -> str:
-    """The path of the last tool message in a request. `UsageError` if there is none."""
-    fields = cast("dict[str, Any]", request if isinstance(request, dict) else {})
-    for name in ("messages", "input"):
-        items = cast("list[Any]", fields.get(name) if isinstance(fields.get(name), list) else [])
-        for at in range(len(items) - 1, -1, -1):
-            item = cast("dict[str, Any]", items[at] if isinstance(items[at], dict) else {})
-            if item.get("role") == "tool":
-                return path_of([name, at, "content"])
-            if item.get("type") == "function_call_output":
-                return path_of([name, at, "output"])
-            blocks = cast("list[Any]", item["content"] if isinstance(item.get("content"), list) else [])
-            for number in range(len(blocks) - 1, -1, -1):
-                if isinstance(blocks[number], dict) and blocks[number].get("type") == "tool_result":
-                    return path_of([name, at, "content", number, "content"])
-    raise UsageError(
-        "the request holds no result of a tool",
-        hint="edit the request: --edit request.messages[-1].content=…",
-    )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, unanswered
-from playhead_replay.forks.edited_answer import edited_answer
-from playhead_replay.forks.edits_in_words import REQUEST, RESPONSE, STATE, TOOL_RESULT, last_tool_message
+from playhead_replay.forks.edited_answer import answer_of, edited_answer
+from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, RESPONSE, STATE, TOOL_RESULT
 from playhead_replay.forks.resume import GoingOn, decisions, reopened, run_id
 from playhead_replay.forks.start import Fork
+from playhead_replay.forks.tools_in_bodies import in_function_call, in_tool_message, require_fitting
 from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
@@ -70,7 +71,9 @@ def fork_of(
         tape, changed = CutTape(run.tape, first.exchange.first_seq + 1), []
         own = {str(first.exchange.id): of_request} if of_request else {}
         if of_request:
-            applied(request_of(first), of_request)
+            request = request_of(first)
+            changed_request = applied(request, of_request)
+            require_fitting(changed_request, request, changed_request)
     open = [one for one in unanswered(tape) if one.exchange.id != first.exchange.id]
     unknown: dict[str, Unknown] = {
         **decisions(open, going_on.decide),
@@ -146,8 +149,9 @@ def _sorted(
         if root == TOOL_RESULT and exchange.exchange.id.kind == "tool":
             of_answer.append(edit)
         elif root == TOOL_RESULT:
-            path = last_tool_message(request_of(exchange))
-            of_request.append(Edit(path + (f".{edit.path}" if edit.path else ""), edit.value))
+            of_request.append(in_tool_message(request_of(exchange), edit))
+        elif root == FUNCTION:
+            of_answer.append(in_function_call(answer_of(exchange), edit))
     if of_request and of_answer:
         raise UsageError(
             "a fork edits a request or an answer: an edited request is answered anew",

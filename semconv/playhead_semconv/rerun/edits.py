@@ -2,6 +2,7 @@
 
 A path consists of names joined by dots, and numbers in brackets; a negative number counts from the end.
 A name that contains a dot or a bracket is written in brackets and quotes. An empty path is the document.
+A path goes on inside a string that is itself a JSON document; the string stays one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias, cast
 
 from playhead_semconv.errors import UsageError, nearest
+from playhead_semconv.rerun.json_text import document_in, written_like
 from playhead_semconv.rerun.plans import Edit
 
 Step: TypeAlias = str | int
@@ -71,27 +73,34 @@ def applied(document: Any, edits: Iterable[Edit]) -> Any:
 
 
 def _applied(document: Any, edit: Edit) -> Any:
-    steps = steps_of(edit.path)
-    if not steps:
+    return _edited(document, steps_of(edit.path), 0, edit)
+
+
+def _edited(value: Any, steps: list[Step], place: int, edit: Edit) -> Any:
+    """Return ``value``, to which the first ``place`` of ``steps`` lead, edited. Changes it in place."""
+    if place == len(steps):
+        new: Any = edit.value
+        if isinstance(new, (dict, list)) and document_in(value) is not None:
+            return written_like(value, new)
         return edit.value
-    within: Any = document
-    for place, step in enumerate(steps[:-1]):
-        within = _child(within, steps, place, step)
-    last = steps[-1]
-    if edit.add and isinstance(within, dict) and isinstance(last, str):
-        cast("dict[str, Any]", within)[last] = edit.value
-        return document
-    if edit.add and isinstance(within, list) and isinstance(last, int):
+    inside = document_in(value)
+    if inside is not None:
+        return written_like(value, _edited(inside, steps, place, edit))
+    within: Any = value
+    step, is_last = steps[place], place == len(steps) - 1
+    if is_last and edit.add and isinstance(within, dict) and isinstance(step, str):
+        cast("dict[str, Any]", within)[step] = edit.value
+    elif is_last and edit.add and isinstance(within, list) and isinstance(step, int):
         items = cast("list[Any]", within)
-        items.insert(last if last >= 0 else len(items) + 1 + last, edit.value)
-        return document
-    _child(within, steps, len(steps) - 1, last)
-    place = cast("dict[Step, Any]", within)
-    if edit.remove:
-        del place[last]
+        items.insert(step if step >= 0 else len(items) + 1 + step, edit.value)
     else:
-        place[last] = edit.value
-    return document
+        child = _child(within, steps, place, step)
+        fields = cast("dict[Step, Any]", within)
+        if is_last and edit.remove:
+            del fields[step]
+        else:
+            fields[step] = _edited(child, steps, place + 1, edit)
+    return value
 
 
 def _child(within: Any, steps: list[Step], place: int, step: Step) -> Any:

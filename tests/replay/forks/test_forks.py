@@ -13,10 +13,12 @@ from support.scripted import anthropic_messages, openai_chat, openai_responses, 
 
 from playhead_replay import Run
 from playhead_replay.forks.answer_streams import streamed
-from playhead_replay.forks.edits_in_words import edit_by_hand, last_tool_message, parse_edit, patch_file
+from playhead_replay.forks.edits_in_words import edit_by_hand, parse_edit, patch_file
 from playhead_replay.forks.fork import ForkPoint, fork_of
 from playhead_replay.forks.resume import GoingOn
+from playhead_replay.forks.tools_in_bodies import last_tool_message
 from playhead_replay.forks.workspace import State, states_at
+from playhead_replay.run.exchanges import exchanges_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
@@ -76,6 +78,37 @@ def test_an_edit_that_matches_nothing_names_the_nearest(path: str, cause: str, h
     assert refused.value.what == f"{path} matches nothing"
     assert refused.value.cause == cause
     assert refused.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("document", "text", "wanted"),
+    [
+        ({"a": '{"total": 490, "unit": "€"}'}, "a.total=49", {"a": '{"total": 49, "unit": "€"}'}),
+        ({"a": '{"total":490,"unit":"\\u20ac"}'}, "a.total=49", {"a": '{"total":49,"unit":"\\u20ac"}'}),
+        ({"a": '{\n  "total": 490\n}'}, "a.total=49", {"a": '{\n  "total": 49\n}'}),
+        ({"a": '[{"b": "[1, 2]"}]'}, "a[0].b[-1]=3", {"a": '[{"b": "[1, 3]"}]'}),
+        ({"a": '{"b":1}'}, "+a.c=2", {"a": '{"b":1,"c":2}'}),
+        ({"a": '{"b":1,"c":2}'}, "a.b!", {"a": '{"c":2}'}),
+        ({"a": '{"b":1}'}, 'a={"b": 2}', {"a": '{"b":2}'}),
+        ({"a": '{"b":1}'}, "a=no more", {"a": "no more"}),
+        ({"a": "plain"}, 'a={"b": 2}', {"a": {"b": 2}}),
+        ('{"b":1}', "b=2", '{"b":2}'),
+    ],
+)
+def test_an_edit_reaches_into_json_within_a_string(document: Any, text: str, wanted: Any):
+    assert applied(document, [parse_edit(text)[1]]) == wanted
+
+
+def test_a_path_into_a_string_that_is_no_json_matches_nothing():
+    with pytest.raises(UsageError) as refused:
+        applied({"a": "{total: 490"}, [Edit("a.total", 49)])
+    assert (refused.value.what, refused.value.cause) == (
+        "a.total matches nothing",
+        'a is "{total: 490", which has no parts',
+    )
+    with pytest.raises(UsageError) as refused:
+        applied({"a": '{"total": 490}'}, [Edit("a.totl", 49)])
+    assert refused.value.hint.startswith("the nearest path is a.total")
 
 
 @pytest.mark.parametrize("path", ["messages[", "a..b", "[x]", "a]"])
@@ -196,6 +229,130 @@ def test_a_plan_is_read_as_it_was_written():
     assert read_plan(write_plan(plan)) == plan
     with pytest.raises(UsageError, match="cannot be read"):
         read_plan(b"{")
+
+
+REFUND: dict[str, Any] = {
+    "type": "object",
+    "properties": {"order": {"type": "integer"}, "amount": {"type": "number", "maximum": 100}},
+    "required": ["order"],
+    "additionalProperties": False,
+}
+ARGUMENTS = '{"order": 81, "amount": 490}'
+CHAT_TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": REFUND}}]
+FLAT_TOOLS = [{"type": "function", "name": "refund", "parameters": REFUND}]
+CLAUDE_TOOLS = [{"name": "refund", "input_schema": REFUND}]
+CHAT_CALL = openai_chat.tool_call("call_1", "refund", ARGUMENTS)
+CALLS: dict[str, tuple[str, Any, Any, Callable[[Any], Any]]] = {
+    "chat": (
+        "/v1/chat/completions",
+        CHAT_TOOLS,
+        openai_chat.completion(None, tool_calls=[CHAT_CALL], finish_reason="tool_calls"),
+        lambda answer: answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"],
+    ),
+    "responses": (
+        "/v1/responses",
+        FLAT_TOOLS,
+        {"output": [{"type": "function_call", "name": "refund", "arguments": ARGUMENTS}]},
+        lambda answer: answer["output"][0]["arguments"],
+    ),
+    "messages": (
+        "/v1/messages",
+        CLAUDE_TOOLS,
+        {"content": [{"type": "tool_use", "name": "refund", "input": json.loads(ARGUMENTS)}]},
+        lambda answer: answer["content"][0]["input"],
+    ),
+}
+
+
+def calling(kind: str, tools: Any = None) -> tuple[Run, Callable[[Any], Any]]:
+    """A run whose one step was answered with a call of a function."""
+    path, declared, answer, arguments = CALLS[kind]
+    made = HandMade(bytes(range(16)), bytes(range(16, 32)))
+    made.start()
+    body = json.dumps({"model": "m", "tools": declared if tools is None else tools}).encode()
+    made.chat(body, (json.dumps(answer).encode(),), key=f"POST http://127.0.0.1:9{path}")
+    made.exit(0)
+    return Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1"), arguments
+
+
+def edited_call(kind: str, text: str, tools: Any = None) -> Any:
+    """The arguments of the call in the answer that a fork with this edit plays."""
+    run, arguments = calling(kind, tools)
+    fork = fork_of(run, ForkPoint(run.steps[0]), [parse_edit(text)], GoingOn(nobody))
+    [exchange] = exchanges_of(MemoryTape(list(fork.tape.facts())))
+    return arguments(json.loads(exchange.response))
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("chat", '{"order": 81, "amount": 49}'),
+        ("responses", '{"order": 81, "amount": 49}'),
+        ("messages", {"order": 81, "amount": 49}),
+    ],
+)
+def test_the_call_of_a_function_is_edited_by_one_path_with_every_provider(kind: str, wanted: Any):
+    assert edited_call(kind, "function.arguments.amount=49") == wanted
+
+
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize(
+    ("text", "what", "cause"),
+    [
+        (
+            "function.arguments.amount=49 EUR",
+            "refund does not take arguments.amount as edited: '49 EUR' is not of type 'number'",
+            'tape: 490; now: "49 EUR"; refund declares {"type": "number", "maximum": 100}',
+        ),
+        (
+            "+function.arguments.note=x",
+            "refund does not take arguments as edited: Additional properties are not allowed",
+            'tape: {"order": 81, "amount": 490}; now: {"order": 81, "amount": 490, "note": "x"}',
+        ),
+    ],
+)
+def test_an_edited_call_has_to_fit_the_tool_that_the_request_declares(
+    kind: str, text: str, what: str, cause: str
+):
+    with pytest.raises(UsageError) as refused:
+        edited_call(kind, text)
+    assert refused.value.what.startswith(what)
+    assert refused.value.cause.startswith(cause)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/schema"}, {"$ref": "#/none"}]
+)
+def test_what_is_no_whole_schema_declares_nothing(schema: Any):
+    tools = [{"type": "function", "function": {"name": "refund", "parameters": schema}}]
+    assert edited_call("chat", "function.arguments.amount=x", tools) == '{"order": 81, "amount": "x"}'
+
+
+def test_an_answer_that_calls_nothing_has_no_function_to_edit():
+    made = HandMade(bytes(range(16)), bytes(range(16, 32)))
+    made.start()
+    made.chat(b'{"model":"m"}', (b'{"choices": []}',))
+    made.exit(0)
+    run = Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1")
+    with pytest.raises(UsageError, match="the answer calls no function"):
+        edit = parse_edit("function.arguments.amount=49")
+        fork_of(run, ForkPoint(run.steps[0]), [edit], GoingOn(nobody))
+
+
+@pytest.mark.parametrize("content", ['{"total": 490}', [{"type": "text", "text": '{"total": 490}'}]])
+def test_the_result_of_a_tool_is_edited_inside_of_its_string(content: Any):
+    body = {"model": "m", "messages": [{"role": "tool", "tool_call_id": "1", "content": content}]}
+    made = HandMade(bytes(range(16)), bytes(range(16, 32)))
+    made.start()
+    made.chat(json.dumps(body).encode(), (b"{}",))
+    made.exit(0)
+    run = Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1")
+    edits = [parse_edit("tool_result.total=49"), parse_edit("+tool_result.unit=EUR")]
+    fork = fork_of(run, ForkPoint(run.steps[0]), edits, GoingOn(nobody))
+    [of_request] = fork.plan.edits.values()
+    assert applied(body, of_request)["messages"][0]["content"] == json.loads(
+        json.dumps(content).replace("490", '49, \\"unit\\": \\"EUR\\"')
+    )
 
 
 def nobody(_: object) -> Any:

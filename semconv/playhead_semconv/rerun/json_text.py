@@ -1,0 +1,36 @@
+"""JSON documents that stand in strings, as the arguments of a function call do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_LAYOUTS: tuple[dict[str, Any], ...] = ({"separators": (",", ":")}, {}, {"indent": 2}, {"indent": 4})
+
+
+def document_in(value: Any) -> Any:
+    """Return the object or array whose JSON ``value`` is; None where it is not a string of that kind.
+
+    >>> document_in('{"total": 490}'), document_in("490")
+    ({'total': 490}, None)
+    """
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def written_like(text: str, document: Any) -> str:
+    """Return ``document`` as JSON in the layout of ``text``; plain where that is none of the usual.
+
+    >>> written_like('{"total":490}', {"total": 49})
+    '{"total":49}'
+    """
+    held = json.loads(text)
+    for layout in _LAYOUTS:
+        for is_ascii in (False, True):
+            if json.dumps(held, ensure_ascii=is_ascii, **layout) == text:
+                return json.dumps(document, ensure_ascii=is_ascii, **layout)
+    return json.dumps(document, ensure_ascii=False)
