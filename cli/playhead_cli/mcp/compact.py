@@ -12,6 +12,8 @@ from playhead_semconv.untrusted.shown_text import visible
 LONGEST_CHARS = 2000
 """Default number of characters shown of one text."""
 
+LONGEST_URL_CHARS = 300
+
 Answer = dict[str, Any]
 
 
@@ -36,9 +38,11 @@ def run_line(run: Answer, now_ns: int) -> str:
 
 
 def tree_lines(tree: Answer) -> Iterator[str]:
-    """A line per span, indented by depth: id, name, duration, error."""
+    """A line per span, indented by depth: id, name, URL, status, duration, error."""
     for line in tree["spans"]:
         words = [line["span_id"], line["name"] or "(no name)"]
+        words += [shortened(line["url"], LONGEST_URL_CHARS)] if line["url"] else []
+        words += [str(line["status_code"])] if line["status_code"] is not None else []
         if line["ended_ns"] is None:
             words.append("(not ended)")
         else:
@@ -89,6 +93,66 @@ def span_lines(span: Answer, longest: int) -> Iterator[str]:
         yield f"{name} = {_value(value, longest)}"
     for event in span["events"]:
         yield f"event {event['name']}: {_value(event['attributes'], longest)}"
+
+
+def exchange_lines(found: Answer, part: str, longest: int) -> Iterator[str]:
+    """Each attempt: what was asked, with which headers and body, and the answer to it.
+
+    ``part``: ``request``, ``response`` or ``both``.
+    """
+    for one in found["exchanges"]:
+        yield f"{one['name']} {one['key']}"
+        if part != "response":
+            yield from _side("asked", one["request_headers"], one["request"], longest)
+        if part != "request":
+            if one["status_code"] is not None:
+                yield f"answered {one['status_code']}"
+            yield from _side("answer", one["response_headers"], one["response"], longest)
+            ended = one["error"] or one["end"] or "no answer when the tape ends"
+            yield f"end: {shortened(ended, longest)}"
+
+
+def _side(name: str, headers: list[list[str]], body: Answer | None, longest: int) -> Iterator[str]:
+    for header, value in headers:
+        yield f"{name} header {header}: {shortened(value, longest)}"
+    if body is None:
+        yield f"{name}: its content was not recorded"
+    elif body.get("text") is not None:
+        yield f"{name}: {shortened(body['text'], longest)}"
+    else:
+        yield f"{name} (base64): {shortened(body['base64'], longest)}"
+
+
+def difference_lines(found: Answer, offset: int, limit: int) -> Iterator[str]:
+    """What two runs have in common, then each difference with both sides."""
+    left, right = found["left"]["run"], found["right"]["run"]
+    if found["identical"]:
+        yield f"{left} and {right} are identical in {count(len(found['same_steps']), 'step')}"
+        return
+    same = ", ".join(str(number) for number in found["same_steps"]) or "none"
+    yield f"{left} (-) and {right} (+): {len(found['differences'])} differences; same steps: {same}"
+    for one in found["differences"][offset : offset + limit]:
+        place = f"step {_step(one['left_step'])}→{_step(one['right_step'])} {one['label']}"
+        repeats = " (repeats an earlier one)" if one["follows"] else ""
+        yield f"{place}: {one['kind']} {one['path'] or ''}".rstrip() + repeats
+        yield from _both(one)
+    left_over = len(found["differences"]) - offset - limit
+    if left_over > 0:
+        yield f"({left_over} more: offset={offset + limit})"
+    outcome = found["outcome"]
+    if outcome is not None:
+        yield f"outcome {outcome['path']}"
+        yield from _both(outcome)
+
+
+def _both(sides: Answer) -> Iterator[str]:
+    for sign, name in (("-", "left"), ("+", "right")):
+        if sides[name]:
+            yield f"  {sign} {shortened(sides[name])}"
+
+
+def _step(number: int | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def hit_lines(found: Answer) -> Iterator[str]:

@@ -18,6 +18,8 @@ from pydantic import Field
 
 from playhead_cli.mcp.compact import (
     LONGEST_CHARS,
+    difference_lines,
+    exchange_lines,
     group_lines,
     hit_lines,
     joined,
@@ -33,7 +35,7 @@ TIMEOUT_S = 60.0
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
 Recorded runs of LLM agents: what they asked, said, did and cost. Begin with list_runs or search, look at
-a run with show_run, and at one of its spans with show_messages or show_span.
+a run with show_run, and at one of its spans with show_messages, show_bodies or show_span.
 A query is words that were said, and fields: agent:NAME model:NAME tool:NAME error:TYPE status:failure
 errors:yes since:2d until:2026-11-21 duration>=30s cost>=0.5 "a phrase".
 """
@@ -97,7 +99,7 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
         offset: Annotated[int, Field(ge=0)] = 0,
         limit: Annotated[int, Field(ge=1, le=500)] = 100,
     ) -> str:
-        """Show a run as a tree of spans, a line each: span id, name, duration, tokens, error."""
+        """Show a run as a tree of spans, a line each: span id, name, URL, duration, tokens, error."""
         found = api.get("runs", run, under=under, depth=depth, offset=offset, limit=limit)
         head = run_line(found["run"], time.time_ns())
         return joined((head, *tree_lines(found)), "no span")
@@ -114,6 +116,18 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
         """Show a span whole: status, attributes (arguments and results of tools), events."""
         trace_id = api.get("runs", run, "summary")["trace_id"]
         return joined(span_lines(api.get("spans", trace_id, span_id), longest), "nothing")
+
+    @server.tool(annotations=READING, structured_output=False)
+    def show_bodies(
+        run: RunName,
+        span_id: SpanId,
+        part: Literal["both", "request", "response"] = "both",
+        longest: Chars = LONGEST_CHARS,
+    ) -> str:
+        """Show requests and answers on the wire, of a span and below: URL, status, headers, bodies."""
+        trace_id = api.get("runs", run, "summary")["trace_id"]
+        found = api.get("spans", trace_id, span_id, "exchanges")
+        return joined(exchange_lines(found, part, longest), "nothing was recorded of it; see show_span")
 
     @server.tool(annotations=READING, structured_output=False)
     def search(query: Query, limit: Annotated[int, Field(ge=1, le=100)] = 20) -> str:
@@ -140,10 +154,14 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
         return joined(group_lines(api.get("stats", q=query, by=by)), "no run")
 
     @server.tool(annotations=READING, structured_output=False)
-    def compare_runs(left: RunName, right: RunName) -> str:
-        """Where two runs part: their first difference, and which steps are the same."""
+    def compare_runs(
+        left: RunName,
+        right: RunName,
+        offset: Annotated[int, Field(ge=0)] = 0,
+        limit: Annotated[int, Field(ge=1, le=500)] = 50,
+    ) -> str:
+        """Compare two runs: which steps are the same, and every difference with both sides."""
         found = api.get("diff", left=left, right=right)
-        wanted = ("identical", "same_steps", "first_difference", "outcome")
-        return visible(msgspec.json.encode({name: found.get(name) for name in wanted}).decode())
+        return joined(difference_lines(found, offset, limit), "nothing")
 
     return server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +10,7 @@ from playhead_replay.run.outputs import Outputs
 from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
-    from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_replay import Run, Span, Step
     from playhead_replay.run.messages import Messages
 
 SCHEMA_VERSION = 1
@@ -137,32 +136,5 @@ def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
             for one in run.states
             if one.step == step.number
         ],
-        "exchanges": [_exchange(exchange) for exchange in run.exchanges_of(step)],
+        "exchanges": [exchange.to_json() for exchange in run.exchanges_of(step)],
     }
-
-
-def _exchange(exchange: RecordedExchange) -> dict[str, Any]:
-    end = exchange.end
-    error = None if end is None else end.error
-    return {
-        "name": exchange.name,
-        "id": str(exchange.exchange.id),
-        "instance": exchange.instance,
-        "key": exchange.key,
-        "started_ns": exchange.exchange.time_ns,
-        "request_headers": exchange.request_headers,
-        "request": _bytes(exchange.request),
-        "status_code": exchange.status_code,
-        "response_headers": exchange.response_headers,
-        "chunks": [{"time_ns": chunk.time_ns, **_bytes(chunk.data)} for chunk in exchange.chunks],
-        "end": None if end is None else end.how,
-        "error": None if error is None else f"{error.qualname}: {error.message}",
-    }
-
-
-def _bytes(data: bytes) -> dict[str, str]:
-    """Bytes as text if they are valid text, else as base64."""
-    try:
-        return {"text": data.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

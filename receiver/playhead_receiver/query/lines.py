@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry.proto.trace.v1 import trace_pb2
@@ -34,11 +35,18 @@ def span_lines(store: Store, trace_id: bytes, window: Sequence[Line]) -> list[Sp
     return [_span_line(line, looks.get(line.row.span_id, _Look())) for line in window]
 
 
+@dataclass(frozen=True, slots=True)
 class _Look:
-    def __init__(
-        self, name: str = "", kind: int = 0, error: str = "", operation: str = "", tool: str = ""
-    ) -> None:
-        self.name, self.kind, self.error, self.operation, self.tool = name, kind, error, operation, tool
+    """What is read from the span itself."""
+
+    name: str = ""
+    kind: int = 0
+    error: str = ""
+    operation: str = ""
+    tool: str = ""
+    method: str = ""
+    url: str = ""
+    status_code: int | None = None
 
 
 def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _Look]:
@@ -57,6 +65,9 @@ def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _
             error[0] if view.status.code == trace_pb2.Status.STATUS_CODE_ERROR else "",
             _said(words, a.GEN_AI_OPERATION_NAME),
             _said(words, a.GEN_AI_TOOL_NAME),
+            _said(view.attributes, a.HTTP_REQUEST_METHOD),
+            _said(view.attributes, a.URL_FULL),
+            _number(view.attributes, a.HTTP_RESPONSE_STATUS_CODE),
         )
     return found
 
@@ -64,6 +75,11 @@ def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _
 def _said(words: Any, name: str) -> str:
     value = words.get(name)
     return "" if value is None else value.string_value
+
+
+def _number(words: Any, name: str) -> int | None:
+    value = words.get(name)
+    return None if value is None or not value.HasField("int_value") else value.int_value
 
 
 def _pending_looks(store: Store, trace_id: bytes) -> dict[bytes, _Look]:
@@ -77,6 +93,8 @@ def _pending_looks(store: Store, trace_id: bytes) -> dict[bytes, _Look]:
             "",
             str(at.get(a.GEN_AI_OPERATION_NAME, "")),
             str(at.get(a.GEN_AI_TOOL_NAME, "")),
+            str(at.get(a.HTTP_REQUEST_METHOD, "")),
+            str(at.get(a.URL_FULL, "")),
         )
     return found
 
@@ -99,6 +117,9 @@ def _span_line(line: Line, look: _Look) -> SpanLine:
         operation=look.operation,
         tool=look.tool,
         model=row.label.model,
+        method=look.method,
+        url=look.url,
+        status_code=look.status_code,
         step=row.label.step,
         attempt=row.label.attempt,
         input_tokens=row.usage.input,

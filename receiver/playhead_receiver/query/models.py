@@ -86,6 +86,10 @@ class SpanLine(Model):
     operation: str
     tool: str
     model: str
+    method: str
+    """Of an HTTP request, as its URL and the status of its answer; empty or null for other spans."""
+    url: str
+    status_code: int | None
     step: bool
     attempt: bool
     input_tokens: int
@@ -158,6 +162,122 @@ class SpanMessages(Model):
     tool_definitions: list[dict[str, Any]]
     elsewhere: dict[str, str]
     """URIs of content that the span refers to and that was not read, by attribute."""
+
+
+class Body(Model):
+    """Bytes: as text where they are text, else as base64."""
+
+    text: str | None = None
+    base64: str | None = None
+
+
+class BodyChunk(Body):
+    """A piece of an answer, as it was delivered."""
+
+    time_ns: int
+
+
+class RecordedExchange(Model):
+    """An attempt at a boundary: what was asked and answered, verbatim."""
+
+    name: str
+    id: str
+    instance: str
+    key: str
+    """Method and URL for HTTP; the name of a tool."""
+    started_ns: int
+    request_headers: list[tuple[str, str]]
+    request: Body | None
+    """Null where no content was recorded."""
+    status_code: int | None
+    response_headers: list[tuple[str, str]]
+    response: Body | None
+    """Without its content encoding."""
+    chunks: list[BodyChunk]
+    """As on the wire."""
+    end: str | None
+    """Null: it had no answer when the tape ends."""
+    error: str | None
+
+
+class SpanExchanges(Model):
+    """What was asked and answered in a span and below it."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    exchanges: list[RecordedExchange]
+
+
+class DiffSide(Model):
+    """One of two runs that are compared."""
+
+    run: str
+    status: Status
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    duration_ns: int | None
+    cost_usd: float
+
+
+class StepDifference(Model):
+    """A difference between two runs."""
+
+    kind: str
+    left_step: int | None
+    right_step: int | None
+    label: str
+    path: str | None
+    left: str
+    right: str
+    follows: bool
+    """It repeats an earlier one."""
+
+
+class StepPair(Model):
+    """Steps of two runs that do the same; null: the run has no such step."""
+
+    left: int | None
+    right: int | None
+
+
+class ToolCounts(Model):
+    """How often a tool was called."""
+
+    left: int
+    right: int
+
+
+class ToolSequences(Model):
+    """The tools that were called, in order."""
+
+    left: list[str]
+    right: list[str]
+
+
+class OutcomeDifference(Model):
+    """How the ends of two runs differ."""
+
+    path: str
+    left: str
+    right: str
+
+
+class Diff(Model):
+    """Two runs, step by step."""
+
+    schema_version: int
+    left: DiffSide
+    right: DiffSide
+    identical: bool
+    same_steps: list[int]
+    first_difference: StepDifference | None
+    differences: list[StepDifference]
+    steps: list[StepPair]
+    tools: dict[str, ToolCounts]
+    tool_sequence: ToolSequences
+    outcome: OutcomeDifference | None
 
 
 class FactLine(Model):

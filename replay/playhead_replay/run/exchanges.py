@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -12,6 +13,7 @@ from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, End, Exchange, ExchangeId, Part
 from playhead_semconv.tape.folds import is_inbound
 from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.wire import decode_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,37 @@ class RecordedExchange:
         contents = [self.exchange.ask.body, *(part.data for part in self.exchange.parts)]
         return all(one.digest or one.inline is not None or not one.size for one in contents)
 
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values: bytes as text, else as base64; null where they are not recorded.
+
+        ``chunks`` are as on the wire; ``response`` is their sum without its content encoding.
+        """
+        end = self.end
+        error = None if end is None else end.error
+        return {
+            "name": self.name,
+            "id": str(self.id),
+            "instance": self.instance,
+            "key": self.key,
+            "started_ns": self.exchange.time_ns,
+            "request_headers": self.request_headers,
+            "request": _plain(self.request) if self.has_content else None,
+            "status_code": self.status_code,
+            "response_headers": self.response_headers,
+            "response": _plain(self._decoded()) if self.has_content else None,
+            "chunks": [{"time_ns": one.time_ns, **_plain(one.data)} for one in self.chunks]
+            if self.has_content
+            else [],
+            "end": None if end is None else end.how,
+            "error": None if error is None else f"{error.qualname}: {error.message}",
+        }
+
+    def _decoded(self) -> bytes:
+        """The response body without its content encodings; as on the wire where they are not known."""
+        pieces = [one.data for one in self.chunks]
+        body, problem = decode_body(self.response_headers, pieces)
+        return b"".join(pieces) if problem and not body else body
+
     def _read(self, content: Content, part: int | None) -> bytes:
         try:
             if content.size and not content.digest and content.inline is None:
@@ -132,6 +165,14 @@ class RecordedExchange:
             return self.origin.tape.read(recorded.ask.body)
         answered: Part = recorded.parts[part]
         return self.origin.tape.read(answered.data)
+
+
+def _plain(data: bytes) -> dict[str, str]:
+    """Bytes as text if they are valid text, else as base64."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
 
 
 def lane_names(tape: IndexedTape) -> dict[int, str]:

@@ -90,8 +90,50 @@ def test_an_agent_reads_runs_where_no_receiver_runs(data_dir: Path):
     total, helper, _ = sums.splitlines()
     assert total.endswith("tokens, $0.0134+") and helper.endswith("0+0 tokens")
     assert "4068+322 tokens, gpt-4o, $0.0134+, " in failed
-    assert '"identical":true' in same
+    assert same == "refund-1 and refund-1 are identical in 11 steps"
     assert unknown.startswith("error: ") and 'no run is called "nobody-1"' in unknown
+
+
+def test_an_agent_reads_urls_bodies_and_all_differences(data_dir: Path):
+    made = refund(b"d" * 16, b"e" * 16)
+    url = {a.HTTP_REQUEST_METHOD: "POST", a.URL_FULL: "http://shop/orders/81?x=1"}
+    asked = made.begin("POST", kind=3, **url)
+    made.exchange(
+        "POST http://shop/orders/81?x=1", b'{"order": 81}', (b'{"tot', b'al": 490}'), span=asked
+    )
+    made.finish(asked, **{a.HTTP_RESPONSE_STATUS_CODE: 200})
+    made.chat(b'{"model":"gpt-4.1"}', (b"\xff\xfe",))
+    assert store_run(data_dir, made) == "refund-2"
+    span = f"{asked:016x}"
+    _, tree, both, answer, above, differing, second = ask(
+        data_dir,
+        [
+            ("show_run", {"run": "refund-2"}),
+            ("show_bodies", {"run": "refund-2", "span_id": span}),
+            ("show_bodies", {"run": "refund-2", "span_id": span, "part": "response"}),
+            ("show_bodies", {"run": "refund-2", "span_id": f"{0xA0:016x}", "part": "response"}),
+            ("compare_runs", {"left": "refund-1", "right": "refund-2"}),
+            ("compare_runs", {"left": "refund-1", "right": "refund-2", "offset": 1, "limit": 1}),
+        ],
+    )
+    [line] = [line for line in tree.splitlines() if span in line]
+    assert line.split()[:4] == [span, "POST", "http://shop/orders/81?x=1", "200"]
+    assert both.splitlines() == [
+        "main#7 POST http://shop/orders/81?x=1",
+        'asked: {"order": 81}',
+        "answered 200",
+        "answer header content-type: application/json",
+        'answer: {"total": 490}',
+        "end: complete",
+    ]
+    assert answer.splitlines() == [line for line in both.splitlines() if "asked" not in line]
+    assert len([line for line in above.splitlines() if line.startswith("main#")]) == 9
+    assert "answer (base64): //4=" in above
+    lines = differing.splitlines()
+    assert lines[0].startswith("refund-1 (-) and refund-2 (+): 2 differences; same steps: 1, 2, ")
+    assert lines[1] == "step –→12 POST /orders/81: added"
+    assert [line for line in lines if line.startswith("step ")][1].startswith("step –→13 chat")
+    assert second.splitlines()[1].startswith("step –→13 chat")
 
 
 def test_an_agent_reads_with_a_token_from_the_receiver_that_runs(data_dir: Path):

@@ -31,6 +31,7 @@ READ = (
     "GET /v1/runs/{run}/summary",
     "GET /v1/search",
     "GET /v1/spans/{trace_id}/{span_id}",
+    "GET /v1/spans/{trace_id}/{span_id}/exchanges",
     "GET /v1/spans/{trace_id}/{span_id}/messages",
     "GET /v1/spans/{trace_id}/{span_id}/otlp",
     "GET /v1/spans/{trace_id}/{span_id}/raw",

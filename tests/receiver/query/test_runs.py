@@ -9,8 +9,10 @@ import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import START_NS, span_of
+from support.cli import refund
 from support.handmade import TRACE, HandMade
 
+from playhead_receiver.query.models import Diff
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
@@ -261,6 +263,32 @@ def test_two_runs_are_compared(api: httpx.Client):
     found = api.get("/v1/diff", params={"left": "refund-1", "right": "last"}).json()
     assert found["identical"] is True
     assert found["same_steps"] == list(range(1, 12))
+
+
+def test_what_a_comparison_holds_is_described(api: httpx.Client, receiver: Receiver):
+    other = refund(b"d" * 16, b"e" * 16)
+    other.chat(b'{"model":"gpt-4.1"}')
+    receiver.store.commit(Batch(other.spans, other.facts, {}))
+    path = api.get("/openapi.json").json()["paths"]["/v1/diff"]["get"]
+    schema = path["responses"]["200"]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": "#/components/schemas/Diff"}
+    found = api.get("/v1/diff", params={"left": "refund-1", "right": "refund-2"}).json()
+    assert not found["identical"] and found["first_difference"]
+    said = Diff.model_validate(found, extra="forbid").model_dump(mode="json")
+    assert said == found
+
+
+def test_what_was_asked_and_answered_in_a_span_is_given_whole(api: httpx.Client):
+    steps = api.get("/v1/runs/refund-1").json()["spans"]
+    call = next(line for line in steps if line["name"] == "chat gpt-4o")
+    path = f"/v1/spans/{TRACE.hex()}/{call['span_id']}/exchanges"
+    [one] = api.get(path).json()["exchanges"]
+    assert one["key"] == "POST http://provider/v1/chat/completions"
+    assert json.loads(one["request"]["text"])["messages"] == [{"role": "user", "content": "order 81?"}]
+    assert (one["status_code"], one["response"]) == (200, {"text": '{"id":"1"}'})
+    assert [chunk["text"] for chunk in one["chunks"]] == ['{"id":', '"1"}']
+    whole = api.get(f"/v1/spans/{TRACE.hex()}/{0xA0:016x}/exchanges").json()["exchanges"]
+    assert len(whole) == 7
 
 
 def test_marks_and_deletion(api: httpx.Client, receiver: Receiver):

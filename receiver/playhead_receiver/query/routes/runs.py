@@ -13,7 +13,7 @@ from playhead_receiver.asking.asked_runs import ask_runs
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.query.lines import run_item, span_lines
-from playhead_receiver.query.models import Marks, Removed, RunItem, RunPage, RunTree
+from playhead_receiver.query.models import Diff, Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
 from playhead_receiver.store.keeping.retention import delete_runs, named_to_go
@@ -78,7 +78,7 @@ def summarize_run(asked: Reading, run: RunName) -> RunItem:
     return run_item(summary)
 
 
-@router.get("/v1/diff", responses={200: {"content": {"application/json": {"schema": {}}}}})
+@router.get("/v1/diff", response_model=Diff)
 def compare_runs(
     asked: Reading,
     left: Annotated[str, Query(min_length=1, max_length=200, description="A run.")],

@@ -13,10 +13,11 @@ from starlette.responses import Response
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.query.asked import Asked, Reading, SpanId, TraceId
 from playhead_receiver.query.lines import whole_span
-from playhead_receiver.query.models import SpanMessages, WholeSpan
+from playhead_receiver.query.models import SpanExchanges, SpanMessages, WholeSpan
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store.spans.whole_spans import Deriver
 from playhead_replay.run.messages import read_messages
+from playhead_replay.run.run import Run
 from playhead_semconv.genai.messages import plain
 from playhead_semconv.otlp import attributes_of
 
@@ -72,6 +73,19 @@ def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Respons
         "tool_definitions": [plain(tool) for tool in messages.tools],
         "elsewhere": elsewhere,
     }
+    return Response(msgspec.json.encode(said), media_type="application/json")
+
+
+@router.get("/v1/spans/{trace_id}/{span_id}/exchanges", response_model=SpanExchanges)
+def show_exchanges(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
+    """What was asked and answered in a span and below it: headers and bodies, attempt by attempt."""
+    asked.note("export", f"{trace_id}/{span_id}")
+    _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
+    run = Run.load(asked.store, trace_id)
+    top = next((span for span in run.spans if span.span_id == span_id), None)
+    own = set[str]() if top is None else {span.span_id for span in top.walk()}
+    found = [one.to_json() for one in run.exchanges if one.span_id in own]
+    said = {"trace_id": trace_id, "span_id": span_id, "exchanges": found}
     return Response(msgspec.json.encode(said), media_type="application/json")
 
 
