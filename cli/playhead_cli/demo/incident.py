@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from playhead_cli.demo.provider import Provider
-from playhead_cli.demo.shell import SDKS, Shell, agents_dir, require, say
+from playhead_cli.demo.shell import SDKS, Shell, Stage, require, say
 
 AGENT = "search_agent.py"
 OLD = "Search until you are sure."
@@ -22,18 +21,21 @@ def test_an_order_that_no_mail_tells_of(tape):
 """
 
 
-def run_incident(*, environ: Mapping[str, str] | None = None) -> int:
+def run_incident(stage: Stage) -> int:
     """Find a stuck agent, diagnose it, try a fix on the same run, fix it, and keep it fixed.
 
-    Returns 0 when every command did what it should. See `run_demo` for ``environ`` and errors.
+    Returns 0 when every command did what it should. Errors are those of `run_demo`.
     """
     require(*SDKS, "pytest")
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="playhead-incident-") as scratch, Provider() as provider:
+    with (
+        tempfile.TemporaryDirectory(prefix="playhead-incident-") as scratch,
+        Provider(stage.port) as provider,
+    ):
         project = Path(scratch)
         agent = project / AGENT
-        shutil.copy(agents_dir() / AGENT, agent)
-        shell = Shell(environ, project)
+        shutil.copy(stage.agents / AGENT, agent)
+        shell = Shell(stage.environ, project)
         done = _walk(shell, provider, agent)
     if not done:
         say("Not every command did what it is to do. That is a defect.")

@@ -7,7 +7,10 @@ gets a 429, as from a busy provider. ``python -m playhead_cli.demo`` runs it alo
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -25,6 +28,10 @@ from playhead_cli.demo.shapes import (
     sse,
 )
 from playhead_cli.demo.shapes.sse import Json
+from playhead_cli.running.kept_provider import STOP, proof, variables
+
+KEPT = "/kept/"
+"""Where a kept provider is asked for a proof, and to end."""
 
 _Answer = Callable[[Json, int], Json]
 _Stream = Callable[[Json], list[bytes]]
@@ -44,11 +51,15 @@ class Provider:
     """The running server.
 
     ``pace_s``: pause between the events of a stream. ``thinks_s``: pause before a model answers.
+    ``key``: what a kept provider proves itself with, see `KeptProvider`. OSError if the port is taken.
     """
 
-    def __init__(self, port: int = 0, *, pace_s: float = 0.02, thinks_s: float = 0.0) -> None:
+    def __init__(
+        self, port: int = 0, *, pace_s: float = 0.02, thinks_s: float = 0.0, key: str = ""
+    ) -> None:
         self.pace_s = pace_s
         self.thinks_s = thinks_s
+        self.key = key
         self._lock = threading.Lock()
         self._seen: Counter[bytes] = Counter()
         self._requests = 0
@@ -57,20 +68,19 @@ class Provider:
         self._thread.start()
 
     @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    @property
     def url(self) -> str:
         """``http://127.0.0.1:PORT``."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
         """The variables with which agents find it."""
-        return {
-            "OPENAI_BASE_URL": f"{self.url}/v1",
-            "OPENAI_API_KEY": "demo",
-            "ANTHROPIC_BASE_URL": self.url,
-            "ANTHROPIC_API_KEY": "demo",
-            "TOOLS_URL": self.url,
-        }
+        return variables(self.url)
 
     @property
     def requests(self) -> int:
@@ -140,7 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, whole)
 
     def do_GET(self) -> None:
-        """Answer a tool call."""
+        """Answer a tool call, or prove that this is the kept provider."""
+        if self._provider.key and self.path.startswith(KEPT):
+            said = self.path.removeprefix(KEPT)
+            return self._text(200, "" if said == STOP else proof(self._provider.key, said))
         self._provider.count(self.path.encode())
         parts = urlsplit(self.path)
         name, table = TOOLS.get(parts.path, ("", {}))
@@ -148,6 +161,20 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted not in table:
             return self._json(404, {"error": f"nothing at {self.path}"})
         self._json(200, table[wanted])
+
+    def do_DELETE(self) -> None:
+        """End the kept provider, if the path proves that its key is known."""
+        key = self._provider.key
+        if not key or not hmac.compare_digest(self.path, f"{KEPT}{proof(key, STOP)}"):
+            return self._text(404, "")
+        self._text(200, "")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _text(self, status: int, text: str) -> None:
+        self._head(status, [("content-type", "text/plain")])
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
 
     def _json(self, status: int, body: Json, headers: Iterable[tuple[str, str]] = ()) -> None:
         data = sse.encode(body)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,18 @@ The demo's agents run in this interpreter and are recorded here under their own 
 def agents_dir() -> Path:
     """Folder of the example agents: ``examples/`` of the repository, or inside the installed package."""
     return (Path(__file__).parent / "agents").resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a part of the demo takes place."""
+
+    environ: Mapping[str, str]
+    """The environment of its commands. ``PLAYHEAD_DATA_DIR`` in it selects another data folder."""
+    agents: Path = field(default_factory=agents_dir)
+    """Folder of the agents that are recorded."""
+    port: int = 0
+    """Where the provider listens; 0: anywhere."""
 
 
 def say(text: str, *commands: str) -> None:
@@ -45,9 +57,8 @@ def require(*modules: str) -> None:
 class Shell:
     """Runs commands in a folder and prints each before it runs. ``environ``: what they inherit."""
 
-    def __init__(self, environ: Mapping[str, str] | None, folder: Path | None = None) -> None:
-        inherited = os.environ if environ is None else environ
-        self.environ = {name: value for name, value in inherited.items() if name not in NOT_INHERITED}
+    def __init__(self, environ: Mapping[str, str], folder: Path | None = None) -> None:
+        self.environ = {name: value for name, value in environ.items() if name not in NOT_INHERITED}
         self._folder = folder
 
     def playhead(self, *arguments: str) -> int:

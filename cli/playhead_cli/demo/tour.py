@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from playhead_cli.command_name import command_name
 from playhead_cli.demo.provider import Provider
-from playhead_cli.demo.shell import SDKS, Shell, agents_dir, require, say
+from playhead_cli.demo.shell import SDKS, Shell, Stage, require, say
 from playhead_cli.demo.trap import Trap
 
 AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 
 
-def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
+def run_demo(stage: Stage) -> int:
     """Run the whole tour on the user's own data directory; returns 0 when every replay was identical.
 
-    ``environ``: the environment of the commands, by default that of this process; ``PLAYHEAD_DATA_DIR``
-    in it selects another data directory. `UsageError` when the SDKs of the agents are not installed.
+    `UsageError` when the SDKs of the agents are not installed.
     """
     require(*SDKS)
     begin = time.monotonic()
-    shell = Shell(environ)
-    with Provider() as provider:
-        port = int(provider.url.rpartition(":")[2])
+    shell = Shell(stage.environ)
+    with Provider(stage.port) as provider:
+        port = provider.port
         shell.environ.update(provider.environment)
         say(f"A scripted provider answers on {provider.url}; nothing leaves this machine.")
         say("1. Record three agents, unmodified, on the real SDKs.")
-        runs = [shell.record(agents_dir() / agent) for agent in AGENTS]
+        runs = [shell.record(stage.agents / agent) for agent in AGENTS]
         asked = provider.requests
     say("2. Look at the first. The provider refused its first request with a 429; the SDK came again.")
     shell.playhead("show", runs[0])

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from playhead_cli.demo.provider import Provider
-from playhead_cli.demo.shell import SDKS, Shell, agents_dir, require, say
+from playhead_cli.demo.shell import SDKS, Shell, Stage, require, say
 
 
-def run_travel(*, environ: Mapping[str, str] | None = None) -> int:
+def run_travel(stage: Stage) -> int:
     """Record an agent, fork it with a different tool answer and with a different question, compare.
 
-    Returns 0 when every command did what it should. See `run_demo` for ``environ`` and errors.
+    Returns 0 when every command did what it should. Errors are those of `run_demo`.
     """
     require(*SDKS)
-    shell = Shell(environ)
-    with Provider() as provider:
+    shell = Shell(stage.environ)
+    with Provider(stage.port) as provider:
         shell.environ.update(provider.environment)
         say("1. Record an agent. It asks for the weather in two cities and says what to pack.")
-        run = shell.record(agents_dir() / "weather_agent.py")
+        run = shell.record(stage.agents / "weather_agent.py")
         say("2. Go back to the weather in Oslo, make it summer, go on. What came before is on the tape.")
         summer = 'response={"city": "Oslo", "celsius": 24, "sky": "clear"}'
         statuses = [shell.playhead("fork", f"{run}:2", "--edit", summer)]

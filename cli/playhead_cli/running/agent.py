@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from playhead_cli.configuration import for_children
+from playhead_cli.running.kept_provider import found_by
+from playhead_cli.session import Session
 from playhead_receiver.host.writer_lock import Listening
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import ConfigurationError, UsageError
 from playhead_semconv.settings import Resolved, Settings
 
 HASH_SEED = "0"
@@ -104,3 +106,20 @@ def recorded_environment(
         if receiver.key and not child.get("PLAYHEAD_TOKEN"):
             child["PLAYHEAD_TOKEN"] = receiver.key
     return child
+
+
+def with_kept_provider(
+    session: Session, environ: Mapping[str, str], words: Sequence[str], folder: Path
+) -> Mapping[str, str]:
+    """``environ``, with the way to the demo's provider where that runs and the program is an example.
+
+    ``words``: the program's command, given in ``folder``.
+    """
+    try:
+        found = found_by(words, folder, environ, session.data_dir)
+    except ConfigurationError:
+        return environ  # said where the settings are needed
+    if not found:
+        return environ
+    session.say("the demo's provider answers; to end it: playhead demo --stop")
+    return {**environ, **found}

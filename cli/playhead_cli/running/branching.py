@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.failures import show_failure
-from playhead_cli.running.agent import delivering_to, recorded_environment
+from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
 from playhead_cli.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
@@ -44,6 +45,12 @@ def started(
     ``around``: where the program runs. ``checks``: files of check functions; if one fails, the exit
     status of a program that ended well is 1.
     """
+    from playhead_replay.run.command import Command
+
+    command = Command.of_tape(fork.tape)
+    words = [command.script, *command.arguments]
+    environ = with_kept_provider(session, around.inherited, words, Path(command.cwd))
+    around = replace(around, environ=environ)
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
         ready = fork.prepare(Path(scratch), around, checks)
         for name in ready.lacking:

@@ -20,6 +20,7 @@ from playhead_cli.running.agent import (
     delivering_to,
     parse_agent,
     recorded_environment,
+    with_kept_provider,
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.session import Session
@@ -65,7 +66,8 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
     with signals_held():
-        status = _recorded(Record(session, agent, interpreter))
+        inherited = with_kept_provider(session, os.environ, agent.words, Path.cwd())
+        status = _recorded(Record(session, agent, interpreter, inherited))
     return die_as(status)
 
 
@@ -77,6 +79,8 @@ class Record:
     agent: Agent
     python: str
     """The interpreter."""
+    inherited: Mapping[str, str]
+    """The environment that it inherits."""
     house: ReceiverForRun | None = None
     """Where its facts are stored; None where the user named an endpoint."""
 
@@ -88,7 +92,7 @@ class Record:
         session = self.session
         since_ns = time.time_ns()
         by = os.urandom(8).hex()
-        environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
+        environ = recorded_environment(self.inherited, session.resolved, receiver) | {RECORDED_BY: by}
         pid, status = self._run(environ)
         if not pid:
             return status
@@ -108,7 +112,7 @@ class Record:
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
         sys.stderr.write("playhead: nothing is kept of this run\n")
         sys.stderr.flush()
-        return self._run({**os.environ, "PLAYHEAD_DISABLED": "1"})[1]
+        return self._run({**self.inherited, "PLAYHEAD_DISABLED": "1"})[1]
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
         try:

@@ -1,0 +1,85 @@
+"""Keeps the demo's provider running in the background, and the example agents in a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from playhead_cli.demo.shell import Stage, agents_dir
+from playhead_cli.running.kept_provider import FILE, KeptProvider
+from playhead_semconv.errors import PlayheadError, UsageError
+
+
+def examples_here(folder: Path) -> Path:
+    """The folder ``examples`` in ``folder``, with the example agents in it.
+
+    It is made where it is missing; agents that are there stay as they are. `UsageError` where a folder
+    of that name has other things in it.
+    """
+    examples = folder / "examples"
+    agents = sorted(agents_dir().glob("*.py"))
+    if not examples.exists():
+        examples.mkdir()
+        for agent in agents:
+            shutil.copy(agent, examples)
+    elif not all((examples / agent.name).is_file() for agent in agents):
+        raise UsageError(
+            f"{examples} is there already, and is not the demo's",
+            hint="in another folder: playhead demo --keep",
+        )
+    return examples
+
+
+def freed_port(data_dir: Path) -> int:
+    """A port for a provider that is to stay: that of the one before, which is ended, else a free one.
+
+    Runs that were recorded with the one before find the new one when they are forked.
+    """
+    before = KeptProvider.read(data_dir)
+    stop(data_dir)
+    for port in (before.port if before is not None else 0, 0):
+        try:
+            with socket.create_server(("127.0.0.1", port)) as listener:
+                return int(listener.getsockname()[1])
+        except OSError:
+            continue  # somebody else has that port now
+    raise PlayheadError("no port is free on 127.0.0.1")
+
+
+def keep(data_dir: Path, stage: Stage) -> KeptProvider:
+    """Start a provider that stays, and that programs in the folder of the agents find.
+
+    `PlayheadError` if it cannot be started.
+    """
+    words = [sys.executable, "-m", "playhead_cli.demo", str(stage.port)]
+    words += ["--keep", str(data_dir), os.path.realpath(stage.agents)]
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline().strip()
+        kept = KeptProvider.read(data_dir)
+        if said != "listening" or kept is None:
+            raise PlayheadError("the demo's provider cannot be started", cause=said)
+        child.returncode = 0  # it goes on by itself; nobody waits for it
+    return kept
+
+
+def stop(data_dir: Path) -> bool:
+    """End the kept provider; a file of one that has died is removed. Whether one was running."""
+    kept = KeptProvider.read(data_dir)
+    runs = kept is not None and kept.answers()
+    if kept is not None and runs:
+        kept.stop()
+    else:
+        (data_dir / FILE).unlink(missing_ok=True)
+    return runs
