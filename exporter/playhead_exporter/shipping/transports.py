@@ -20,9 +20,7 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
     """
     endpoint = Endpoint.parse(settings.endpoint, settings.protocol)
     if endpoint.protocol == "grpc" and importlib.util.find_spec("grpc") is None:
-        raise ConfigurationError(
-            "protocol grpc needs grpcio", hint="pip install 'playhead-agent[grpc]'"
-        )
+        raise ConfigurationError("protocol grpc needs grpcio", hint="pip install 'playhead-agent[grpc]'")
     trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
 
     def open_transport() -> Transport:
