@@ -227,6 +227,7 @@ def test_the_installed_receiver_is_ready_and_stops(up: subprocess.Popen[str]):
     assert up.stdout is not None
     said = json.loads(up.stdout.readline())
     assert httpx.get(f"{said['query']}/ready").json()["status"] == "ok"
+    assert said["grpc"] == ""  # it is an extra
     up.send_signal(signal.SIGTERM)
     assert up.wait(60) == 0
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from playhead_receiver.host.place import Place
-from playhead_receiver.standalone import receiver_of, serve
+from playhead_receiver.standalone import WITHOUT_GRPC, receiver_of, serve
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.settings import Settings, resolve
 from playhead_semconv.untrusted.shown_text import visible
@@ -44,14 +44,14 @@ def _serve(settings: Settings, place: Place) -> None:
             _say(f"playhead: {text}")
 
     receiver = receiver_of(settings, place, say)
-    serve(
-        receiver,
-        lambda: say(
-            f"listening at {receiver.http_endpoint} and {receiver.grpc_endpoint} (grpc), "
-            f"answering at {receiver.query_endpoint}"
-        ),
-        say,
-    )
+
+    def announce() -> None:
+        grpc = f" and {receiver.grpc_endpoint} (grpc)" if receiver.grpc_endpoint else ""
+        say(f"listening at {receiver.http_endpoint}{grpc}, answering at {receiver.query_endpoint}")
+        if not grpc:
+            say(WITHOUT_GRPC)
+
+    serve(receiver, announce, say)
 
 
 def _say(text: str) -> None:

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, TypeAlias
@@ -67,7 +68,8 @@ class Receiver:
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
-    token, or if ``tls`` cannot be used. `ConfigurationError` at once for what is no destination.
+    token, if ``tls`` cannot be used, or if gRPC is wanted and grpcio is not installed.
+    `ConfigurationError` at once for what is no destination.
     """
 
     def __init__(
@@ -357,6 +359,10 @@ class Receiver:
         ]
 
     def _start_grpc(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int) -> None:
+        if find_spec("grpc") is None:
+            raise ConfigurationError(
+                "gRPC cannot be served: grpcio is not installed", hint="pip install 'playhead[grpc]'"
+            )
         from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and not everybody wants it
         from playhead_receiver.faces.jaeger.storage import jaeger_handlers
 

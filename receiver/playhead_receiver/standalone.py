@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from playhead_receiver.faces.shown import Limits
 from playhead_receiver.host.data_folder import data_dir
@@ -25,12 +26,13 @@ SWITCH_S = 0.001
 COLLECT_AFTER = 10_000
 """New objects until cycles are looked for; requests leave none behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
+WITHOUT_GRPC = "no gRPC, for OTLP or for Jaeger: pip install 'playhead[grpc]'"
 
 
 def receiver_of(
     settings: Settings, place: Place, say: Say, tls: Tls | None = None, max_request_mib: int = 64
 ) -> Receiver:
-    """The receiver that ``settings`` describe, not started yet.
+    """The receiver that ``settings`` describe, not started yet; without gRPC where it is not installed.
 
     ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
     after decompression. `ConfigurationError` for a setting that cannot be understood.
@@ -40,7 +42,7 @@ def receiver_of(
         store=settings.store,
         blobs=settings.blobs,
         http_port=place.http_port,
-        grpc_port=place.grpc_port,
+        grpc_port=place.grpc_port if find_spec("grpc") is not None else None,
         query_port=place.query_port,
         host=place.host,
         forward=(settings.forward,),

@@ -100,6 +100,8 @@ def command(
 
 
 def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
+    from playhead_receiver.standalone import WITHOUT_GRPC
+
     http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
     if session.as_json:
         session.print_json(
@@ -115,7 +117,10 @@ def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
             }
         )
         return
-    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.store_name}")
+    both = f"{http} and {grpc} (grpc)" if grpc else http
+    session.say(f"listening at {both}, storing in {session.store_name}")
+    if not grpc:
+        session.say(WITHOUT_GRPC)
     session.say(f"answering at {query}/v1/runs")
     for endpoint in forward:
         session.say(f"forwarding to {endpoint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -107,6 +108,10 @@ def _parsed(text: str) -> Destination:
     if parts.scheme not in ("http", "https", "grpc", "grpcs") or not parts.hostname:
         raise ConfigurationError(
             f"destination {endpoint!r} is no http(s):// or grpc(s):// URL", hint="http://jaeger:4318"
+        )
+    if parts.scheme in ("grpc", "grpcs") and find_spec("grpc") is None:
+        raise ConfigurationError(
+            f"destination {endpoint!r} needs grpcio", hint="pip install 'playhead[grpc]'"
         )
     if "@" in parts.netloc:
         raise ConfigurationError(

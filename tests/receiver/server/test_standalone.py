@@ -57,6 +57,44 @@ def test_an_error_is_said_in_words_with_its_status(tmp_path: Path):
     assert done.stderr.startswith("error[configuration]: ")
 
 
+WITHOUT_GRPC = """\
+import sys
+sys.modules["grpc"] = None
+from playhead_receiver.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_without_grpcio_it_serves_http_and_says_so(tmp_path: Path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", WITHOUT_GRPC, *PORTS],
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    try:
+        line = child.stderr.readline()
+        http, _ = re.findall(r"http://[0-9.:]+", line)
+        assert "grpc" not in line
+        assert "playhead[grpc]" in child.stderr.readline()
+        assert httpx.get(f"{http}/health").json() == {"status": "ok"}
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == 0
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_without_grpcio_nothing_is_forwarded_over_grpc(tmp_path: Path):
+    wanted = environment(tmp_path, PLAYHEAD_FORWARD="grpc://127.0.0.1:4317")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GRPC, *PORTS], env=wanted, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "playhead[grpc]" in done.stderr
+
+
 def test_nothing_of_a_terminal_is_loaded():
     code = "import sys, playhead_receiver.__main__; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
