@@ -69,11 +69,19 @@ acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/r
 	@$(MAKE) --no-print-directory mutants || echo 1 > logs/status
 	@exit $$(cat logs/status)
 
-demo: .venv/ready ## record the example agents, look at a run, replay them with the provider gone
-	$(BIN)/playhead demo
+.venv-demo/ready: constraints.txt $(wildcard */pyproject.toml) ## the command and the SDKs of the example agents, nothing else
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt hatchling editables
+	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile --no-build-isolation -c constraints.txt \
+		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay receiver cli[demo])
+	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling pathspec setuptools tomlkit trove-classifiers
+	@touch $@
 
-incident: .venv/ready ## from an agent that is stuck to the test that keeps it mended, offline
-	$(BIN)/playhead demo incident
+demo: .venv-demo/ready ## record the example agents, look at a run, replay them with the provider gone
+	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo
+
+incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps it mended, offline
+	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo incident
 
 .venv-bench/ready: benchmarks/requirements.txt benchmarks/requirements-langgraph.txt constraints.txt $(wildcard */pyproject.toml) ## what bench compares with
 	$(PYTHON) -m venv .venv-bench

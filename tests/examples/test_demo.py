@@ -46,7 +46,7 @@ def demo(home):
 
 def same_shape(text):
     """The text without what differs from run to run: times, ports, ages."""
-    text = text.replace(".venv/bin/playhead", "playhead")
+    text = re.sub(r"\.venv(-demo)?/bin/playhead", "playhead", text)
     text = re.sub(r"city=\w+", "city=CITY", text)
     text = re.sub(r"refused by the \w+", "refused", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
