@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from playhead_exporter.notices import Notices
+from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.shipping.kind import EndpointKind
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import import_all, transport_opener
-from playhead_exporter.spans import SpoolSpanProcessor
+from playhead_exporter.span_processor import SpoolSpanProcessor
 from playhead_exporter.spool.background_threads import BackgroundThreads
-from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.copier import Copier, Write
 from playhead_exporter.spool.cursor import Position
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.head import Head
-from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.segments import LiveSegments
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.settings import Settings, resolve
@@ -41,7 +41,7 @@ class SpoolOutlet:
         self,
         settings: Settings,
         resource: Mapping[str, Any],
-        places: Places | None = None,
+        folders: SpoolFolders | None = None,
         write: Write = os.pwrite,
     ) -> None:
         """Opens nothing yet: files and threads are created with the first fact.
@@ -49,19 +49,19 @@ class SpoolOutlet:
         ``write`` writes bytes into a segment. Raises `ConfigurationError` if the settings are invalid.
         """
         self._settings = settings
-        self._places = places or Places.of(settings)
+        self._folders = folders or SpoolFolders.of(settings)
         self._write = write
-        self.notices = Notices(settings.quiet)
+        self.notices = DeliveryNotices(settings.quiet)
         endpoint, self._open_transport = transport_opener(settings)
         self._endpoint = endpoint
-        self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._places.spool)
+        self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._folders.spool)
         self._begun: bytes = b""
         self._copier: Copier | None = None
         self._shipper: Shipper | None = None
         self._closed = False
         self._nothing_left = True
         self.sink = Spool(
-            self._places,
+            self._folders,
             plain_resource(resource),
             memory_bytes=settings.spool_memory_bytes,
             threads=BackgroundThreads(
@@ -130,7 +130,7 @@ class SpoolOutlet:
 
     def _begin(self) -> None:
         """The first fact of a process instance is about to be written: start its threads."""
-        budget = Budget(self._places.spool, self._settings.spool_budget_bytes)
+        budget = DiskBudget(self._folders.spool, self._settings.spool_budget_bytes)
         self._begun = self.sink.instance
         self._closed = False
         self._nothing_left = True
@@ -142,13 +142,13 @@ class SpoolOutlet:
             write=self._write,
         )
         self._shipper = Shipper(
-            self._places,
+            self._folders,
             Route(
                 self._open_transport,
                 self._kind.learn if self._kind.asks else None,
                 self._settings.export_interval_ms / 1000,
             ),
-            Reporting(Rejected(self._places.spool, budget, self.notices), self.notices),
+            Reporting(Rejected(self._folders.spool, budget, self.notices), self.notices),
             live=LiveSegments(self.sink),
         )
         with contextlib.suppress(RuntimeError):  # shutdown: the next process delivers

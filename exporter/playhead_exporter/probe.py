@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from playhead_exporter.shipping.answers import Accepted, Answer
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.shipping.endpoint_answers import Accepted, Answer
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_semconv.settings import Settings
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from playhead_exporter.notices import Notices
-from playhead_exporter.shipping.answers import About
+from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.reporting import Reporting, Tally
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import transport_opener
-from playhead_exporter.spool.budget import Budget
-from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Pending
 from playhead_exporter.spool.recovery import pending as pending_in
 from playhead_semconv.settings import Settings
@@ -34,7 +34,7 @@ def _forget(about: About) -> None: ...
 
 def pending(settings: Settings) -> list[Pending]:
     """Return what is undelivered in the spool of ``settings``, without instances that have nothing."""
-    return [one for one in pending_in(Places.of(settings)) if one.facts or one.spans]
+    return [one for one in pending_in(SpoolFolders.of(settings)) if one.facts or one.spans]
 
 
 def push(
@@ -48,12 +48,12 @@ def push(
     Gives up after ``attempts`` answers in a row that nothing can be taken now. ``instances``: deliver
     only theirs. Raises `ConfigurationError` if the settings name no endpoint.
     """
-    places = Places.of(settings)
+    folders = SpoolFolders.of(settings)
     _, open_transport = transport_opener(settings)
-    notices = Notices(settings.quiet)
-    budget = Budget(places.spool, settings.spool_budget_bytes)
-    reporting = Reporting(Rejected(places.spool, budget, notices), notices)
+    notices = DeliveryNotices(settings.quiet)
+    budget = DiskBudget(folders.spool, settings.spool_budget_bytes)
+    reporting = Reporting(Rejected(folders.spool, budget, notices), notices)
     learn = None if settings.endpoint_kind == "other" else _forget
-    shipper = Shipper(places, Route(open_transport, learn), reporting, only=instances)
+    shipper = Shipper(folders, Route(open_transport, learn), reporting, only=instances)
     problem = shipper.deliver_left_once(attempts)
     return PushReport(shipper.tally, pending(settings), problem)

@@ -12,10 +12,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.encoded import encode_span
-from playhead_exporter.notices import Notices
-from playhead_exporter.shipping.answers import Accepted, Transport, TryLater
 from playhead_exporter.shipping.endpoint import DEFAULT_PORTS, Endpoint, Signal
+from playhead_exporter.shipping.endpoint_answers import Accepted, Transport, TryLater
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_exporter.shipping.requests import REQUEST_BYTES, bounded, merge_spans
 from playhead_exporter.shipping.shipper import Backoff
@@ -31,7 +31,9 @@ class PlayheadSpanExporter(SpanExporter):
     certificates come from the standard ``OTEL_EXPORTER_OTLP_*`` variables.
     """
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, notices: Notices | None = None) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] = os.environ, notices: DeliveryNotices | None = None
+    ) -> None:
         """Raises `ConfigurationError` if the endpoint is not an address."""
         text = _variable(environ, "ENDPOINT") or f"http://127.0.0.1:{DEFAULT_PORTS['http/protobuf']}"
         endpoint = Endpoint.parse(text, "http/protobuf")
@@ -46,7 +48,7 @@ class PlayheadSpanExporter(SpanExporter):
             ),
             _headers(_variable(environ, "HEADERS")),
         )
-        self._notices = notices or Notices()
+        self._notices = notices or DeliveryNotices()
         self._stopping = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

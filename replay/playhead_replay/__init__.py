@@ -5,9 +5,9 @@ from playhead_replay.launch.replaying import Replayer
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.command import Command
-from playhead_replay.run.exchanges import Chunk, RecordedExchange, exchanges_of
+from playhead_replay.run.exchanges import AnswerPart, RecordedExchange, exchanges_of
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.run import Gap, Run, StoreLike, Usage
+from playhead_replay.run.run import Gap, Run, StoreLike, TokenUsage
 from playhead_replay.run.spans import Span, spans_of
 from playhead_replay.run.steps import Step
 from playhead_replay.tape_files.tape_file import (
@@ -19,7 +19,7 @@ from playhead_replay.tape_files.tape_file import (
 from playhead_semconv.difference import Difference, body_difference, json_difference, text_difference
 
 __all__ = [
-    "Chunk",
+    "AnswerPart",
     "Command",
     "Difference",
     "Divergence",
@@ -37,7 +37,7 @@ __all__ = [
     "StoreLike",
     "Surroundings",
     "TapeFile",
-    "Usage",
+    "TokenUsage",
     "body_difference",
     "compare",
     "exchanges_of",

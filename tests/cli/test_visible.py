@@ -13,7 +13,7 @@ from support.cli import CommandLine, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
 from playhead_cli.mcp import compact
-from playhead_replay.goldens.replayed import failure
+from playhead_replay.goldens.replayed_golden import failure
 from playhead_replay.report.junit import junit_xml
 from playhead_replay.report.report import Divergence, Report
 from playhead_semconv import attributes as a

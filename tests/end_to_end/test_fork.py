@@ -16,7 +16,7 @@ from support.running import AGENTS
 from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
 
 from playhead_replay import Run
-from playhead_replay.forks.outcome import Outcome
+from playhead_replay.forks.outcome import ForkOutcome
 
 STEPS = 20
 SCRIPT = "forked.py"
@@ -100,7 +100,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
     done, live = stage.fork(f"forked-1:{number}", *words)
     assert done.returncode == 0, done.stderr
     with stored(stage.folder, "last", "forked-1") as [fork, after]:
-        outcome = Outcome.of(fork)
+        outcome = ForkOutcome.of(fork)
         assert fork.mode == "fork"
         assert fork.origin.startswith(after.trace_id) and fork.origin.endswith(f":{number}")
         assert stage.bodies(after) == whole
@@ -169,7 +169,7 @@ def test_a_changed_program_is_played_as_far_as_it_agrees(stage: Stage):
     assert 'now "question 9"' in done.stderr
     assert live[0].json["messages"][-1]["content"] == "question 9"
     with stored(stage.folder, "last") as [fork]:
-        outcome = Outcome.of(fork)
+        outcome = ForkOutcome.of(fork)
     assert (outcome.played_steps[-1], outcome.live_steps[0]) == (8, 9)
 
 

@@ -9,7 +9,7 @@ from support.home import Home
 
 from playhead_cli.demo.provider import Provider
 from playhead_replay import Run
-from playhead_replay.run.run import Usage
+from playhead_replay.run.run import TokenUsage
 from playhead_semconv.attributes import GEN_AI_USAGE_INPUT_TOKENS as INPUT
 from playhead_semconv.attributes import GEN_AI_USAGE_OUTPUT_TOKENS as OUTPUT
 
@@ -31,7 +31,7 @@ def test_a_fork_counts_what_it_spent_and_not_what_its_tape_answered(tmp_path: Pa
         done = home.playhead("fork", "agent-1:3", "--edit", edit)
         assert done.returncode == 0, done.stderr
     origin, fork = home.run("agent-1"), home.run("last")
-    assert (len(origin.steps), len(fork.steps), origin.played_usage) == (4, 4, Usage())
+    assert (len(origin.steps), len(fork.steps), origin.played_usage) == (4, 4, TokenUsage())
 
     def told(run: Run, *numbers: int) -> list[int]:
         steps = [run.steps[number - 1].span.attributes for number in numbers]

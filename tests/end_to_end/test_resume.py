@@ -17,7 +17,7 @@ from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_repl
 
 from playhead_receiver.store import open_store
 from playhead_replay import Run
-from playhead_replay.forks.outcome import Outcome
+from playhead_replay.forks.outcome import ForkOutcome
 
 STEPS = 30
 
@@ -103,7 +103,7 @@ def kill_and_resume(folder: Path, script: str, seed: int) -> None:
     store = open_store(folder / "data", read_only=True)
     try:
         resumed, dead = (Run.load(store, name) for name in ("last", "last-1"))
-        outcome = Outcome.of(resumed)
+        outcome = ForkOutcome.of(resumed)
     finally:
         store.close()
     assert resumed.mode == "resume"

@@ -13,7 +13,7 @@ from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_
 
 from playhead_replay import ReplayConfiguration, Replayer, Surroundings
 from playhead_replay.goldens import read_golden
-from playhead_replay.goldens.replayed import Replayed
+from playhead_replay.goldens.replayed_golden import ReplayedGolden
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -162,7 +162,7 @@ def test_a_golden_asserts_states(stage: Stage):
     replayed = Replayer(told).replay(run)
     assert replayed.report.verdict == "identical", list(replayed.report.lines())
     now = Run.of_tape(replayed.now)
-    seen = Replayed(golden, run, now, replayed)
+    seen = ReplayedGolden(golden, run, now, replayed)
     seen.assert_state(2, "order.lines[-1]", "to order 81, 3 left")
     seen.assert_state(4, "left", 0, name="again")
     assert seen.state(1)["left"] == 3

@@ -8,8 +8,8 @@ import threading
 import pytest
 from support.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
 
-from playhead_exporter.spool import LiveSegments, Places, Spool
-from playhead_exporter.spool.places import remove_file, remove_folder
+from playhead_exporter.spool import LiveSegments, Spool, SpoolFolders
+from playhead_exporter.spool.folders import remove_file, remove_folder
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
@@ -190,7 +190,7 @@ def test_many_threads_share_one_tape(outlet, settings):
 def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
     for _ in range(60):
         outlet.sink.append(chunk(bytes(50_000)))
-    places = Places.of(settings)
+    places = SpoolFolders.of(settings)
     home, heads = places.home(outlet.sink.instance), places.heads(outlet.sink.instance)
     eventually(lambda: (home / "00000001.tape").exists())
     for folder in (home, heads, home.parent, heads.parent, heads.parent.parent):
@@ -201,8 +201,8 @@ def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
 
 
 def test_without_shared_memory_heads_lie_in_the_spool(settings):
-    places = Places.of(settings, shared_memory=None)
-    with outlet_for(settings, places=places) as outlet:
+    places = SpoolFolders.of(settings, shared_memory=None)
+    with outlet_for(settings, folders=places) as outlet:
         outlet.sink.append(chunk())
         assert outlet.sink.current.path == places.home(outlet.sink.instance) / "00000001.head"
 
@@ -211,13 +211,13 @@ def test_shared_memory_that_belongs_to_somebody_else_is_not_used(settings, tmp_p
     folder = tmp_path / "shm"
     (folder / f"playhead-{os.getuid()}").mkdir(parents=True, mode=0o777)
     (folder / f"playhead-{os.getuid()}").chmod(0o777)
-    assert Places.of(settings, shared_memory=folder).shared is None
+    assert SpoolFolders.of(settings, shared_memory=folder).shared is None
 
 
 @pytest.fixture
 def small(settings):
     """A spool of 64 KiB of memory that nobody copies, and what is on its tape."""
-    places = Places.of(settings)
+    places = SpoolFolders.of(settings)
     spool = Spool(places, {}, memory_bytes=1 << 16)
     yield spool, lambda: read_all(LiveSegments(spool))
     spool.clear()

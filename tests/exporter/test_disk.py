@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from support.spools import chunk, eventually, files, outlet_for, state, tape_of
 
-from playhead_exporter.notices import Notices
+from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.push import pending
-from playhead_exporter.spool import Places
-from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier
-from playhead_exporter.spool.places import segment_name
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import segment_name
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -107,9 +107,9 @@ class RollsMeanwhile:
 
 
 def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
-    places, notices = Places.of(settings), Notices()
+    places, notices = SpoolFolders.of(settings), DeliveryNotices()
     spool = Spool(places, {}, memory_bytes=1 << 20)
-    copier = Copier(spool, Budget(places.spool, 1 << 20), notices)
+    copier = Copier(spool, DiskBudget(places.spool, 1 << 20), notices)
     for n in range(3):
         spool.append(chunk(b"%d" % n))
     ((number, head),) = spool.heads.items()
@@ -161,7 +161,7 @@ def test_the_disk_budget_is_kept_and_its_end_is_said(settings, caplog):
             fill(outlet, 1)
             outlet.sink.append(state())
         eventually(lambda: outlet.sink.lost_facts)
-        spool = Places.of(settings).spool
+        spool = SpoolFolders.of(settings).spool
         assert sum((spool / name).stat().st_size for name in files(spool)) <= 300_000
     full = [record.getMessage() for record in caplog.records if "is full" in record.getMessage()]
     assert len(full) == 1
@@ -171,7 +171,7 @@ def test_the_disk_budget_is_kept_and_its_end_is_said(settings, caplog):
 def test_sync_always_waits_until_the_fact_is_on_disk(settings):
     settings = replace(settings, spool_sync="always")
     with outlet_for(settings) as outlet:
-        home = Places.of(settings).home(outlet.sink.instance)
+        home = SpoolFolders.of(settings).home(outlet.sink.instance)
         for seq in range(20):
             outlet.sink.append(chunk())
             records = [record for _, record in Scan((home / "00000001.tape").read_bytes())]
@@ -235,7 +235,7 @@ def say(count):
     for n in range(count):
         outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
 say(40)
-home = outlet.sink.places.home(outlet.sink.instance)
+home = outlet.sink.folders.home(outlet.sink.instance)
 segment = home / "00000001.tape"
 until(lambda: segment.exists() and segment.stat().st_size > 200_000)
 until(lambda: outlet.sink._prepared is not None)  # the next head
@@ -260,9 +260,9 @@ def test_a_file_system_that_really_refuses(settings):
 
 
 def test_a_flush_of_what_is_on_the_disk_succeeds_at_once(settings):
-    places, notices = Places.of(settings), Notices()
+    places, notices = SpoolFolders.of(settings), DeliveryNotices()
     spool = Spool(places, {}, memory_bytes=1 << 20)
-    copier = Copier(spool, Budget(places.spool, 1 << 20), notices)
+    copier = Copier(spool, DiskBudget(places.spool, 1 << 20), notices)
     spool.append(chunk())
     assert not copier.flush(0)
     copier.round()

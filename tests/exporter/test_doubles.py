@@ -3,8 +3,8 @@
 import urllib3
 from support.scripted import ScriptedServer, json_reply
 
-from playhead_exporter.shipping.answers import About
 from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.http import HttpTransport
 
 

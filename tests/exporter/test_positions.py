@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from playhead_exporter.spool import budget
-from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool import disk_budget
 from playhead_exporter.spool.cursor import START, Position, load_cursor, store_cursor
-from playhead_exporter.spool.places import CURSOR
-from playhead_exporter.spool.segments import Window
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import CURSOR
+from playhead_exporter.spool.segments import SpoolWindow
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.frames import MAGIC, SpanRecord, encode
 
@@ -30,9 +30,9 @@ def test_a_window_has_the_numbers_of_its_first_and_last_fact():
     facts = [Fact(1, 1, "playhead.read", instance=b"i" * 16, seq=seq) for seq in (4, 5, 6)]
     span = encode(SpanRecord(b"otlp"))
     tape = MAGIC + span + b"".join(map(encode, facts)) + span
-    assert Window(1, START, tape).numbers() == (4, 6)
-    assert Window(1, START, MAGIC + span).numbers() == (-1, -1)
-    assert Window(1, START).numbers() == (-1, -1)
+    assert SpoolWindow(1, START, tape).numbers() == (4, 6)
+    assert SpoolWindow(1, START, MAGIC + span).numbers() == (-1, -1)
+    assert SpoolWindow(1, START).numbers() == (-1, -1)
 
 
 def test_what_others_have_spent_is_counted_again_after_a_while(
@@ -40,8 +40,8 @@ def test_what_others_have_spent_is_counted_again_after_a_while(
 ):
     """The clock of the budget is turned by hand."""
     now = [1000.0]
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    spool = Budget(tmp_path, 100)
+    monkeypatch.setattr(disk_budget.time, "monotonic", lambda: now[0])
+    spool = DiskBudget(tmp_path, 100)
     (tmp_path / "a").write_bytes(bytes(50))
     assert spool.allows(40)
     assert (spool.spent_bytes, spool.allows(20)) == (90, False)

@@ -17,7 +17,7 @@ from support.forking import UNWARNED
 from support.spools import chunk, eventually, files, outlet_for, read_all
 
 from playhead_exporter.push import pending, push
-from playhead_exporter.spool import Places, take_left
+from playhead_exporter.spool import SpoolFolders, take_left
 from playhead_exporter.spool.segments import LeftSegments
 from playhead_semconv.tape.frames import HEAD, Scan, next_frame
 
@@ -95,7 +95,7 @@ def kill_once(settings, endpoint, lines):
     assert said < len(facts) <= said + 2
     assert all(fact.body.inline == body_of(fact.seq) for fact in facts)
     assert pending(settings) == []
-    assert files(Places.of(settings).shared) == []
+    assert files(SpoolFolders.of(settings).shared) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -125,7 +125,7 @@ def test_a_process_that_ends_without_a_word(settings, endpoint, end, status):
     assert (left.alive, left.facts, left.spans, left.agent) == (False, 2, 1, "child")
     assert push(replace(settings, endpoint=endpoint.url)).tally.facts == 2
     assert [fact.seq for fact in endpoint.facts()] == [0, 1]
-    assert files(Places.of(settings).spool) == []
+    assert files(SpoolFolders.of(settings).spool) == []
 
 
 def test_the_next_process_delivers_what_a_dead_one_left(settings, endpoint):
@@ -287,7 +287,7 @@ def test_workers_of_multiprocessing(settings, endpoint):
 def test_heads_of_a_spool_that_was_deleted_are_not_delivered(settings, endpoint):
     """Nor are those of a process that lives on; what it says later is its own affair."""
     streaming = child(STREAM, settings)
-    places = Places.of(settings)
+    places = SpoolFolders.of(settings)
     with streaming:
         streaming.stdout.readline()
         (instance,) = places.instances()
@@ -307,7 +307,7 @@ def test_heads_of_a_spool_that_was_deleted_are_not_delivered(settings, endpoint)
 def left_by(settings, count=20):
     """The segments of a dead process that appended ``count`` facts; its heads are on disk."""
     finish(f"for n in range({count}): say(n)\nos._exit(0)", settings)
-    places = Places.of(settings)
+    places = SpoolFolders.of(settings)
     (instance,) = places.instances()
     left = take_left(places, instance)
     left.let_go()
@@ -410,7 +410,7 @@ def test_a_copy_that_was_interrupted_is_completed_from_the_head(settings, endpoi
 
 def test_heads_are_delivered_where_the_disk_takes_nothing(settings, endpoint):
     """The spool folder cannot be made (its name is a file): everything stays in shared memory."""
-    spool = Places.of(settings).spool
+    spool = SpoolFolders.of(settings).spool
     spool.parent.mkdir(exist_ok=True)
     spool.write_text("not a folder")
     finish("for n in range(20): say(n)\nos._exit(0)", settings)

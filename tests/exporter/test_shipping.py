@@ -29,11 +29,11 @@ from support.waits import waits
 from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
-from playhead_exporter.shipping.answers import About, Accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.endpoint_answers import About, Accepted
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES
-from playhead_exporter.spool import Places
+from playhead_exporter.spool import SpoolFolders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ConfigurationError
@@ -107,7 +107,7 @@ def test_a_delivered_spool_is_empty(to, endpoint):
         for _ in range(100):
             outlet.sink.append(chunk(bytes(50_000)))
         assert outlet.close(20)
-        places = Places.of(to)
+        places = SpoolFolders.of(to)
         assert files(places.spool) == ["endpoint"]
         assert files(places.shared) == []
         assert numbers(endpoint) == list(range(100))
@@ -118,7 +118,7 @@ def test_delivered_segments_are_deleted_while_the_process_lives(to, endpoint):
         for _ in range(100):
             outlet.sink.append(chunk(bytes(50_000)))
         assert outlet.flush(20)
-        home = Places.of(to).home(outlet.sink.instance)
+        home = SpoolFolders.of(to).home(outlet.sink.instance)
         last = f"{outlet.sink.current.number:08d}.tape"
         eventually(lambda: not [name for name in files(home) if name.endswith(".tape") and name != last])
         assert outlet.sink.segments == {outlet.sink.current.number}
@@ -243,7 +243,7 @@ def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoi
         assert (outlet.shipper.tally.rejected, outlet.shipper.tally.facts) == (2, 50)
     assert numbers(endpoint) == [n for n in range(50) if n != 17]
     assert [one.name for one in endpoint.spans()] == [f"span {n}" for n in range(50) if n != 31]
-    folder = Places.of(to).spool / "rejected"
+    folder = SpoolFolders.of(to).spool / "rejected"
     kept = files(folder)
     assert [name.split(".", 1)[1] for name in kept] == [
         "logs.otlp",
@@ -303,7 +303,7 @@ def test_spans_travel_whole_where_the_endpoint_is_not_playhead(settings):
             outlet.sink.append(chunk())
             assert outlet.flush(10)
             assert outlet.span_processor._whole()
-        assert json.loads((Places.of(to).spool / "endpoint").read_text()) == {other.url: False}
+        assert json.loads((SpoolFolders.of(to).spool / "endpoint").read_text()) == {other.url: False}
         with outlet_for(to) as outlet:
             assert outlet.span_processor._whole()
 

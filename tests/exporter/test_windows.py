@@ -15,7 +15,7 @@ from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 from support.spools import chunk, outlet_for, state
 
 from playhead_exporter.push import push
-from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
 from playhead_semconv.tape.frames import SpanRecord
 
@@ -155,7 +155,7 @@ def test_a_collector_over_grpc_gets_whole_spans(settings):
             assert outlet.span_processor._whole()
         assert endpoint.windows() == []
         assert numbers(endpoint) == [0]
-        assert json.loads((Places.of(to).spool / "endpoint").read_text()) == {endpoint.url: False}
+        assert json.loads((SpoolFolders.of(to).spool / "endpoint").read_text()) == {endpoint.url: False}
 
 
 def test_one_that_is_not_there_yet_is_asked_again(settings):

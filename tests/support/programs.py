@@ -12,9 +12,9 @@ from typing import Any
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 from support.spools import forget
 
-from playhead_exporter.spool import Places
+from playhead_exporter.spool import SpoolFolders
 from playhead_semconv.facts import Fact
-from playhead_semconv.otlp.values import attributes_of
+from playhead_semconv.otlp.any_values import attributes_of
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.frames import Header, Scan, SpanRecord
 
@@ -82,7 +82,7 @@ class Program:
         After a kill, the part on disk may lack the last records of the head.
         """
         settings = Settings(spool_dir=str(self.spool))
-        places = Places.of(settings)
+        places = SpoolFolders.of(settings)
         found: dict[str, list[Any]] = {}
         for instance in places.instances():
             segments: dict[str, Path] = {}

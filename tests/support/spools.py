@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead_exporter.outlet import SpoolOutlet
-from playhead_exporter.spool import LiveSegments, Places, Segments, read_window
+from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
 from playhead_exporter.spool.cursor import START
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact
@@ -72,7 +72,7 @@ def outlet_for(settings: Settings, **options: Any) -> Iterator[SpoolOutlet]:
 
 def forget(settings: Settings) -> None:
     """Remove the shared memory of this spool."""
-    shared = Places.of(settings).shared
+    shared = SpoolFolders.of(settings).shared
     if shared is not None:
         shutil.rmtree(shared, ignore_errors=True)
 

@@ -28,7 +28,7 @@ from support.measured import peak_bytes
 
 from playhead_cli.views import payload, plain, tree
 from playhead_exporter.spool.cursor import Position
-from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again
@@ -37,7 +37,7 @@ from playhead_replay import Run
 from playhead_replay.diff import diff
 from playhead_replay.forks.workspace import copied
 from playhead_replay.goldens.golden_file import read_golden
-from playhead_replay.goldens.places import place_of
+from playhead_replay.goldens.golden_paths import place_of
 from playhead_replay.report.compare import compare
 from playhead_replay.run.prices import price_of
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished
@@ -285,8 +285,8 @@ def use(file: Path, scratch: Path) -> None:
         attempt(lambda name=name: place_of(file, name), ValueError)
 
 
-def _places(folder: Path) -> Places:
-    return Places(folder, folder)
+def _places(folder: Path) -> SpoolFolders:
+    return SpoolFolders(folder, folder)
 
 
 def attempt(action: Any, *others: type[Exception]) -> Any:

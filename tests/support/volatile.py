@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
-from playhead_semconv.volatile import Pair, Request, Unlike
+from playhead_semconv.volatile import ComparedRequest, Pair, Unlike
 
 START_NS = 1_795_341_600_000_000_000
 """2026-11-22 10:00:00 UTC."""
@@ -39,7 +39,7 @@ class Replay:
     def compare(self, recorded: Any, now: Any) -> Proposal | Unlike:
         return self.volatile.compare(request(recorded), request(now))
 
-    def compare_requests(self, recorded: Request, now: Request) -> Proposal:
+    def compare_requests(self, recorded: ComparedRequest, now: ComparedRequest) -> Proposal:
         found = self.volatile.compare(recorded, now)
         assert isinstance(found, Proposal), str(found)
         return found
@@ -61,5 +61,5 @@ class Replay:
         return found
 
 
-def request(value: Any) -> Request:
-    return Request.of(value if isinstance(value, bytes) else json.dumps(value).encode())
+def request(value: Any) -> ComparedRequest:
+    return ComparedRequest.of(value if isinstance(value, bytes) else json.dumps(value).encode())

@@ -73,7 +73,7 @@ def _as_file(store: Upkeep, trace_id: str) -> tuple[str, TapeFile]:
     """The name of a run, and the content that its file would have."""
     from playhead_receiver.transfer.run_files import Material
     from playhead_replay.tape_files.tape_file import TapeFile, standing_alone
-    from playhead_semconv.custody import Link, Part
+    from playhead_semconv.custody import ChainMapping, Link
     from playhead_semconv.tape.indexed_tapes import MemoryTape
 
     material = Material.of_store(store, trace_id)
@@ -84,9 +84,9 @@ def _as_file(store: Upkeep, trace_id: str) -> tuple[str, TapeFile]:
         for fact in facts:
             material.chains.take(fact)
     chains: dict[bytes, list[Link]] = {}
-    parts: dict[bytes, Part] = {}
+    parts: dict[bytes, ChainMapping] = {}
     for record in material.chains.records():
-        if isinstance(record, Part):
+        if isinstance(record, ChainMapping):
             parts[record.instance] = record
         else:
             chains.setdefault(record.instance, []).append(record)

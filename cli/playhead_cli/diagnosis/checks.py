@@ -16,7 +16,7 @@ from playhead_cli.running.agent import agent_python
 from playhead_cli.session import Session
 from playhead_cli.views.words import count, size
 from playhead_exporter.probe import ask
-from playhead_exporter.shipping.answers import Accepted, TryLater, Unwelcome
+from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.maintenance.indexer import FAR_BEHIND
 from playhead_receiver.store.keeping.retention import policy_of

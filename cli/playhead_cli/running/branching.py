@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from playhead_cli.targets.run_argument import Target
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import RecordedExchange, Run, Surroundings
+    from playhead_replay.forks.ready_fork import Fork
     from playhead_replay.forks.resume import Decide
-    from playhead_replay.forks.start import Fork
     from playhead_semconv.rerun.plans import Unknown
 
 SHOWN_BYTES, SHOWN_LINES = 2000, 10
@@ -120,9 +120,9 @@ def checked(made: Run) -> list[str]:
 
 def said_of(run: Run) -> tuple[list[str], bool]:
     """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
-    from playhead_replay.forks.outcome import Outcome
+    from playhead_replay.forks.outcome import ForkOutcome
 
-    outcome = Outcome.of(run)
+    outcome = ForkOutcome.of(run)
     return [*outcome.lines(), *_answers(run)], bool(outcome.blocked)
 
 

@@ -94,8 +94,8 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     from playhead_cli.targets.point_argument import find_point
     from playhead_replay.forks.fork import ForkPoint, fork_of
     from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.ready_fork import folder_of
     from playhead_replay.forks.resume import GoingOn
-    from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
     from playhead_replay.launch.requirements import require_headers
 

@@ -175,10 +175,10 @@ def _recorded(record: Record) -> int:
 
 def _pushed(settings: Settings) -> str:
     """Deliver what is left in the spool; why not all of it could be."""
-    from playhead_exporter.spool.places import Places
+    from playhead_exporter.spool.folders import SpoolFolders
     from playhead_exporter.spool.recovery import pending
 
-    if not any(one.facts or one.spans for one in pending(Places.of(settings))):
+    if not any(one.facts or one.spans for one in pending(SpoolFolders.of(settings))):
         return ""
     from playhead_exporter.push import push  # heavy, and mostly nothing is left
 

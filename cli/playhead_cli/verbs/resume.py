@@ -63,8 +63,8 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
     new run, shown under the dead one. Exit status: the program's.
     """
     from playhead_replay.forks.forked_processes import with_forked
+    from playhead_replay.forks.ready_fork import folder_of
     from playhead_replay.forks.resume import GoingOn, resume_of
-    from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import folder_of_fork
     from playhead_replay.launch.requirements import require_headers
 

@@ -13,10 +13,10 @@ from playhead_cli.views.words import label
 from playhead_semconv.genai.messages import InputMessage, plain
 
 if TYPE_CHECKING:
-    from playhead_replay.launch.from_a_step import Shown
+    from playhead_replay.launch.from_a_step import ShownStep
 
 
-def shown_lines(one: Shown) -> Iterator[Text]:
+def shown_lines(one: ShownStep) -> Iterator[Text]:
     """A step: new messages, the answer, and what the program printed afterwards."""
     line = Text(f"{one.step.number:>3} ", NUMBER)
     line.append(f"{one.fidelity or '-':<8}", style=ERROR if one.fidelity == "blocked" else FAINT)
@@ -35,7 +35,7 @@ def shown_lines(one: Shown) -> Iterator[Text]:
     yield Text()
 
 
-def shown_object(one: Shown) -> dict[str, Any]:
+def shown_object(one: ShownStep) -> dict[str, Any]:
     """A step as an object, with all messages."""
     return {
         "number": one.step.number,
@@ -54,7 +54,7 @@ def _news(messages: list[InputMessage]) -> list[InputMessage]:
     return messages[spoken[-1] + 1 :] if spoken else messages
 
 
-def _streams(one: Shown) -> Iterator[tuple[str, list[str]]]:
+def _streams(one: ShownStep) -> Iterator[tuple[str, list[str]]]:
     for name in ("stdout", "stderr"):
         text = "".join(piece for stream, piece in one.printed if stream == name)
         if text:

@@ -10,7 +10,7 @@ from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
     from playhead_receiver.store.values.run_summaries import RunSummary
-    from playhead_replay import Span, Step, Usage
+    from playhead_replay import Span, Step, TokenUsage
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
 """Replacements for output that supports only ASCII."""
@@ -71,7 +71,7 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def tokens(usage: Usage) -> str:
+def tokens(usage: TokenUsage) -> str:
     """``812→64``; empty if unknown."""
     if not usage.input_tokens and not usage.output_tokens:
         return ""

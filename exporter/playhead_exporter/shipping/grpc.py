@@ -10,17 +10,17 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from playhead_exporter.shipping.answers import (
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,
     Answer,
-    Refused,
+    Declined,
     TryLater,
     Unwelcome,
     accepted,
     read_about,
 )
-from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
 
 METHODS = {
@@ -105,7 +105,7 @@ class GrpcTransport:
         if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and after_s is not None):
             return TryLater(reason, after_s)
         if code in BAD_DATA:
-            return Refused(reason, too_large=code is grpc.StatusCode.RESOURCE_EXHAUSTED)
+            return Declined(reason, too_large=code is grpc.StatusCode.RESOURCE_EXHAUSTED)
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the address of an OTLP endpoint", True)
         if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):

@@ -10,17 +10,17 @@ from typing import Any
 
 import urllib3
 
-from playhead_exporter.shipping.answers import (
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,
     Answer,
-    Refused,
+    Declined,
     TryLater,
     Unwelcome,
     accepted,
     read_about,
 )
-from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
 
 PROTOBUF = "application/x-protobuf"
@@ -90,7 +90,7 @@ class HttpTransport:
         if status in RETRYABLE:
             return TryLater(reason, retry_after_s(headers.get("retry-after")))
         if status in BAD_DATA:
-            return Refused(reason, too_large=status == 413)
+            return Declined(reason, too_large=status == 413)
         if status in (404, 405):
             return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint", True)
         if status in (401, 403):

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from playhead_exporter.shipping.answers import About
 from playhead_exporter.shipping.endpoint import Endpoint
-from playhead_exporter.spool.places import ENDPOINT, FILE_MODE, make_folder
+from playhead_exporter.shipping.endpoint_answers import About
+from playhead_exporter.spool.folders import ENDPOINT, FILE_MODE, make_folder
 from playhead_semconv.errors import ConfigurationError
 
 KINDS = ("auto", "playhead", "other")

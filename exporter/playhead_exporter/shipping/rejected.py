@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_exporter.notices import Notices
-from playhead_exporter.spool.budget import Budget
-from playhead_exporter.spool.places import FILE_MODE, REJECTED, make_folder
+from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import FILE_MODE, REJECTED, make_folder
 from playhead_semconv.errors import ReceiverRefused
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Rejected:
     ``.txt``.
     """
 
-    def __init__(self, spool: Path, budget: Budget, notices: Notices) -> None:
+    def __init__(self, spool: Path, budget: DiskBudget, notices: DeliveryNotices) -> None:
         self.folder = spool / REJECTED
         self.count = 0
         self._budget = budget

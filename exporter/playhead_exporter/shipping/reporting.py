@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from playhead_exporter.notices import Notices
+from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.shipping.rejected import Rejected
 
 
@@ -29,6 +29,6 @@ class Reporting:
 
     rejected: Rejected
     """Keeps what the endpoint refuses for good."""
-    notices: Notices
+    notices: DeliveryNotices
     """Tells the user."""
     tally: Tally = field(default_factory=Tally)

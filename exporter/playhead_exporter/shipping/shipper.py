@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
 
-from playhead_exporter.shipping.answers import About, Transport, TryLater, Unwelcome
-from playhead_exporter.shipping.delivery import Delivery
+from playhead_exporter.shipping.endpoint_answers import About, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.reporting import Reporting
+from playhead_exporter.shipping.tape_delivery import TapeDelivery
 from playhead_exporter.spool.cursor import Position
-from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Left, take_left
 from playhead_exporter.spool.segments import LiveSegments, Segments
 from playhead_semconv.errors import ReceiverPath, ReceiverRefused
-from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
+from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25
@@ -72,7 +72,7 @@ class Shipper:
 
     def __init__(
         self,
-        places: Places,
+        folders: SpoolFolders,
         route: Route,
         reporting: Reporting,
         *,
@@ -85,7 +85,7 @@ class Shipper:
         """
         self._only = only
         self._live = live
-        self._places = places
+        self._folders = folders
         self._route = route
         self._learn = route.learn
         self._reporting = reporting
@@ -99,7 +99,7 @@ class Shipper:
         """Whether a caller waits for a round."""
         self._heard = False
         self._stopping = False
-        self._changed = Changes()
+        self._changed = Waiters()
         self._rounds_begun = 0
         self._round_failed = 0
         """Number of the last round that failed."""
@@ -195,7 +195,7 @@ class Shipper:
     def _run(self) -> None:
         context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         transport: Transport | None = None
-        own: Delivery | None = None
+        own: TapeDelivery | None = None
         while not self._stopping:
             self._hurries = False
             self._rounds_begun += 1
@@ -240,7 +240,7 @@ class Shipper:
     def _has_news(self) -> bool:
         return self._live is not None and self._live.end() > self.position
 
-    def _round(self, own: Delivery | None, transport: Transport) -> TryLater | Unwelcome | None:
+    def _round(self, own: TapeDelivery | None, transport: Transport) -> TryLater | Unwelcome | None:
         """Deliver all there is; returns None, or the answer that stopped it."""
         if self._learn is not None:
             problem = self._ask(transport, self._learn)
@@ -270,7 +270,9 @@ class Shipper:
         self._learn = None
         return None
 
-    def _deliver(self, delivery: Delivery, until: Position | None = None) -> TryLater | Unwelcome | None:
+    def _deliver(
+        self, delivery: TapeDelivery, until: Position | None = None
+    ) -> TryLater | Unwelcome | None:
         """Deliver what is there; of a growing tape, what was there when the round began.
 
         Later records wait for the interval, and go in few requests instead of many.
@@ -295,7 +297,7 @@ class Shipper:
         return None
 
     def _deliver_left(self, transport: Transport) -> TryLater | Unwelcome | None:
-        for instance in self._places.instances():
+        for instance in self._folders.instances():
             if self._stopping:
                 return None
             if self._only is not None and instance not in self._only:
@@ -320,13 +322,13 @@ class Shipper:
         if self._live is not None and instance == self._live.instance:
             return None
         try:
-            return take_left(self._places, instance)
+            return take_left(self._folders, instance)
         except OSError as problem:
             self._notices.say("left", f"what a dead process left cannot be read: {problem}")
             return None
 
-    def _delivery(self, segments: Segments, transport: Transport) -> Delivery:
-        return Delivery(segments, transport, self._reporting, lambda: self._windows)
+    def _delivery(self, segments: Segments, transport: Transport) -> TapeDelivery:
+        return TapeDelivery(segments, transport, self._reporting, lambda: self._windows)
 
     def _waiting(self) -> int:
         """How many facts of our own wait for delivery."""

@@ -6,8 +6,8 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 
-from playhead_exporter.shipping.answers import Transport
 from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.shipping.endpoint_answers import Transport
 from playhead_exporter.shipping.trust import Trust
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings

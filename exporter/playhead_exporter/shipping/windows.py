@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_exporter.spool.segments import Window
+from playhead_exporter.spool.segments import SpoolWindow
 from playhead_semconv.otlp_bytes.window_request import window_request
 
 
@@ -12,7 +12,7 @@ class WindowRequest:
 
     signal = Signal.LOGS
 
-    def __init__(self, window: Window, instance: bytes) -> None:
+    def __init__(self, window: SpoolWindow, instance: bytes) -> None:
         self.window = window
         self._instance = instance
         self._body = b""

@@ -1,7 +1,7 @@
 """The spool: keeps what this process has recorded until it is delivered."""
 
 from playhead_exporter.spool.copier import Copier
-from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Pending, pending, take_left
 from playhead_exporter.spool.segments import LiveSegments, Segments, read_window
 from playhead_exporter.spool.spool import Spool
@@ -10,9 +10,9 @@ __all__ = [
     "Copier",
     "LiveSegments",
     "Pending",
-    "Places",
     "Segments",
     "Spool",
+    "SpoolFolders",
     "pending",
     "read_window",
     "take_left",

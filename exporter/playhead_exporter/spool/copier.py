@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Callable
 
-from playhead_exporter.notices import Notices
-from playhead_exporter.spool.budget import Budget
+from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import FILE_MODE, remove_file, segment_name
 from playhead_exporter.spool.head import Head
-from playhead_exporter.spool.places import FILE_MODE, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
-from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
+from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
 
 PIECE_BYTES = 256 * 1024
 INTERVAL_S = 0.1
@@ -38,15 +38,15 @@ class Copier:
     def __init__(
         self,
         spool: Spool,
-        budget: Budget,
-        notices: Notices,
+        budget: DiskBudget,
+        notices: DeliveryNotices,
         *,
         sync: bool = False,
         write: Write = os.pwrite,
     ) -> None:
         """``sync``: a copy counts only when it is synced, and appends wait for it."""
         self._spool = spool
-        self._places = spool.places
+        self._folders = spool.folders
         self._budget = budget
         self._notices = notices
         self._sync = sync
@@ -59,7 +59,7 @@ class Copier:
         self._hurries = False
         """Whether a thread waits for a copy."""
         self._stopping = False
-        self._copied = Changes()
+        self._copied = Waiters()
         self._lost_said = 0
         self._instance = spool.instance
         self.thread = Thread("playhead-copier", self._run)
@@ -171,12 +171,12 @@ class Copier:
             except OSError as problem:
                 self._refused(
                     problem.strerror or str(problem),
-                    f"the spool {self._places.spool} cannot be written: {problem.strerror}",
+                    f"the spool {self._folders.spool} cannot be written: {problem.strerror}",
                 )
                 break
         else:
             self._problem = ""
-            self._notices.over("disk", f"the spool {self._places.spool} is written again")
+            self._notices.over("disk", f"the spool {self._folders.spool} is written again")
         self._writing_since = None
         for number in [number for number in self._fds if number not in self._spool.heads]:
             os.close(self._fds.pop(number))  # delivered before it was copied completely
@@ -193,7 +193,7 @@ class Copier:
             if not self._budget.allows(end - head.copied):
                 self._refused(
                     "the disk budget is used up",
-                    f"the spool {self._places.spool} is full: {self._budget.limit_bytes} bytes wait for"
+                    f"the spool {self._folders.spool} is full: {self._budget.limit_bytes} bytes wait for"
                     " delivery. Facts are kept in memory, then dropped. Start a receiver, or raise"
                     " PLAYHEAD_SPOOL_BUDGET_BYTES",
                 )
@@ -220,10 +220,10 @@ class Copier:
     def _fd(self, head: Head) -> int:
         fd = self._fds.get(head.number)
         if fd is None:
-            home = self._places.home(self._instance)
+            home = self._folders.home(self._instance)
             self._spool.hold(home)
             with contextlib.suppress(OSError):
-                self._places.tie(self._instance)
+                self._folders.tie(self._instance)
             path = home / segment_name(head.number, "tape")
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             self._fds[head.number] = fd
@@ -237,7 +237,7 @@ class Copier:
         head.remove()
         self._copied.tell()
         if head.released or head.copied == 0:
-            path = self._places.home(self._instance) / segment_name(head.number, "tape")
+            path = self._folders.home(self._instance) / segment_name(head.number, "tape")
             remove_file(path)
             self._spool.segments.discard(head.number)
 

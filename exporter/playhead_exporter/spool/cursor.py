@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from playhead_exporter.spool.places import CURSOR, FILE_MODE
+from playhead_exporter.spool.folders import CURSOR, FILE_MODE
 
 
 class Position(NamedTuple):

@@ -7,7 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
-from playhead_exporter.spool.places import FILE_MODE, remove_file, segment_name
+from playhead_exporter.spool.folders import FILE_MODE, remove_file, segment_name
 from playhead_semconv.tape.frames import HEAD, MAGIC
 
 PAGE_BYTES = mmap.PAGESIZE

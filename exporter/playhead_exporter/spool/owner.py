@@ -7,7 +7,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from playhead_exporter.spool.places import FILE_MODE, OWNER
+from playhead_exporter.spool.folders import FILE_MODE, OWNER
 
 
 class OwnerLock:

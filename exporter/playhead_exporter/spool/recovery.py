@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playhead_exporter.spool.cursor import Position
-from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
-from playhead_exporter.spool.places import (
+from playhead_exporter.spool.folders import (
     FILE_MODE,
-    Places,
+    SpoolFolders,
     make_folder,
     remove_folder,
     segment_name,
     segment_numbers,
 )
+from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_semconv.tape.frames import Scan, next_frame
 
@@ -46,19 +46,19 @@ class Left:
         self._locks.clear()
 
 
-def take_left(places: Places, instance: bytes) -> Left | None:
+def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
     """Take over the tape of ``instance``; None if its process lives, or another one has taken it.
 
     Heads whose spool was deleted are deleted. Otherwise segments on disk are first completed from the
     heads, as far as the disk takes it.
     """
-    folders = [
+    taken = [
         folder
-        for folder in dict.fromkeys((places.heads(instance), places.home(instance)))
+        for folder in dict.fromkeys((folders.heads(instance), folders.home(instance)))
         if folder.is_dir()
     ]
     locks: list[OwnerLock] = []
-    for folder in folders:
+    for folder in taken:
         lock = OwnerLock.take(folder)
         if lock is None:
             for held in locks:
@@ -67,17 +67,17 @@ def take_left(places: Places, instance: bytes) -> Left | None:
         locks.append(lock)
     if not locks:
         return None
-    if places.stale(instance):
-        Left(LeftSegments(instance, places), folders, locks).remove()
+    if folders.stale(instance):
+        Left(LeftSegments(instance, folders), taken, locks).remove()
         return None
-    home = places.home(instance)
-    for folder in folders:
+    home = folders.home(instance)
+    for folder in taken:
         for number in segment_numbers(folder, "head"):
             with contextlib.suppress(OSError):
                 _complete(folder / segment_name(number, "head"), home, number)
-    if home.is_dir() and home not in folders:
-        folders.append(home)
-    return Left(LeftSegments(instance, places), folders, locks)
+    if home.is_dir() and home not in taken:
+        taken.append(home)
+    return Left(LeftSegments(instance, folders), taken, locks)
 
 
 def _complete(head: Path, home: Path, number: int) -> None:
@@ -114,15 +114,15 @@ class Pending:
     """``service.name`` of its resource."""
 
 
-def pending(places: Places) -> Iterator[Pending]:
+def pending(folders: SpoolFolders) -> Iterator[Pending]:
     """The undelivered part of each instance in this spool. Has no side effects.
 
     For a living process it is what its cursor says; some of it may be in delivery right now.
     """
-    for instance in places.instances():
-        segments = LeftSegments(instance, places)
-        folders = (places.heads(instance), places.home(instance))
-        if places.stale(instance) and not owner_alive(folders[0]):
+    for instance in folders.instances():
+        segments = LeftSegments(instance, folders)
+        taken = (folders.heads(instance), folders.home(instance))
+        if folders.stale(instance) and not owner_alive(taken[0]):
             continue
         position = segments.load()
         facts = spans = size = 0
@@ -144,8 +144,8 @@ def pending(places: Places) -> Iterator[Pending]:
             position = window.end
         yield Pending(
             instance,
-            any(owner_alive(folder) for folder in folders),
-            owner_pid(folders[0]) or owner_pid(folders[1]),
+            any(owner_alive(folder) for folder in taken),
+            owner_pid(taken[0]) or owner_pid(taken[1]),
             facts,
             spans,
             size,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
-from playhead_exporter.spool.places import Places, remove_file, segment_name, segment_numbers
+from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.frames import (
@@ -52,7 +52,7 @@ class Segments(Protocol):
 
 
 @dataclass(slots=True)
-class Window:
+class SpoolWindow:
     """Consecutive records of one segment."""
 
     segment: int
@@ -78,12 +78,12 @@ class Window:
         return (_number_of(facts[0]), _number_of(facts[-1])) if facts else (-1, -1)
 
 
-def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
+def read_window(segments: Segments, start: Position, limit_bytes: int) -> SpoolWindow:
     """Read records of one segment from ``start`` on, up to ``limit_bytes``, but at least one.
 
     The window is empty if there is nothing behind ``start`` yet.
     """
-    window = Window(start.segment, start)
+    window = SpoolWindow(start.segment, start)
     for number in segments.numbers():
         if number < start.segment:
             continue
@@ -148,7 +148,7 @@ class LiveSegments:
         head = self._spool.heads.get(number)
         if head is not None:
             return memoryview(head.map)[: head.written]
-        return (self._spool.places.home(self._instance) / segment_name(number, "tape")).read_bytes()
+        return (self._spool.folders.home(self._instance) / segment_name(number, "tape")).read_bytes()
 
     @property
     def facts(self) -> int:
@@ -171,7 +171,7 @@ class LiveSegments:
 
     def delivered(self, position: Position) -> None:
         """Delete the segments before ``position``, in memory and on disk, and store the cursor."""
-        home = self._spool.places.home(self._instance)
+        home = self._spool.folders.home(self._instance)
         for number in self.numbers():
             if number >= position.segment:
                 break
@@ -188,10 +188,10 @@ class LiveSegments:
 class LeftSegments:
     """Segments of a dead process: on disk, and heads that were not copied."""
 
-    def __init__(self, instance: bytes, places: Places) -> None:
+    def __init__(self, instance: bytes, folders: SpoolFolders) -> None:
         self._instance = instance
-        self._home = places.home(instance)
-        self._heads = (places.heads(instance), self._home)
+        self._home = folders.home(instance)
+        self._heads = (folders.heads(instance), self._home)
 
     @property
     def instance(self) -> bytes:

@@ -16,9 +16,15 @@ import msgspec
 
 from playhead_exporter.spool.background_threads import NO_THREADS, BackgroundThreads
 from playhead_exporter.spool.blobs import BLOB_BYTES, split
+from playhead_exporter.spool.folders import (
+    SpoolFolders,
+    make_folder,
+    remove_file,
+    remove_folder,
+    segment_name,
+)
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.owner import OwnerLock
-from playhead_exporter.spool.places import Places, make_folder, remove_file, remove_folder, segment_name
 from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -51,14 +57,14 @@ class Spool:
 
     def __init__(
         self,
-        places: Places,
+        folders: SpoolFolders,
         resource: Mapping[str, Any],
         *,
         memory_bytes: int,
         threads: BackgroundThreads = NO_THREADS,
     ) -> None:
         """``memory_bytes``: limit for all heads. Creates no file before the first append."""
-        self.places = places
+        self.folders = folders
         self._resource = dict(resource)
         self._memory_bytes = memory_bytes
         self._head_bytes = max(16384, min(HEAD_BYTES, memory_bytes // 4))
@@ -269,9 +275,9 @@ class Spool:
         taken += prepared.size if prepared is not None else 0
         if self.heads and taken + wanted > self._memory_bytes:
             return None
-        folders = [self.places.heads(self.instance), self.places.home(self.instance)]
-        for folder in dict.fromkeys(folders):
-            if folder == folders[1] and self._threads.disk_stalled():
+        head, home = self.folders.heads(self.instance), self.folders.home(self.instance)
+        for folder in dict.fromkeys((head, home)):
+            if folder == home and self._threads.disk_stalled():
                 continue
             try:
                 self.hold(folder)
@@ -394,7 +400,7 @@ class Spool:
         """
         for number in list(self.heads):
             self.heads.pop(number).remove()
-        home = self.places.home(self.instance)
+        home = self.folders.home(self.instance)
         for number in list(self.segments):
             remove_file(home / segment_name(number, "tape"))
             self.segments.discard(number)

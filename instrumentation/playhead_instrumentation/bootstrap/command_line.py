@@ -94,7 +94,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     """Start a replay. ``waited``: this process is a fork of a waiting process."""
     import argparse  # imported late: a recording does not need it
 
-    from playhead_instrumentation.bootstrap.replayed import Replayed
+    from playhead_instrumentation.bootstrap.replay_process import ReplayProcess
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
@@ -112,7 +112,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     for path in asked.check:
         checks.load(path)
     RUNTIME.program = program
-    replayed = Replayed(
+    replayed = ReplayProcess(
         str(asked.now),
         str(asked.forks or ""),
         asked.scratch,
@@ -120,8 +120,8 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
         tuple(asked.live),
         tuple(asked.allow),
         tuple(asked.check),
-        Replayed.held(),
-        Replayed.held_by_kernel(),
+        ReplayProcess.held(),
+        ReplayProcess.held_by_kernel(),
     )
     tape = load(asked.tape)
     running = replayed.begin(tape) if waited else replayed.start(tape)

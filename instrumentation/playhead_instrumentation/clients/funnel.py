@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation.clients.endpoint import Endpoints
+from playhead_instrumentation.clients.model_endpoint import ModelEndpoints
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.spans.attempts import current_call
-from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.calls import current_calls
+from playhead_instrumentation.spans.logical_call import LogicalCall
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Funnel:
 
     def __init__(self, provider: str, operations: tuple[Operation, ...]) -> None:
         self._operations = operations
-        self._endpoints: Final = Endpoints(provider)
+        self._endpoints: Final = ModelEndpoints(provider)
 
     def operation_of(self, method: str, url: str) -> Operation | None:
         """Return the operation of a request to ``url``; None: it has no span of its own."""

@@ -26,7 +26,7 @@ from playhead_semconv.tape.protocols import Sink
 
 if TYPE_CHECKING:
     from playhead_semconv.tape.indexed_tapes import IndexedTape
-    from playhead_semconv.volatile import Request
+    from playhead_semconv.volatile import ComparedRequest
 
 KIND = "state"
 
@@ -58,7 +58,9 @@ class States:
         self._held: set[bytes] = set()
         self._recorded: dict[ExchangeId, Content] = {}
         """The states on the played tape."""
-        self.varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
+        self.varied: Callable[[ComparedRequest, ComparedRequest], str | None] = lambda recorded, now: (
+            None
+        )
         """The volatile values in which two states differ, as on a tape; None: they differ in more."""
         self._bodies = Bodies(redactor.body)
         self._instance = sink.instance
@@ -135,13 +137,13 @@ class States:
         recorded = self._recorded.get(id)
         if recorded is None or self._tape is None or recorded.digest == content.digest:
             return None
-        from playhead_semconv.volatile import Request  # lazy: recordings do not need it
+        from playhead_semconv.volatile import ComparedRequest  # lazy: recordings do not need it
 
         try:
             before = self._tape.read(recorded)
         except TapeError:
             return None  # the report compares the states as they are
-        return self.varied(Request.of(before), Request.of(kept))
+        return self.varied(ComparedRequest.of(before), ComparedRequest.of(kept))
 
     def _keep(
         self,

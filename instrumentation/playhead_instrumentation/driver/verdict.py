@@ -13,7 +13,7 @@ from playhead_semconv.rerun.plans import Edit, Reopen
 
 if TYPE_CHECKING:
     from playhead_semconv.difference import Difference
-    from playhead_semconv.volatile import Request
+    from playhead_semconv.volatile import ComparedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Played:
     """Whether the answer was made up and is on no tape: it enters as soon as possible."""
     pairs: str | None = None
     """The request's volatile values paired with the recorded ones, as written on the tape."""
-    varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
+    varied: Callable[[ComparedRequest, ComparedRequest], str | None] = lambda recorded, now: None
     """The same pairs for two messages; None if they differ in more."""
     translated: Callable[[int], bytes] | None = None
     """Returns a part, by number, with volatile values replaced by those of now; None: unchanged."""
@@ -110,7 +110,7 @@ class Played:
         """
         # Lazy: recordings do not need these.
         from playhead_semconv.difference import Difference, message_difference, shown
-        from playhead_semconv.volatile import Request
+        from playhead_semconv.volatile import ComparedRequest
 
         recorded = self.exchange.sent
         if number >= len(recorded):
@@ -120,7 +120,7 @@ class Played:
         found = message_difference(number, *sides)
         if found is None:
             return ""
-        return self.varied(Request.of(before), Request.of(data)) or found
+        return self.varied(ComparedRequest.of(before), ComparedRequest.of(data)) or found
 
 
 def _is_left(end: End) -> bool:

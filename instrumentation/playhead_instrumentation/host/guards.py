@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.process import blocked
 from playhead_instrumentation.host.files.opening import open_stream
 from playhead_instrumentation.host.sqlite import connections as sqlite
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.attribution.callers import Caller, caller, installed
+from playhead_instrumentation.runtime.attribution.callers import CallSite, caller, installed
 from playhead_instrumentation.runtime.patching import INNER, PATCHES
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
@@ -77,7 +77,7 @@ _busy = threading.local()
 class WorldUnheld(WorldBlocked, PermissionError):
     """A replay refuses this action. An `OSError`, since programs expect one from the system."""
 
-    def __init__(self, what: str, who: Caller) -> None:
+    def __init__(self, what: str, who: CallSite) -> None:
         place = f"{who.place}: " if who.place else ""
         WorldBlocked.__init__(
             self,
@@ -179,7 +179,7 @@ def _between_workers(frame: FrameType | None) -> bool:
     return False
 
 
-def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelity) -> None:
+def _note(session: Session, kind: str, what: str, who: CallSite, fidelity: Fidelity) -> None:
     found = {a.PLAYHEAD_EFFECT_LIBRARY: who.library, a.PLAYHEAD_EFFECT_PLACE: who.place}
     text = session.redactor.text(what)
     session.driver.effect(
@@ -187,14 +187,14 @@ def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelit
     )
 
 
-def _unheld(what: str, who: Caller) -> None:
+def _unheld(what: str, who: CallSite) -> None:
     """Note, once per place, that the program can reach something unguarded."""
     session = current()
     if session is not None and session.driver.fenced:
         _once(session, UNHELD, what, who)
 
 
-def _once(session: Session, kind: str, what: str, who: Caller) -> None:
+def _once(session: Session, kind: str, what: str, who: CallSite) -> None:
     if (what, who.place) not in _seen:
         _seen.add((what, who.place))
         _note(session, kind, what, who, Fidelity.LIVE)
@@ -372,9 +372,9 @@ def _loaded(module: Any, path: Any, *_: Any) -> None:
     known = unseen(module)
     if known is not None and known.in_c:
         top = module.partition(".")[0]
-        _unheld(f"{top}, which works in C", Caller(top))
+        _unheld(f"{top}, which works in C", CallSite(top))
     elif isinstance(path, str) and path.endswith(tuple(EXTENSION_SUFFIXES)) and not installed(path):
-        _unheld(f"{module}, compiled code", Caller(module))
+        _unheld(f"{module}, compiled code", CallSite(module))
 
 
 _STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep

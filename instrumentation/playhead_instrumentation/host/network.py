@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.attribution.callers import Caller, caller
+from playhead_instrumentation.runtime.attribution.callers import CallSite, caller
 from playhead_instrumentation.runtime.patching import Patches
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
@@ -47,8 +47,8 @@ DATAGRAMS: Final = ("socket.sendto", "socket.sendmsg")
 class NetworkBlocked(WorldBlocked, PermissionError):
     """A socket that the tape does not answer. An `OSError`, as a program expects for the network."""
 
-    def __init__(self, target: str, who: Caller | None = None) -> None:
-        who = who or Caller()
+    def __init__(self, target: str, who: CallSite | None = None) -> None:
+        who = who or CallSite()
         place = f"{who.place}: " if who.place else ""
         known = unseen(who.library) if who.library else None
         missing = "it" if known is None else known.missing
@@ -120,7 +120,7 @@ def _refuse(session: Session, event: str, arguments: tuple[Any, ...]) -> None:
     raise NetworkBlocked(target, who)
 
 
-def _noted(session: Session, kind: str, target: str, who: Caller, fidelity: Fidelity | None) -> None:
+def _noted(session: Session, kind: str, target: str, who: CallSite, fidelity: Fidelity | None) -> None:
     found = {a.PLAYHEAD_EFFECT_LIBRARY: who.library, a.PLAYHEAD_EFFECT_PLACE: who.place}
     session.driver.effect(
         kind,

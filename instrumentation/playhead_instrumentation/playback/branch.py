@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
-from playhead_instrumentation.playback.player import Found, Player
+from playhead_instrumentation.playback.player import FoundRecording, Player
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.rerun.held_connections import goes_on, stays_open
@@ -94,7 +94,7 @@ class Branch(Player):
                 self._parts(refused.error)
         return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
 
-    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: Found) -> Verdict:
+    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: FoundRecording) -> Verdict:
         found = match.exchange
         known = str(found.id)
         if known in self._plan.edits:

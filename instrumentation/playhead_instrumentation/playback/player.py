@@ -34,7 +34,7 @@ from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity
 from playhead_semconv.tape.coalesced import ends_of
 from playhead_semconv.tape.folds import level_of
 from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.volatile import Request, Unlike
+from playhead_semconv.volatile import ComparedRequest, Unlike
 from playhead_semconv.volatile.multipart_boundary import plain
 
 Question: TypeAlias = tuple[str, str, bytes]
@@ -45,7 +45,7 @@ CANDIDATES = 64
 """Recordings that are compared leaf by leaf, of the asking lane and again of all lanes."""
 
 
-class Found(NamedTuple):
+class FoundRecording(NamedTuple):
     """The recording that answers a request."""
 
     exchange: Exchange
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     """Pairs of recorded values and values of now, in the format of the tape; None: no pairs."""
 
 
-class Recording(NamedTuple):
+class IndexEntry(NamedTuple):
     """The fields by which an exchange on the tape is found; the rest is read when it answers."""
 
     id: ExchangeId
@@ -95,7 +95,7 @@ class Player:
         """Working folder of the recorded run; empty where it is not on the tape."""
         self.order = Order()
         """All deliveries of the tape."""
-        self._recordings: list[Recording] = []
+        self._recordings: list[IndexEntry] = []
         self.requests: list[Played] = []
         """Requests that came in to the program."""
         self._shelf: UnusedAnswers[Question] = UnusedAnswers()
@@ -127,7 +127,7 @@ class Player:
     def _keep(self, exchange: Exchange) -> None:
         number, ask = len(self._recordings), exchange.ask
         key = sys.intern(ask.key)
-        self._recordings.append(Recording(exchange.id, key, ask.body.digest))
+        self._recordings.append(IndexEntry(exchange.id, key, ask.body.digest))
         for digest in _digests(ask):
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
 
@@ -153,14 +153,18 @@ class Player:
             return LIVE
         return self.refusal(id, ask, body)
 
-    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Found | None:
+    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> FoundRecording | None:
         """Take the recording of a request, which counts as used then; None where none is left."""
         for digest in _digests(ask):
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
-                return Found(self._exchange(found[0]))
+                return FoundRecording(self._exchange(found[0]))
         number = self._alike(ask, body, id.lane)
-        return self._varied(ask, body, id.lane) if number is None else Found(self._exchange(number))
+        return (
+            self._varied(ask, body, id.lane)
+            if number is None
+            else FoundRecording(self._exchange(number))
+        )
 
     def exchanges(self) -> Iterator[Exchange]:
         """The recordings, in order of their requests."""
@@ -204,7 +208,7 @@ class Player:
         assert found is not None
         return found
 
-    def _played(self, found: Found, id: ExchangeId) -> Played:
+    def _played(self, found: FoundRecording, id: ExchangeId) -> Played:
         recording, pairs = found
         self.on_match(recording)
         # Where only exchanges are recorded, the order in which lanes ask is not known.
@@ -226,20 +230,20 @@ class Player:
         parts = (self._tape.read(part.data) for part in recording.parts)
         return TranslatedParts(parts, self.volatile.translated_parts)
 
-    def _varied(self, ask: Ask, body: bytes, lane: int) -> Found | None:
+    def _varied(self, ask: Ask, body: bytes, lane: int) -> FoundRecording | None:
         """A recording that differs only in values that were handed out, of this lane first."""
         if not self.handed:
             return None
-        now = Request.of(plain(body), ask.key)
+        now = ComparedRequest.of(plain(body), ask.key)
         with self._varying:
             for number in self._candidates(ask.kind, lane):
                 recorded = self._exchange(number)
-                before = Request.of(plain(self._body_of(number)), recorded.ask.key)
+                before = ComparedRequest.of(plain(self._body_of(number)), recorded.ask.key)
                 proposal = self.volatile.compare(before, now)
                 if not isinstance(proposal, Proposal) or not self._shelf.use(number):
                     continue
                 if self.volatile.accept(proposal) is None:
-                    return Found(recorded, proposal.text)
+                    return FoundRecording(recorded, proposal.text)
                 self._shelf.give_back(number)  # another thread has just accepted a contradicting pair
         return None
 
@@ -262,7 +266,7 @@ class Player:
             queue.popleft()
         return list(islice((number for number in queue if not self._shelf.used(number)), CANDIDATES))
 
-    def varied(self, recorded: Request, now: Request) -> str | None:
+    def varied(self, recorded: ComparedRequest, now: ComparedRequest) -> str | None:
         """The handed-out values in place of recorded ones; None where the requests differ otherwise."""
         proposal = self.volatile.compare(recorded, now)
         if not isinstance(proposal, Proposal) or self.volatile.accept(proposal) is not None:
@@ -319,7 +323,7 @@ class Player:
     def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
         key, recorded = self._recordings[nearest].key, self._body_of(nearest)
         if self.level == "exchanges" and self.handed and ask.kind == "http":
-            sides = Request.of(plain(recorded), key), Request.of(plain(body), ask.key)
+            sides = ComparedRequest.of(plain(recorded), key), ComparedRequest.of(plain(body), ask.key)
             found = self.volatile.compare(*sides)
             if isinstance(found, Unlike):
                 return found.difference

@@ -21,10 +21,19 @@ from urllib.parse import unquote_plus
 import blake3
 
 from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_instrumentation.redaction.rules import RULES, Names, Rule, Where
+from playhead_instrumentation.redaction.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
-from playhead_semconv.secrets import FIELDS, SHAPES, Field, Finder, Shape, Span, is_field, replaced
+from playhead_semconv.secrets import (
+    FIELDS,
+    SHAPES,
+    CredentialSpan,
+    Finder,
+    SecretField,
+    Shape,
+    is_field,
+    replaced,
+)
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, united
 from playhead_semconv.secrets.scrubbing import Scrubber, scrubber
@@ -74,7 +83,7 @@ class Redactor:
         content: bool = True,
         key: bytes | None = None,
         rules: Iterable[Rule] = RULES,
-        fields: tuple[Field, ...] = FIELDS,
+        fields: tuple[SecretField, ...] = FIELDS,
         shapes: tuple[Shape, ...] = SHAPES,
     ) -> None:
         """``content``: False is the preset ``metadata``: no body and no text is recorded.
@@ -83,7 +92,7 @@ class Redactor:
         """
         self.content = content
         self._key = key or os.urandom(32)
-        self._names = Names(rules)
+        self._names = SecretNames(rules)
         self._finder = Finder(MOST_KNOWN, fields, shapes)
         self._values: dict[str, None] = {}
         self._late: list[str] | None = None
@@ -249,7 +258,7 @@ class Redactor:
             spans = self._finder.find(data)
         return [(span.begin, span.end) for span in spans if span.kind in HIDDEN]
 
-    def _learn_of(self, data: bytes, spans: Iterable[Span]) -> bool:
+    def _learn_of(self, data: bytes, spans: Iterable[CredentialSpan]) -> bool:
         new = False
         for span in spans:
             if span.kind in _LEARNT and not (span.kind is Kind.FIELD and span.rest):

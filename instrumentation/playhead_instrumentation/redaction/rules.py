@@ -47,7 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
 """The rules of every process."""
 
 
-class Names:
+class SecretNames:
     """All rules combined."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:

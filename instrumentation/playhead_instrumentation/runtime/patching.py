@@ -44,7 +44,7 @@ class Unpatchable(Exception):
     """The module does not have what the patch needs; the text says what."""
 
 
-class Outcome(Exception):
+class ErrorInstead(Exception):
     """Raised by a layer: the program gets ``error`` in place of the outcome of the following call."""
 
     def __init__(self, error: BaseException) -> None:
@@ -183,7 +183,7 @@ class Patches:
         """`call` for coroutine functions."""
         return await _guarded_async(self, layer, call, *args, **kwargs)
 
-    def meant(self, layer: Layer, following: Following, problem: Exception) -> BaseException | None:
+    def meant(self, layer: Layer, following: FollowingCall, problem: Exception) -> BaseException | None:
         """The error for the program where a layer raised ``problem``; None: use the following call."""
         if not self.forgiving or isinstance(problem, PlayheadError) or problem is following.error:
             return problem
@@ -322,7 +322,7 @@ def calling() -> FrameType | None:
     return frame.f_back
 
 
-class Following:
+class FollowingCall:
     """The callable after a layer, whether it was called, and its result or error."""
 
     __slots__ = ("_call", "began", "ended", "error", "result")
@@ -355,8 +355,8 @@ class Following:
             del raised, problem
 
 
-class _AsyncFollowing(Following):
-    """A `Following` for a coroutine function."""
+class _AsyncFollowing(FollowingCall):
+    """A `FollowingCall` for a coroutine function."""
 
     __slots__ = ()
 
@@ -373,11 +373,11 @@ class _AsyncFollowing(Following):
 
 def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``layer``; where the layer itself fails, give the outcome of the following call."""
-    following = Following(call)
+    following = FollowingCall(call)
     error: BaseException
     try:
         return layer(following if patches.forgiving else call, *args, **kwargs)
-    except Outcome as outcome:
+    except ErrorInstead as outcome:
         error = outcome.error
     except Exception as problem:
         known = patches.meant(layer, following, problem)
@@ -404,7 +404,7 @@ async def _guarded_async(
     error: BaseException
     try:
         return await layer(following if patches.forgiving else call, *args, **kwargs)
-    except Outcome as outcome:
+    except ErrorInstead as outcome:
         error = outcome.error
     except Exception as problem:
         known = patches.meant(layer, following, problem)

@@ -70,7 +70,7 @@ class Over:
         return self._bell.wait(timeout_s) or self.told
 
 
-class Process:
+class ProcessFacts:
     """Appends the facts of this process. The run root has its ``attributes`` too.
 
     ``level``: of the gate. It may turn from strict to causal during the run; the exit fact then says so.

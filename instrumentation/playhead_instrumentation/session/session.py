@@ -27,7 +27,7 @@ from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.opening import open_driver
-from playhead_instrumentation.session.process_facts import NO_RUN, Identity, Process
+from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
 from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.surroundings import folders, own_folders
 from playhead_instrumentation.session.tracing import GLOBAL_PROVIDER, Tracing
@@ -80,8 +80,8 @@ class Session:
         self._recorded = frozenset(opening.boundaries)
         self.driver = open_driver(opening, tape, scratch)
         self.sink: Final = self.driver.sink
-        self.process: Final = Process(settings, self.sink, self.redactor, self._level, identity)
-        """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
+        self.process: Final = ProcessFacts(settings, self.sink, self.redactor, self._level, identity)
+        """Facts of the process: start, heartbeat, exit. Its attributes are for the run root too."""
         self.boundaries: Final = boundaries_of(settings, tape)
         """The boundaries that are installed in this process."""
         self.tracer: Final = tracing.tracer

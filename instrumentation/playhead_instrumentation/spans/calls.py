@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from opentelemetry import trace
 
 from playhead_instrumentation.runtime import at_fork
-from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.logical_call import LogicalCall
 from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.worker import Worker
 from playhead_semconv import attributes as a

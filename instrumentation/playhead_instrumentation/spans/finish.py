@@ -26,10 +26,10 @@ from typing import Any
 from opentelemetry.trace import StatusCode
 
 from playhead_instrumentation.spans.attempts import Attempt
-from playhead_instrumentation.spans.budget import SpanOnTape, fit
-from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.light import note
+from playhead_instrumentation.spans.logical_call import LogicalCall
 from playhead_instrumentation.spans.processor import end_span
+from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import EndedHow, ErrorRecord
 from playhead_semconv.tape.protocols import Sink
@@ -40,7 +40,7 @@ MALFORMED = "malformed_response"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """How a call went: type and text of its error; an empty type: no error."""
 
     error_type: str = ""
@@ -117,26 +117,30 @@ class Finisher:
         end_span(span, call.ended_ns)
 
 
-def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | None) -> Outcome:
+def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | None) -> CallOutcome:
     """Return how the call went for its caller."""
-    said = Outcome(derived.error_type, derived.error_message) if derived is not None else Outcome()
+    said = (
+        CallOutcome(derived.error_type, derived.error_message) if derived is not None else CallOutcome()
+    )
     if call.failure is not None:
         kind = said.error_type or call.failure.kind
-        return Outcome(kind, said.message or call.failure.message)
+        return CallOutcome(kind, said.message or call.failure.message)
     if attempt is None or derived is None or said.error_type:
         return said
     if derived.malformed:
-        return Outcome(MALFORMED, derived.problem)
+        return CallOutcome(MALFORMED, derived.problem)
     if derived.content_complete:
-        return Outcome()
+        return CallOutcome()
     end = attempt.end
     if end is not None and end.how == "error":
         error = end.error or ErrorRecord("", "_OTHER", "")
         builtin = error.module in ("", "builtins")
-        return Outcome(error.qualname if builtin else f"{error.module}.{error.qualname}", error.message)
+        return CallOutcome(
+            error.qualname if builtin else f"{error.module}.{error.qualname}", error.message
+        )
     if _how(attempt) == "complete":
-        return Outcome(TRUNCATED, derived.problem)
-    return Outcome()
+        return CallOutcome(TRUNCATED, derived.problem)
+    return CallOutcome()
 
 
 def _response(attempt: Attempt) -> WireResponse:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from playhead_instrumentation.runtime import at_fork
 from playhead_instrumentation.runtime.own_waits import apart
-from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread, get_ident, make_lock
+from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters, get_ident, make_lock
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Job(Protocol):
 class _Mark:
     """A job that signals when all jobs before it are done."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Waiters) -> None:
         self._changes = changes
         self.reached = False
 
@@ -50,7 +50,7 @@ class _Waking:
 
     def __init__(self) -> None:
         self.bell = Bell()
-        self.changes = Changes()
+        self.changes = Waiters()
         self.sleeps = False
         """Whether the thread must be woken."""
         self.hurries = False

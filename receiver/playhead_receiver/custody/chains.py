@@ -12,8 +12,8 @@ import msgspec
 from playhead_receiver.store.protocol.store import Store
 from playhead_replay.tape_files.custody import origin_of
 from playhead_semconv.custody import (
+    ChainMapping,
     Link,
-    Part,
     Said,
     Signature,
     What,
@@ -92,7 +92,7 @@ class Chains:
         process = self._processes.get(instance)
         return set() if process is None else set(process.others)
 
-    def records(self) -> Iterator[Link | Part]:
+    def records(self) -> Iterator[Link | ChainMapping]:
         """The chains, and how the written facts relate to them."""
         for process in self._processes.values():
             links = self.links[process.origin]
@@ -103,7 +103,7 @@ class Chains:
                 yield from (_without_digests(link, there) for link in links)
             if process.numbers is not None or process.others:
                 numbers = process.numbers or []
-                yield Part(process.instance, process.origin, numbers, process.others)
+                yield ChainMapping(process.instance, process.origin, numbers, process.others)
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
         """None: a `Signing` around this keeper signs."""
@@ -113,7 +113,9 @@ class Chains:
 class Brought:
     """Carries over the chains of a file when another file is made from it; also those of a redaction."""
 
-    def __init__(self, links: Mapping[bytes, Sequence[Link]], parts: Iterable[Part] = ()) -> None:
+    def __init__(
+        self, links: Mapping[bytes, Sequence[Link]], parts: Iterable[ChainMapping] = ()
+    ) -> None:
         self.links = links
         self._parts = list(parts)
 
@@ -124,7 +126,7 @@ class Brought:
         """Empty: the facts are those of the file."""
         return set()
 
-    def records(self) -> Iterator[Link | Part]:
+    def records(self) -> Iterator[Link | ChainMapping]:
         """The records of the original file."""
         for links in self.links.values():
             yield from links

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from playhead_replay.tape_files.custody import Chained
 from playhead_replay.tape_files.tape_file import Keeper, TapeFile
-from playhead_semconv.custody import Link, Part, Signature, Signed, signed_bytes, signed_of
+from playhead_semconv.custody import ChainMapping, Link, Signature, Signed, signed_bytes, signed_of
 from playhead_semconv.errors import CorruptTape, UsageError
 from playhead_semconv.facts import Fact
 
@@ -42,7 +42,7 @@ class Signing:
         """Pass on a fact as it is written."""
         self._keeper.take(fact)
 
-    def records(self) -> Iterable[Link | Part]:
+    def records(self) -> Iterable[Link | ChainMapping]:
         """The records of the wrapped keeper; the heads of its chains are included in the signature."""
         for record in self._keeper.records():
             if isinstance(record, Link):

@@ -10,8 +10,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.endpoint_answers import (
+    Accepted,
+    Declined,
+    Transport,
+    TryLater,
+    Unwelcome,
+)
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_receiver.forward.destination import Destination
 
@@ -97,7 +103,7 @@ class Delivery:
                 self._gets_through()
                 counts.refused += len(parts)
                 return True
-            if isinstance(answer, Refused):
+            if isinstance(answer, Declined):
                 if len(parts) > 1:
                     self.problem = self._plain(answer.reason)
                     middle = len(parts) // 2

@@ -13,9 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from playhead_replay.diff.side import Seen
+from playhead_replay.diff.side import ComparedStep
 
-Pair: TypeAlias = tuple[Seen | None, Seen | None]
+Pair: TypeAlias = tuple[ComparedStep | None, ComparedStep | None]
 
 GAP, SAME_NEWS, OTHER_NEWS = 3, 2, 5
 """Costs of leaving a step unpaired, of pairing steps with the same last message, and of pairing others.
@@ -27,9 +27,9 @@ LONGEST = 1500
 """Segments with more steps than this are paired in order, because alignment takes quadratic time."""
 
 
-def align(left: Sequence[Seen], right: Sequence[Seen]) -> list[Pair]:
+def align(left: Sequence[ComparedStep], right: Sequence[ComparedStep]) -> list[Pair]:
     """Pairs in the order of ``left``; a step only in ``right`` follows its predecessor there."""
-    partner: dict[Seen, Seen] = {}
+    partner: dict[ComparedStep, ComparedStep] = {}
     _pair_equal(left, right, lambda one: (one.lane, one.asked), partner)
     _pair_equal(left, right, lambda one: (one.family, one.asked), partner)
     _pair_alike(left, right, lambda one: one.lane, partner)
@@ -40,7 +40,7 @@ def align(left: Sequence[Seen], right: Sequence[Seen]) -> list[Pair]:
 
 def moved(pairs: Sequence[Pair]) -> list[Pair]:
     """A smallest set of pairs that explains how the order of steps within one lane differs."""
-    lanes: dict[str, list[tuple[Seen, Seen]]] = defaultdict(list)
+    lanes: dict[str, list[tuple[ComparedStep, ComparedStep]]] = defaultdict(list)
     for one, other in pairs:
         if one is not None and other is not None and one.lane == other.lane:
             lanes[one.lane].append((one, other))
@@ -53,13 +53,13 @@ def moved(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _pair_equal(
-    left: Sequence[Seen],
-    right: Sequence[Seen],
-    key: Callable[[Seen], Hashable],
-    partner: dict[Seen, Seen],
+    left: Sequence[ComparedStep],
+    right: Sequence[ComparedStep],
+    key: Callable[[ComparedStep], Hashable],
+    partner: dict[ComparedStep, ComparedStep],
 ) -> None:
     taken = set(partner.values())
-    waiting: dict[Hashable, deque[Seen]] = defaultdict(deque)
+    waiting: dict[Hashable, deque[ComparedStep]] = defaultdict(deque)
     for other in right:
         if other not in taken:
             waiting[key(other)].append(other)
@@ -69,13 +69,16 @@ def _pair_equal(
 
 
 def _pair_alike(
-    left: Sequence[Seen],
-    right: Sequence[Seen],
-    group: Callable[[Seen], str],
-    partner: dict[Seen, Seen],
+    left: Sequence[ComparedStep],
+    right: Sequence[ComparedStep],
+    group: Callable[[ComparedStep], str],
+    partner: dict[ComparedStep, ComparedStep],
 ) -> None:
     """Pair the unpaired steps of each group, segment by segment between its paired steps."""
-    sides: tuple[dict[str, list[Seen]], dict[str, list[Seen]]] = (defaultdict(list), defaultdict(list))
+    sides: tuple[dict[str, list[ComparedStep]], dict[str, list[ComparedStep]]] = (
+        defaultdict(list),
+        defaultdict(list),
+    )
     for steps, side in zip((left, right), sides, strict=True):
         for one in steps:
             side[group(one)].append(one)
@@ -99,7 +102,9 @@ def _pair_alike(
                 taken.add(other)
 
 
-def _cheapest(left: list[Seen], right: list[Seen]) -> list[tuple[Seen, Seen]]:
+def _cheapest(
+    left: list[ComparedStep], right: list[ComparedStep]
+) -> list[tuple[ComparedStep, ComparedStep]]:
     """The pairs of an alignment with the lowest cost; steps of different kinds are never paired."""
     if not left or not right:
         return []
@@ -115,7 +120,7 @@ def _cheapest(left: list[Seen], right: list[Seen]) -> list[tuple[Seen, Seen]]:
                 best = min(best, above[column - 1] + _cost(one, other))
             line.append(best)
         costs.append(line)
-    pairs: list[tuple[Seen, Seen]] = []
+    pairs: list[tuple[ComparedStep, ComparedStep]] = []
     row, column = len(left), len(right)
     while row and column:
         one, other, cost = left[row - 1], right[column - 1], costs[row][column]
@@ -129,7 +134,7 @@ def _cheapest(left: list[Seen], right: list[Seen]) -> list[tuple[Seen, Seen]]:
     return pairs[::-1]
 
 
-def _cost(one: Seen, other: Seen) -> int:
+def _cost(one: ComparedStep, other: ComparedStep) -> int:
     return SAME_NEWS if one.news == other.news else OTHER_NEWS
 
 
@@ -154,10 +159,14 @@ def _rising(numbers: Sequence[int]) -> set[int]:
     return found
 
 
-def _in_order(left: Sequence[Seen], right: Sequence[Seen], partner: dict[Seen, Seen]) -> list[Pair]:
+def _in_order(
+    left: Sequence[ComparedStep],
+    right: Sequence[ComparedStep],
+    partner: dict[ComparedStep, ComparedStep],
+) -> list[Pair]:
     origin = {other: one for one, other in partner.items()}
-    behind: dict[Seen | None, list[Seen]] = defaultdict(list)
-    last: Seen | None = None
+    behind: dict[ComparedStep | None, list[ComparedStep]] = defaultdict(list)
+    last: ComparedStep | None = None
     for other in right:
         if other in origin:
             last = origin[other]

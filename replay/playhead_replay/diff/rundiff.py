@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
-from playhead_replay.diff.side import Seen, Side
+from playhead_replay.diff.side import ComparedStep, Side
 from playhead_replay.run.prices import Cost
 from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
@@ -210,7 +210,7 @@ class _Differences:
             elif right is not None:
                 yield _whole("added", right, None, right.number)
 
-    def _paired(self, left: Seen, right: Seen) -> Iterator[StepDifference]:
+    def _paired(self, left: ComparedStep, right: ComparedStep) -> Iterator[StepDifference]:
         if (left, right) in self._moved:
             yield StepDifference(
                 "moved",
@@ -232,7 +232,7 @@ class _Differences:
             yield from self._told("state", left, right, _states(left, right))
 
     def _told(
-        self, kind: DifferenceKind, left: Seen, right: Seen, found: Iterator[Difference]
+        self, kind: DifferenceKind, left: ComparedStep, right: ComparedStep, found: Iterator[Difference]
     ) -> Iterator[StepDifference]:
         for number, one in enumerate(found):
             if number >= SHOWN:
@@ -244,19 +244,21 @@ class _Differences:
             self._said.add(sides)
 
 
-def _whole(kind: DifferenceKind, seen: Seen, left: int | None, right: int | None) -> StepDifference:
+def _whole(
+    kind: DifferenceKind, seen: ComparedStep, left: int | None, right: int | None
+) -> StepDifference:
     asked = seen.request[:200].decode(errors="replace") or seen.key
     sides = (asked, "(absent)") if kind == "removed" else ("(absent)", asked)
     return StepDifference(kind, left, right, seen.label, "", *sides)
 
 
-def _requests(left: Seen, right: Seen) -> Iterator[Difference]:
+def _requests(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
     if left.key != right.key:
         yield Difference("request line", left.key, right.key)
     yield from _named("request", body_differences(left.request, right.request))
 
 
-def _responses(left: Seen, right: Seen) -> Iterator[Difference]:
+def _responses(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
     sides = left.output, right.output
     if sides[0] or sides[1]:
         yield from _named("response", json_differences(*sides))
@@ -265,7 +267,7 @@ def _responses(left: Seen, right: Seen) -> Iterator[Difference]:
         yield from _named("response", body_differences(left.response, right.response))
 
 
-def _states(left: Seen, right: Seen) -> Iterator[Difference]:
+def _states(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
     for name in dict.fromkeys([*left.states, *right.states]):
         sides = [one.states.get(name, ABSENT) for one in (left, right)]
         if ABSENT in sides:

@@ -24,7 +24,7 @@ _COUNTERS = re.compile(r"\.\d+(?=/|\Z)")
 
 
 @dataclass(eq=False)
-class Seen:
+class ComparedStep:
     """A step in the form in which it is compared."""
 
     step: Step
@@ -155,7 +155,7 @@ class Side:
         for state in run.states:
             said[max(state.step, 1)].append(state)
         self.steps = [
-            Seen(
+            ComparedStep(
                 step,
                 [
                     exchange

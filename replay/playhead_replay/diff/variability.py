@@ -22,7 +22,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Fork:
+class Split:
     """A step at which runs split that had taken the same path until then."""
 
     step: int
@@ -51,7 +51,7 @@ class Variability:
     runs: list[str]
     paths: list[Path]
     """Distinct flows, the most frequent first."""
-    forks: list[Fork]
+    forks: list[Split]
     """In order of their steps."""
     distances: list[list[int]]
     """Edit distance between the tool sequences of each pair of runs."""
@@ -111,8 +111,8 @@ def variability(runs: Sequence[Run]) -> Variability:
     )
 
 
-def _forks(flows: dict[str, list[str]]) -> list[Fork]:
-    forks: list[Fork] = []
+def _forks(flows: dict[str, list[str]]) -> list[Split]:
+    forks: list[Split] = []
     together = [list(flows)]
     for index in range(max(len(flow) for flow in flows.values()) + 1):
         parted: list[list[str]] = []
@@ -122,7 +122,7 @@ def _forks(flows: dict[str, list[str]]) -> list[Fork]:
                 flow = flows[name]
                 ways[flow[index] if index < len(flow) else "(end)"].append(name)
             if len(ways) > 1:
-                forks.append(Fork(index + 1, dict(ways)))
+                forks.append(Split(index + 1, dict(ways)))
             parted += [group for way, group in ways.items() if way != "(end)" and len(group) > 1]
         together = parted
     return forks

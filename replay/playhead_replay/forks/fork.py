@@ -10,8 +10,8 @@ from typing import Any
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, unanswered
 from playhead_replay.forks.edited_answer import answer_of, edited_answer
 from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, RESPONSE, STATE, TOOL_RESULT
+from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.forks.resume import GoingOn, decisions, reopened, run_id
-from playhead_replay.forks.start import Fork
 from playhead_replay.forks.tools_in_bodies import in_function_call, in_tool_message, require_fitting
 from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange

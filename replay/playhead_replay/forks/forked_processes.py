@@ -12,8 +12,8 @@ from playhead_replay.forks.cut_tape import (
     is_worker,
     unanswered,
 )
+from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.forks.resume import Decide, decisions
-from playhead_replay.forks.start import Fork
 from playhead_replay.launch.child_processes import begun_in
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run, gaps_of, held

@@ -17,7 +17,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ForkOutcome:
     """The exchanges of a fork, grouped by what answered them."""
 
     played_steps: list[int]
@@ -37,7 +37,7 @@ class Outcome:
     """Real changes other than exchanges: files, connections, …"""
 
     @classmethod
-    def of(cls, run: Run) -> Outcome:
+    def of(cls, run: Run) -> ForkOutcome:
         """The outcome of a run that was forked or resumed."""
         numbers = run.step_numbers()
         steps: dict[int, set[str]] = {}

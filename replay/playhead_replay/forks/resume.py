@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, is_fork, is_worker, unanswered
-from playhead_replay.forks.start import Fork
+from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.run import Run, held

@@ -146,7 +146,7 @@ def sweep(data_dir: Path, names: Callable[[], Collection[str]]) -> list[Path]:
 
 
 @dataclass(slots=True)
-class State:
+class FileState:
     """State of a file when the tape was cut."""
 
     there: bool = True
@@ -156,9 +156,9 @@ class State:
     """Its size, if only that is known: nothing but its end has changed since."""
 
 
-def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
+def states_at(whole: Tape, cut: Tape) -> dict[str, FileState]:
     """What the tape knows about files below the folder of the run, by path."""
-    states: dict[str, State] = {}
+    states: dict[str, FileState] = {}
     last = -1
     large = _large(whole)
     for fact in cut.facts():
@@ -215,41 +215,41 @@ def _about(fact: Fact) -> Iterator[tuple[str, str]]:
         yield target[len(BELOW) :], kind
 
 
-def _happens(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
+def _happens(states: dict[str, FileState], path: str, kind: str, fact: Fact, tape: Tape) -> None:
     """Apply a fact from the played part: the state of the file from then on."""
     before = states.get(path)
     failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
     if kind in ("file/open", "file/open-update"):
         if failed == NOT_THERE:
-            states[path] = State(there=False)
+            states[path] = FileState(there=False)
         elif fact.body is not None and fact.body.digest:
-            states[path] = State(data=_read(tape, fact))
+            states[path] = FileState(data=_read(tape, fact))
     elif kind == "file.write":
-        states[path] = State(data=_read(tape, fact))
+        states[path] = FileState(data=_read(tape, fact))
     elif kind == "file.append":
         start, tail = int(fact.attributes.get(a.PLAYHEAD_FILE_OFFSET, 0)), _read(tape, fact) or b""
         known = before.data if before is not None else b"" if not start else None
         if known is not None and len(known) >= start:
-            states[path] = State(data=known[:start] + tail)
+            states[path] = FileState(data=known[:start] + tail)
         else:
-            states[path] = State(size=start + len(tail))
+            states[path] = FileState(size=start + len(tail))
     elif kind in GONE:
-        states[path] = State(there=False)
+        states[path] = FileState(there=False)
     elif kind in (*MADE, "file.rename"):
-        states[path] = State()
+        states[path] = FileState()
 
 
-def _is_first(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
+def _is_first(states: dict[str, FileState], path: str, kind: str, fact: Fact, tape: Tape) -> None:
     """Infer a file's state at the cut from its first fact, which is in the part that is not played."""
     failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
     if kind in ("file/open", "file/open-update") and failed is None:
         if fact.body is not None and fact.body.digest:
-            states[path] = State(data=_read(tape, fact))
+            states[path] = FileState(data=_read(tape, fact))
     elif kind == "file/open-append" and failed is None:
         size = fact.attributes.get(a.PLAYHEAD_FILE_OFFSET)
-        states[path] = State(there=False) if size is None else State(size=int(size))
+        states[path] = FileState(there=False) if size is None else FileState(size=int(size))
     elif failed == NOT_THERE or kind in MADE:
-        states[path] = State(there=False)
+        states[path] = FileState(there=False)
 
 
 def _read(tape: Tape, fact: Fact) -> bytes | None:
@@ -261,7 +261,7 @@ def _read(tape: Tape, fact: Fact) -> bytes | None:
         return None
 
 
-def _lay(path: Path, copy: Path, state: State) -> None:
+def _lay(path: Path, copy: Path, state: FileState) -> None:
     if path.is_symlink() and state.there and not _is_inside(path.resolve(), copy.resolve()):
         if state.data is None:
             return

@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from playhead_replay.goldens.golden_file import read_golden, write_golden
+from playhead_replay.goldens.golden_paths import FOLDER, own_name, place_of
 from playhead_replay.goldens.merging import answered, below
-from playhead_replay.goldens.places import FOLDER, own_name, place_of
-from playhead_replay.goldens.replayed import Expectation, Replayed, failure
+from playhead_replay.goldens.replayed_golden import Expectation, ReplayedGolden, failure
 from playhead_replay.launch.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
 from playhead_replay.launch.replaying import Replayer
 from playhead_replay.launch.warm_processes import Warm
@@ -132,7 +132,7 @@ class Tapes:
         allow: Sequence[str] | None = None,
         checks: Sequence[str | Path] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Replayed:
+    ) -> ReplayedGolden:
         """Run the golden's program with its current code, answered only from the golden.
 
         ``name``: name of the golden, or the path of its file; by default this test's own golden.
@@ -191,7 +191,7 @@ class Tapes:
 
     def _replayed(
         self, golden: Path, expected: Expectation, rules: Rules, headers: dict[str, str]
-    ) -> Replayed:
+    ) -> ReplayedGolden:
         __tracebackhide__ = True
         trace_id = self._config.getoption("--playhead-trace-id")
         with tempfile.TemporaryDirectory(prefix="playhead-golden-") as scratch:
@@ -206,7 +206,7 @@ class Tapes:
             around = Surroundings(sys.executable, folder, headers=lowered)
             done = self._again(run, ReplayConfiguration(around, rules, keep=kept))
             now = Run.of_tapes(read_unfinished(kept).tapes, name=run.name)
-            seen = Replayed(golden, run, now, done, self._request.node.nodeid)
+            seen = ReplayedGolden(golden, run, now, done, self._request.node.nodeid)
             broken = expected.broken(done.report)
             if broken and not trace_id and self._config.getoption("--playhead-update"):
                 outcome = changed(expected, outcome="changed").broken(done.report)
@@ -322,7 +322,7 @@ def tape(request: pytest.FixtureRequest) -> Tapes:
     return Tapes(request)
 
 
-class Summary:
+class GoldenSummary:
     """Collects what tests did to goldens, and reports it at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -378,4 +378,4 @@ class Summary:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the summary; not in a worker of xdist, because reports arrive at the controller."""
     if not hasattr(session.config, "workerinput"):
-        session.config.pluginmanager.register(Summary(session.config), "playhead-summary")
+        session.config.pluginmanager.register(GoldenSummary(session.config), "playhead-summary")

@@ -14,7 +14,7 @@ from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownStep:
     """A step of the replay, as it is shown."""
 
     step: Step
@@ -28,7 +28,7 @@ class Shown:
     """What the program wrote before the next step: (stream, text) pairs."""
 
 
-def shown_from(run: Run, done: ReplayResult, number: int) -> Iterator[Shown]:
+def shown_from(run: Run, done: ReplayResult, number: int) -> Iterator[ShownStep]:
     """The steps of a replay of ``run`` from the recorded step ``number`` on, in order.
 
     Begins with the first step that was answered by the recorded step ``number`` or a later one; if there
@@ -67,4 +67,4 @@ def shown_from(run: Run, done: ReplayResult, number: int) -> Iterator[Shown]:
         )
         fidelity, recorded = answered.get(step.number, ("", None))
         printed = [(name, data.decode(errors="replace")) for _, name, data in pieces]
-        yield Shown(step, fidelity, recorded, now.messages(step), printed)
+        yield ShownStep(step, fidelity, recorded, now.messages(step), printed)

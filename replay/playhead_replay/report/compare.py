@@ -13,7 +13,7 @@ from playhead_replay.report.report import Divergence, DivergenceKind, OutputChec
 from playhead_replay.report.tracebacks import differing
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of, lane_names
 from playhead_replay.run.inbound_requests import answer_difference, differs_in_pairs, requests_of
-from playhead_replay.run.outputs import Effect, Outputs, Stream
+from playhead_replay.run.outputs import Effect, Outputs, OutputStream
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import differs_in_pairs as of_pairs
 from playhead_replay.run.states import state_differences, states_of
@@ -347,7 +347,7 @@ class _Comparison:
             sides.append(f"{sum(sizes)} bytes in {len(sizes)} chunks")
         return sides[0], sides[1]
 
-    def _kept_outputs(self) -> list[tuple[Literal["stdout", "stderr"], Stream, Stream]]:
+    def _kept_outputs(self) -> list[tuple[Literal["stdout", "stderr"], OutputStream, OutputStream]]:
         if "output" not in self._had:
             return []
         tape, now = self._outputs, self._outputs_now
@@ -358,7 +358,9 @@ class _Comparison:
             sides = [str(len(some.effects)) for some in (self._outputs, self._outputs_now)]
             yield OutputCheck("effects", not found, *sides)
 
-    def _stream(self, name: DivergenceKind, tape: Stream, now: Stream) -> Iterator[Divergence]:
+    def _stream(
+        self, name: DivergenceKind, tape: OutputStream, now: OutputStream
+    ) -> Iterator[Divergence]:
         found = differing(tape.data, now.data)
         if found is None:
             return
@@ -369,7 +371,7 @@ class _Comparison:
             name, name, self._step_before(place), after=True, difference=difference, seq=place
         )
 
-    def _stream_check(self, name: str, tape: Stream, now: Stream) -> OutputCheck:
+    def _stream_check(self, name: str, tape: OutputStream, now: OutputStream) -> OutputCheck:
         sizes = f"{len(tape.data)} bytes", f"{len(now.data)} bytes"
         return OutputCheck(name, differing(tape.data, now.data) is None, *sizes)
 

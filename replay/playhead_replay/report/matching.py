@@ -11,7 +11,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference, body_difference, message_difference, shown
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fidelity
-from playhead_semconv.volatile import Bijection, Request, pairs_of, verify
+from playhead_semconv.volatile import Bijection, ComparedRequest, pairs_of, verify
 from playhead_semconv.volatile.multipart_boundary import plain
 
 MESSAGES = ("websocket", "grpc")
@@ -84,13 +84,20 @@ def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bij
     ``earlier``: the value pairs of earlier requests, which must not be contradicted.
     """
     left, right = tape.exchange, now.exchange
-    asked = Request.of(plain(tape.request), tape.key), Request.of(plain(now.request), now.key)
+    asked = (
+        ComparedRequest.of(plain(tape.request), tape.key),
+        ComparedRequest.of(plain(now.request), now.key),
+    )
     sides = [(*asked, right.ask.details)]
     if len(left.sent) != len(right.sent) and now.id.kind in MESSAGES:
         return False
     if now.id.kind in MESSAGES:
         sides += [
-            (Request.of(tape.sent(number)), Request.of(now.sent(number)), right.sent[number].attributes)
+            (
+                ComparedRequest.of(tape.sent(number)),
+                ComparedRequest.of(now.sent(number)),
+                right.sent[number].attributes,
+            )
             for number in range(len(right.sent))
         ]
     try:

@@ -30,7 +30,7 @@ LONGEST_MESSAGE_LINES = 200
 """An exception with more lines after its frames is not treated as the cause of the next one."""
 
 
-class Line(NamedTuple):
+class CountedLine(NamedTuple):
     """A line that counts in the comparison."""
 
     offset: int
@@ -61,7 +61,7 @@ def differing(tape: bytes, now: bytes) -> tuple[bytes, bytes, int] | None:
     return b"".join(texts[0]), b"".join(texts[1]), offset
 
 
-def counted(printed: bytes) -> Iterator[Line]:
+def counted(printed: bytes) -> Iterator[CountedLine]:
     """The lines of ``printed`` without frames of libraries, and without causes that never left a
     library.
 
@@ -77,7 +77,7 @@ class _Reader:
     """Reads line by line; ``kept`` holds the lines that count so far."""
 
     def __init__(self) -> None:
-        self.kept: list[Line] = []
+        self.kept: list[CountedLine] = []
         self._within: bytes | None = None
         """Prefix of frame lines in the current traceback; None outside a traceback."""
         self._counts = True
@@ -88,14 +88,14 @@ class _Reader:
         """Number of lines after its frames."""
         self._skip_blank = False
 
-    def read(self, printed: bytes) -> list[Line]:
+    def read(self, printed: bytes) -> list[CountedLine]:
         if HEADER_WORDS not in printed:
             return list(_lines(printed))
         for line in _lines(printed):
             self._take(line)
         return self.kept
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: CountedLine) -> None:
         text = COLOUR.sub(b"", line.text.rstrip(b"\r\n"))
         header = HEADER.match(text)
         if header is not None:
@@ -124,7 +124,7 @@ class _Reader:
                 return
         self.kept.append(line)
 
-    def _of_frame(self, line: Line, text: bytes) -> None:
+    def _of_frame(self, line: CountedLine, text: bytes) -> None:
         frame = FRAME.match(text)
         if frame is not None:
             self._counts = LIBRARIES.search(frame[1]) is None
@@ -136,8 +136,8 @@ class _Reader:
             self.kept.append(line)
 
 
-def _lines(printed: bytes) -> Iterator[Line]:
+def _lines(printed: bytes) -> Iterator[CountedLine]:
     offset = 0
     for text in printed.splitlines(keepends=True):
-        yield Line(offset, text)
+        yield CountedLine(offset, text)
         offset += len(text)

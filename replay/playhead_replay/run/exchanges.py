@@ -17,7 +17,7 @@ from playhead_semconv.wire import decode_body
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class AnswerPart:
     """A piece of a response as the program received it."""
 
     time_ns: int
@@ -90,10 +90,10 @@ class RecordedExchange:
         return None if status is None else int(status)
 
     @property
-    def chunks(self) -> list[Chunk]:
+    def chunks(self) -> list[AnswerPart]:
         """The response body as it was delivered."""
         return [
-            Chunk(
+            AnswerPart(
                 part.time_ns,
                 self._read(part.data, index),
                 None if part.delivery is None else part.delivery.batch,

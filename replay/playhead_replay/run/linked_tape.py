@@ -18,7 +18,7 @@ from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.slices import slice_of
 
 
-class Tapes(Protocol):
+class TapeLookup(Protocol):
     """Where tapes are found; the receiver's `Store` is one."""
 
     def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
@@ -26,7 +26,7 @@ class Tapes(Protocol):
         ...
 
 
-def linked(store: Tapes, tape: Tape) -> Tape:
+def linked(store: TapeLookup, tape: Tape) -> Tape:
     """``tape``; the tape of a fork is combined with that of its origin."""
     instance = origin_of(tape)
     if instance is None or instance == tape.instance:

@@ -56,7 +56,7 @@ class Effect:
 
 
 @dataclass(slots=True)
-class Stream:
+class OutputStream:
     """What was written to stdout or stderr, in pieces."""
 
     pieces: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
@@ -80,8 +80,8 @@ class Stream:
 class Outputs:
     """All outputs of a process."""
 
-    stdout: Stream = field(default_factory=Stream)
-    stderr: Stream = field(default_factory=Stream)
+    stdout: OutputStream = field(default_factory=OutputStream)
+    stderr: OutputStream = field(default_factory=OutputStream)
     effects: list[Effect] = field(default_factory=list[Effect])
     exit: Exit | None = None
     """None: the process did not end regularly."""

@@ -145,7 +145,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of a run: the sum over its calls."""
 
     input_tokens: int = 0
@@ -160,7 +160,7 @@ COUNTS = (
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
     a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
 )
-"""Attributes that `Usage` sums, in the order of its fields."""
+"""Attributes that `TokenUsage` sums, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +345,12 @@ class Run:
         return [span for root in self.roots for span in root.walk()]
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """Tokens of all its calls, except those that a fork or a resume played from its tape."""
         return _sum_of(step for step in self.calls if not _played(step.span))
 
     @property
-    def played_usage(self) -> Usage:
+    def played_usage(self) -> TokenUsage:
         """Tokens of the calls that a fork or a resume played from its tape; its origin used them."""
         return _sum_of(step for step in self.calls if _played(step.span))
 
@@ -459,12 +459,12 @@ def _rank(tape: IndexedTape) -> int:
     return 1 if isinstance(tape, SlicedTape) else 0
 
 
-def _sum_of(calls: Iterable[Step]) -> Usage:
+def _sum_of(calls: Iterable[Step]) -> TokenUsage:
     totals = [0, 0, 0, 0]
     for step in calls:
         for index, name in enumerate(COUNTS):
             totals[index] += count_in(step.span.attributes, name)
-    return Usage(*totals)
+    return TokenUsage(*totals)
 
 
 def _played(span: Span) -> bool:

@@ -16,7 +16,7 @@ from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.rerun.state_documents import plain
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
-from playhead_semconv.volatile import Request, pairs_of, verify
+from playhead_semconv.volatile import ComparedRequest, pairs_of, verify
 
 if TYPE_CHECKING:
     from playhead_replay.run.steps import Step
@@ -110,7 +110,9 @@ def differs_in_pairs(tape: State, now: State) -> bool:
     if not stated or tape.name != now.name:
         return False
     try:
-        return verify(Request.of(tape.body), Request.of(now.body), pairs_of(stated)) is None
+        return (
+            verify(ComparedRequest.of(tape.body), ComparedRequest.of(now.body), pairs_of(stated)) is None
+        )
     except TapeError:
         return False
 

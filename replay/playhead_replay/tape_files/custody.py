@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from playhead_replay.tape_files.tape_file import TapeFile
-from playhead_semconv.custody import Part, Said, fact_digest
-from playhead_semconv.custody.account import Account, Difference
+from playhead_semconv.custody import ChainMapping, Said, fact_digest
+from playhead_semconv.custody.account import Account, ChainDifference
 from playhead_semconv.custody.number_ranges import Ranges, extend, merged, outside
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.indexed_tapes import IndexedTape
@@ -36,7 +36,7 @@ class Chained:
     """Number of facts that were rewritten for the file."""
     said: list[Said]
     """Declared changes to facts of the process since they arrived."""
-    differences: list[Difference]
+    differences: list[ChainDifference]
 
     @property
     def is_chained(self) -> bool:
@@ -71,7 +71,7 @@ def origin_of(numbers: Sequence[tuple[int, int, int]], seq: int) -> int | None:
     return origin + seq - first if seq < first + count else None
 
 
-def _whole(tape: IndexedTape, account: Account, part: Part | None) -> Chained:
+def _whole(tape: IndexedTape, account: Account, part: ChainMapping | None) -> Chained:
     others = {} if part is None else part.others
     before = 0
     for fact in tape.facts():
@@ -84,7 +84,7 @@ def _whole(tape: IndexedTape, account: Account, part: Part | None) -> Chained:
     return _chained(tape, account, before, len(others), list(account.differences()))
 
 
-def _part(tape: IndexedTape, account: Account, part: Part) -> Chained:
+def _part(tape: IndexedTape, account: Account, part: ChainMapping) -> Chained:
     """Check a partial tape: only the facts that the part claims must be there."""
     differ: Ranges = []
     here: Ranges = []
@@ -96,17 +96,21 @@ def _part(tape: IndexedTape, account: Account, part: Part) -> Chained:
             before += 1
         elif not _is_as_said(fact, account, part, origin):
             extend(differ, fact.seq, fact.seq)
-    differences = [Difference(-1, -1, problem) for problem in account.problems]
+    differences = [ChainDifference(-1, -1, problem) for problem in account.problems]
     for first, last in differ:
-        differences.append(Difference(first, last, "was replaced" if first == last else "were replaced"))
+        differences.append(
+            ChainDifference(first, last, "was replaced" if first == last else "were replaced")
+        )
     has = merged((first, first + count - 1) for first, _, count in part.numbers)
     for first, last in has:
         for begin, end in outside(first, last, here):
-            differences.append(Difference(begin, end, "is missing" if begin == end else "are missing"))
+            differences.append(
+                ChainDifference(begin, end, "is missing" if begin == end else "are missing")
+            )
     return replace(_chained(tape, account, before, len(part.others), differences), part=True)
 
 
-def _is_as_said(fact: Fact, account: Account, part: Part, origin: int | None) -> bool:
+def _is_as_said(fact: Fact, account: Account, part: ChainMapping, origin: int | None) -> bool:
     if fact.seq in part.others:
         return fact_digest(fact) == part.others[fact.seq]
     if origin is None:
@@ -115,9 +119,9 @@ def _is_as_said(fact: Fact, account: Account, part: Part, origin: int | None) ->
     return fact_digest(as_stored) == account.expected(origin)
 
 
-def _disorder(tape: IndexedTape) -> list[Difference]:
+def _disorder(tape: IndexedTape) -> list[ChainDifference]:
     """Facts must be in the order of their numbers."""
-    return [Difference(seq, seq, "stands behind a later one, or twice") for seq in tape.disorder]
+    return [ChainDifference(seq, seq, "stands behind a later one, or twice") for seq in tape.disorder]
 
 
 def _chained(
@@ -125,7 +129,7 @@ def _chained(
     account: Account,
     before: int,
     rewritten: int,
-    differences: list[Difference],
+    differences: list[ChainDifference],
 ) -> Chained:
     return Chained(
         tape.instance,

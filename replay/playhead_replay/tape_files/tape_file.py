@@ -23,7 +23,7 @@ from blake3 import blake3
 from playhead_replay.tape_files.whole_files import written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody import Link, Part, Signature
+from playhead_semconv.custody import ChainMapping, Link, Signature
 from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.tape.frames import (
@@ -73,7 +73,7 @@ class TapeFile:
     """Why reading stopped before the end of the file; empty when the file is whole."""
     chains: dict[bytes, Sequence[Link]] = field(default_factory=dict[bytes, Sequence[Link]])
     """The links of each chain in the file, by process instance."""
-    parts: dict[bytes, Part] = field(default_factory=dict[bytes, Part])
+    parts: dict[bytes, ChainMapping] = field(default_factory=dict[bytes, ChainMapping])
     """By process instance: how facts relate to the chain, if they are not simply its facts."""
     signature: Signature | None = None
     digest: bytes = b""
@@ -92,7 +92,7 @@ class Keeper(Protocol):
         """Take a fact as it is written; facts of a process must come in order."""
         ...
 
-    def records(self) -> Iterable[Link | Part]:
+    def records(self) -> Iterable[Link | ChainMapping]:
         """The custody records for everything that was taken."""
         ...
 

@@ -12,13 +12,13 @@ from playhead_semconv.custody.chain import (
     next_link,
     said_of,
 )
-from playhead_semconv.custody.records import Part, Signature, Signed, signed_bytes, signed_of
+from playhead_semconv.custody.records import ChainMapping, Signature, Signed, signed_bytes, signed_of
 
 __all__ = [
     "DIGEST_BYTES",
     "MOST_FACTS",
+    "ChainMapping",
     "Link",
-    "Part",
     "Said",
     "Signature",
     "Signed",

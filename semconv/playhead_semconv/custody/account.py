@@ -34,7 +34,7 @@ MOST_PROBLEMS = 100
 """Wrong links after which the rest of the chain is not checked."""
 
 
-class Difference(msgspec.Struct, frozen=True):
+class ChainDifference(msgspec.Struct, frozen=True):
     """Facts, or a link, that differ from what the chain says."""
 
     first: int
@@ -67,7 +67,7 @@ class Account:
     """What was done to facts after they were stored."""
     before: Ranges = field(default_factory=Ranges)
     """Numbers of facts that were stored before there was a chain."""
-    _problems: list[Difference] = field(default_factory=list[Difference])
+    _problems: list[ChainDifference] = field(default_factory=list[ChainDifference])
     _firsts: list[int] = field(default_factory=list[int])
     _stretches: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
     """For each range that was stored: its last number, and the digests."""
@@ -129,7 +129,7 @@ class Account:
         self.before = merged(self.before)
 
     def _wrong(self, problem: str) -> None:
-        self._problems.append(Difference(-1, -1, problem))
+        self._problems.append(ChainDifference(-1, -1, problem))
 
     @property
     def problems(self) -> list[str]:
@@ -158,7 +158,7 @@ class Account:
         """Check one fact. ``digest``: its digest, where it is known already."""
         seq = fact.seq
         if self._here and seq <= self._here[-1][1]:
-            self._problems.append(Difference(seq, seq, "stands behind a later one, or twice"))
+            self._problems.append(ChainDifference(seq, seq, "stands behind a later one, or twice"))
         extend(self._here, seq, seq)
         digest = digest or fact_digest(fact)
         if digest == self.expected(seq) or digest == self._came(seq) or within(self.before, seq):
@@ -171,33 +171,33 @@ class Account:
         """Note facts that are there but cannot be read; the caller reports them."""
         extend(self._here, first, last)
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[ChainDifference]:
         """Yield what is wrong, after all facts were taken."""
         yield from self._problems
         if not self.links:
             if self._here:
-                yield Difference(-1, -1, "has no chain, and its facts are not of before")
+                yield ChainDifference(-1, -1, "has no chain, and its facts are not of before")
             return
         missing = list(self._missing())
         origins = self._origins(missing)
         stands_elsewhere = set(origins.values())
         for seq in sorted(origins):
-            yield Difference(seq, seq, f"what was fact {origins[seq]} stands here")
+            yield ChainDifference(seq, seq, f"what was fact {origins[seq]} stands here")
         for first, last in self._differ:
             for begin, end in _but(first, last, origins):
                 if self.expected(begin) is None:
                     yield from self._unknown(begin, end)
                 else:
-                    yield Difference(begin, end, _replaced(begin, end))
+                    yield ChainDifference(begin, end, _replaced(begin, end))
         lost = [seq for seq in origins if seq not in stands_elsewhere and self._came(seq) is not None]
         for first, last in merged([*missing, *((seq, seq) for seq in lost)]):
             for begin, end in _but(first, last, stands_elsewhere):
-                yield Difference(begin, end, "is missing" if begin == end else "are missing")
+                yield ChainDifference(begin, end, "is missing" if begin == end else "are missing")
         for seq, origin in sorted(origins.items()):
             if origin not in origins:
-                yield Difference(origin, origin, f"stands under the number {seq}")
+                yield ChainDifference(origin, origin, f"stands under the number {seq}")
 
-    def _unknown(self, first: int, last: int) -> Iterator[Difference]:
+    def _unknown(self, first: int, last: int) -> Iterator[ChainDifference]:
         """Report the facts that differ and that the chain cannot explain as moved."""
         added: Ranges = []
         replaced: Ranges = []
@@ -205,9 +205,9 @@ class Account:
             extend(added if self.expected(seq) is None else replaced, seq, seq)
         for begin, end in added:
             was = "was" if begin == end else "were"
-            yield Difference(begin, end, f"{was} added: no link of the chain has it")
+            yield ChainDifference(begin, end, f"{was} added: no link of the chain has it")
         for begin, end in replaced:
-            yield Difference(begin, end, _replaced(begin, end))
+            yield ChainDifference(begin, end, _replaced(begin, end))
 
     def _missing(self) -> Iterator[tuple[int, int]]:
         """Yield numbers that were stored, are not recorded as removed, and are missing."""

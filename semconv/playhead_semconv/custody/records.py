@@ -9,7 +9,7 @@ from playhead_semconv.errors import CorruptTape
 BEGINNING = b"playhead-signature\x00"
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, tag=5):
+class ChainMapping(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """How the facts of a process in a file relate to its chain, where the relation is not one to one."""
 
     instance: bytes

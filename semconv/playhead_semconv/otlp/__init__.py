@@ -6,9 +6,9 @@ the resource. Consecutive chunks of one exchange share a record. `unpack` is the
 A window holds many records in one.
 """
 
+from playhead_semconv.otlp.any_values import attributes_of, set_attributes, set_value, value_of
 from playhead_semconv.otlp.pack import MAX_EVENT_BYTES, pack, pack_resource, resource_logs
 from playhead_semconv.otlp.unpack import instance_of, is_fact, unpack, unpack_record
-from playhead_semconv.otlp.values import attributes_of, set_attributes, set_value, value_of
 from playhead_semconv.otlp.windows import Window, is_window, pack_window, unpack_window
 
 __all__ = [

@@ -12,7 +12,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import SCHEMA_VERSION, Content, Fact
-from playhead_semconv.otlp.values import set_attributes
+from playhead_semconv.otlp.any_values import set_attributes
 from playhead_semconv.otlp_bytes.window_request import SCOPE
 
 MAX_EVENT_BYTES = 2 * 1024 * 1024

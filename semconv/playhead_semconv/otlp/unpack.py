@@ -13,8 +13,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact
+from playhead_semconv.otlp.any_values import attributes_of
 from playhead_semconv.otlp.pack import ENVELOPE, OWN
-from playhead_semconv.otlp.values import attributes_of
 
 KNOWN = frozenset(value for name, value in vars(e).items() if name.isupper()) - {e.PLAYHEAD_WINDOW}
 """Names of the events that may occur on a tape."""

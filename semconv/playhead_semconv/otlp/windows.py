@@ -20,7 +20,7 @@ from playhead_semconv.custody import DIGEST_BYTES, Link, said_of
 from playhead_semconv.errors import CorruptTape, MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.otlp.unpack import KNOWN
-from playhead_semconv.otlp_bytes.values import INT64_MAX, INT64_MIN
+from playhead_semconv.otlp_bytes.any_value_bytes import INT64_MAX, INT64_MIN
 from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES, window_record
 from playhead_semconv.tape.fact_shapes import check_shape
 from playhead_semconv.tape.frames import Scan, SpanRecord, decoded, next_frame
@@ -167,7 +167,7 @@ def _is_int64(number: int) -> bool:
 
 
 def _value(value: Any, name: str, depth: int) -> Any:
-    """Return ``value`` as `playhead_semconv.otlp.values` would have transmitted it."""
+    """Return ``value`` as `playhead_semconv.otlp.any_values` would have transmitted it."""
     if type(value) is int:
         return value if _is_int64(value) else str(value)
     if value is None or type(value) in _PLAIN:

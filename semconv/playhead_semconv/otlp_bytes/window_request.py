@@ -12,8 +12,8 @@ from typing import Any
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import SCHEMA_VERSION
+from playhead_semconv.otlp_bytes.any_value_bytes import attributes
 from playhead_semconv.otlp_bytes.protobuf import field
-from playhead_semconv.otlp_bytes.values import attributes
 
 VERSION = 1
 """Version of the window format; a receiver states the version that it reads."""

@@ -116,7 +116,7 @@ class Bell:
         return bool(self._lock.acquire(timeout=min(max(0.0, timeout_s), _thread.TIMEOUT_MAX)))
 
 
-class Changes:
+class Waiters:
     """A condition on which any number of threads wait."""
 
     __slots__ = ("_waiting",)

@@ -5,18 +5,18 @@ both, and for known values, in one pass. `masks` defines what replaces them on t
 applies that to data that arrives in pieces, and `codings` looks into compressed data.
 """
 
-from playhead_semconv.secrets.fields import FIELDS, Field, is_field
-from playhead_semconv.secrets.finder import Finder, Span
+from playhead_semconv.secrets.fields import FIELDS, SecretField, is_field
+from playhead_semconv.secrets.finder import CredentialSpan, Finder
 from playhead_semconv.secrets.masks import mask, masked, replaced
 from playhead_semconv.secrets.shapes import SHAPES, Shape
 
 __all__ = [
     "FIELDS",
     "SHAPES",
-    "Field",
+    "CredentialSpan",
     "Finder",
+    "SecretField",
     "Shape",
-    "Span",
     "is_field",
     "mask",
     "masked",

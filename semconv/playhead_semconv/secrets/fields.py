@@ -14,7 +14,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SecretField:
     """A name, as words.
 
     ``alone``: it marks a credential only without a prefix, and only for an opaque value.
@@ -24,9 +24,9 @@ class Field:
     alone: bool = False
 
 
-FIELDS: Final[tuple[Field, ...]] = (
+FIELDS: Final[tuple[SecretField, ...]] = (
     *(
-        Field(words)
+        SecretField(words)
         for words in (
             "api key",
             "secret key",
@@ -65,7 +65,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         )
     ),
     *(
-        Field(words, alone=True)
+        SecretField(words, alone=True)
         for words in ("token", "assertion", "auth", "pat", "pwd", "pass", "jwt", "cookie", "credential")
     ),
 )

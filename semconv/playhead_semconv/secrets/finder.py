@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from playhead_semconv.secrets import masks
-from playhead_semconv.secrets.fields import FIELDS, Field, styles
+from playhead_semconv.secrets.fields import FIELDS, SecretField, styles
 from playhead_semconv.secrets.shapes import SHAPES, Shape
 
 RECOGNISABLE = 6
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     """The data ends within what may become a shape."""
 
 
-class Span(NamedTuple):
+class CredentialSpan(NamedTuple):
     """Position of a credential: first byte, and the byte after the last."""
 
     begin: int
@@ -117,7 +117,7 @@ _ADDRESSES, _MASKS, _KNOWN, _PIECES = object(), object(), object(), object()
 
 @lru_cache(4)
 def _literals(
-    fields: tuple[Field, ...], shapes: tuple[Shape, ...]
+    fields: tuple[SecretField, ...], shapes: tuple[Shape, ...]
 ) -> tuple[tuple[bytes, ...], tuple[object, ...]]:
     """Return the literals to search for besides known values, and what each means."""
     found: dict[bytes, object] = {b"://": _ADDRESSES, masks.MARK: _MASKS}
@@ -136,7 +136,7 @@ class Finder:
     def __init__(
         self,
         most: int = 4000,
-        fields: tuple[Field, ...] = FIELDS,
+        fields: tuple[SecretField, ...] = FIELDS,
         shapes: tuple[Shape, ...] = SHAPES,
     ) -> None:
         """``most``: known values at a time; beyond that the oldest are forgotten."""
@@ -191,21 +191,21 @@ class Finder:
         self._built = found = BytesAhoCorasick(wanted, implementation=dense), meanings
         return found
 
-    def find(self, data: bytes) -> list[Span]:
+    def find(self, data: bytes) -> list[CredentialSpan]:
         """Return the credentials in ``data``; they may overlap."""
         automaton, meanings = self._built or self._build()
         hits = automaton.find_matches_as_indexes(data, True)
         if not hits and not self._fresh:
             return []
-        spans: list[Span] = []
+        spans: list[CredentialSpan] = []
         for index, begin, end in hits:
             meaning = meanings[index]
-            span: Span | None
+            span: CredentialSpan | None
             if meaning is _KNOWN:
                 spans += self._known(data, begin)
                 continue
             elif meaning is _PIECES:
-                span = Span(begin, end, Kind.PIECE)
+                span = CredentialSpan(begin, end, Kind.PIECE)
             elif isinstance(meaning, _Name):
                 if data[end : end + 1] not in _BEHIND_NAME:
                     continue
@@ -225,19 +225,19 @@ class Finder:
                 at = data.find(start, at + 1)
         return spans
 
-    def _known(self, data: bytes, at: int) -> Iterator[Span]:
+    def _known(self, data: bytes, at: int) -> Iterator[CredentialSpan]:
         """Yield the longest known value at ``at``, and the longest one within which the data ends."""
         left, begun = len(data) - at, False
         for value in self._by_start.get(data[at : at + RECOGNISABLE], ()):
             if len(value) > left:
                 if not begun and value.startswith(data[at:]):
                     begun = True
-                    yield Span(at, len(data), Kind.BEGUN, value[left:])
+                    yield CredentialSpan(at, len(data), Kind.BEGUN, value[left:])
             elif data.startswith(value, at):
-                yield Span(at, at + len(value), Kind.KNOWN)
+                yield CredentialSpan(at, at + len(value), Kind.KNOWN)
                 return
         if not begun:
-            yield Span(at, at + RECOGNISABLE, Kind.PIECE)
+            yield CredentialSpan(at, at + RECOGNISABLE, Kind.PIECE)
 
     def begins(self, text: bytes) -> tuple[bytes, bytes] | None:
         """Return the longest end of ``text`` that begins a known value, and the rest of that value."""
@@ -258,7 +258,7 @@ def _pieces(start: bytes) -> list[bytes]:
     ]
 
 
-def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
+def _under(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpan | None:
     """Return the value under the name ``data[begin:end]``; None where it is not a credential."""
     after = data[end : end + 1]
     if after in (b'"', b"'", b"\\"):
@@ -269,7 +269,7 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
             return _string(data, opening, data[begin:end], alone)
         part = _PART.match(data, end)
         if part is not None:
-            return Span(*part.span(1), Kind.FIELD)
+            return CredentialSpan(*part.span(1), Kind.FIELD)
         if after == b"\\":
             return None
     if alone and data[begin - 1 : begin].isalnum():
@@ -279,16 +279,16 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
         if after in b" \t" and data[max(0, begin - 24) : begin].rpartition(b" ")[2].startswith(b"--"):
             found = _OPTION.match(data, end)
             if found is not None and _plausible(found[1]):
-                return Span(*found.span(1), Kind.FIELD)
+                return CredentialSpan(*found.span(1), Kind.FIELD)
         return None
     group = 2 if found[2] is not None else 3
     value = found[group]
     if not _plausible(value) or (alone and _OPAQUE.match(value) is None):
         return None
-    return Span(*found.span(group), Kind.FIELD)
+    return CredentialSpan(*found.span(group), Kind.FIELD)
 
 
-def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> Span | None:
+def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> CredentialSpan | None:
     """Return the value of the JSON field ``name``, which begins behind ``opening``."""
     at, escape, quote = opening.end(), opening[2], opening[3]
     end, closed = _string_end(data, at, escape, quote)
@@ -306,7 +306,7 @@ def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> 
             return None
     elif alone and _OPAQUE.match(value) is None:
         return None
-    return Span(at, end, Kind.FIELD, b"" if closed else escape + quote)
+    return CredentialSpan(at, end, Kind.FIELD, b"" if closed else escape + quote)
 
 
 def _string_end(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int, bool]:
@@ -349,14 +349,16 @@ def _plausible(value: bytes) -> bool:
     return not value.isalpha() and not (value.isdigit() and len(value) < 12)
 
 
-def _shaped(data: bytes, begin: int, pattern: re.Pattern[bytes]) -> Span | None:
+def _shaped(data: bytes, begin: int, pattern: re.Pattern[bytes]) -> CredentialSpan | None:
     found = pattern.match(data, begin)
     if found is None:
         if len(data) - begin > LONGEST_BEGUN or _BEGUN.match(data, begin) is None:
             return None
-        return Span(begin, len(data), Kind.UNSURE)
+        return CredentialSpan(begin, len(data), Kind.UNSURE)
     group = "secret" if "secret" in pattern.groupindex else 0
-    return Span(*found.span(group), Kind.SHAPE, b"-" if data[begin : begin + 5] == b"-----" else b"")
+    return CredentialSpan(
+        *found.span(group), Kind.SHAPE, b"-" if data[begin : begin + 5] == b"-----" else b""
+    )
 
 
 LONGEST_BEGUN: Final = 100
@@ -366,16 +368,16 @@ _BEGUN: Final = re.compile(rb"(?<![A-Za-z0-9_])(?=[\w.~+/-]*[0-9])[\w.~+/-]{6,}\
 _MASK: Final = re.compile(masks.PATTERN)
 
 
-def _mask(data: bytes, mark: int) -> Span | None:
+def _mask(data: bytes, mark: int) -> CredentialSpan | None:
     found = _MASK.match(data, mark - 1) if mark else None
     if found is None:
         return None
     leaked = 0 if found[0][:1] == b"*" else found[0][0] - 0x30
-    return Span(max(0, found.start() - leaked), found.end(), Kind.MASK)
+    return CredentialSpan(max(0, found.start() - leaked), found.end(), Kind.MASK)
 
 
-def _address(data: bytes, begin: int) -> Span | None:
+def _address(data: bytes, begin: int) -> CredentialSpan | None:
     found = _ADDRESS.match(data, begin)
     if found is None:
         return None
-    return Span(*found.span(1 if found[1] is not None else 2), Kind.ADDRESS)
+    return CredentialSpan(*found.span(1 if found[1] is not None else 2), Kind.ADDRESS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from playhead_semconv.secrets.codings import Codec, codec
-from playhead_semconv.secrets.finder import RECOGNISABLE, Finder, Kind, Span, string_end
+from playhead_semconv.secrets.finder import RECOGNISABLE, CredentialSpan, Finder, Kind, string_end
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 
 CARRIED_BYTES = 64
@@ -119,7 +119,9 @@ class _Plain:
                 yield 0, end, piece(going.at, end)
             self._learn(said[: len(going.so_far) + end])
 
-    def _new(self, data: bytes, window: bytes, spans: list[Span], start: int) -> Iterator[Piece]:
+    def _new(
+        self, data: bytes, window: bytes, spans: list[CredentialSpan], start: int
+    ) -> Iterator[Piece]:
         before = len(window) - len(data)
         for span in spans:
             kind, end = span.kind, span.end - before
@@ -142,7 +144,7 @@ class _Plain:
                 yield begin, end, piece(0, whole, leaked) if whole >= SHORTEST_BYTES else mask(whole)
             self.count += 1
 
-    def _opened(self, window: bytes, span: Span, size: int) -> _Open | None:
+    def _opened(self, window: bytes, span: CredentialSpan, size: int) -> _Open | None:
         """Return how ``span`` continues, where the window may end within it; None where it does not."""
         so_far = window[span.begin :]
         if span.kind is Kind.BEGUN:

@@ -23,7 +23,7 @@ from typing import TypeAlias, TypeVar, overload
 
 import msgspec
 
-from playhead_semconv.custody import Link, Part, Signature
+from playhead_semconv.custody import ChainMapping, Link, Signature
 from playhead_semconv.errors import CorruptTape, TapeTooNew
 from playhead_semconv.facts import SCHEMA_VERSION, Fact
 
@@ -73,7 +73,7 @@ CHECKED_TIMES = 16
 
 Plain: TypeAlias = Fact | SpanRecord | Header | Footer
 """Records that occur in every version."""
-Custody: TypeAlias = Link | Part | Signature
+Custody: TypeAlias = Link | ChainMapping | Signature
 Record: TypeAlias = Plain | Custody
 T = TypeVar("T")
 

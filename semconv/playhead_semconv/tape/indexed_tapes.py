@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody import Link, Part, Signature
+from playhead_semconv.custody import ChainMapping, Link, Signature
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeError, TapeGap
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.tape.fact_shapes import check_shape
@@ -250,7 +250,7 @@ class Gathered:
     """Attributes of the OTel resource, by process instance."""
     chains: dict[bytes, Sequence[Link]]
     """The links of each chain in the file, by process instance."""
-    parts: dict[bytes, Part]
+    parts: dict[bytes, ChainMapping]
     """Parts, by the process id that the file uses."""
     signature: tuple[int, Signature] | None
     """The offset of the signature's record, and the signature."""
@@ -268,7 +268,7 @@ def gather(
     resources: dict[bytes, dict[str, Any]] = {}
     spans = Frames(data, _otlp)
     chains: dict[bytes, Frames[Link]] = {}
-    parts: dict[bytes, Part] = {}
+    parts: dict[bytes, ChainMapping] = {}
     signature: tuple[int, Signature] | None = None
     of = b""
     for offset, record in found:
@@ -294,7 +294,7 @@ def gather(
             resources[of] = dict(record.resource)
         elif isinstance(record, Link):
             chains.setdefault(record.instance, Frames(data, _link)).append(offset)
-        elif isinstance(record, Part):
+        elif isinstance(record, ChainMapping):
             parts[record.instance] = record
         elif isinstance(record, Signature):
             signature = offset, record

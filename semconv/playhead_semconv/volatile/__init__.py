@@ -17,17 +17,24 @@ input that is nested too deeply, and bounds what it keeps.
 """
 
 from playhead_semconv.volatile.answers import answer
-from playhead_semconv.volatile.comparison import Evidence, Found, Pair, Request, Unlike, compare
+from playhead_semconv.volatile.comparison import (
+    ComparedRequest,
+    Counterpart,
+    Evidence,
+    Pair,
+    Unlike,
+    compare,
+)
 from playhead_semconv.volatile.forms import Form, form_of
 from playhead_semconv.volatile.pairs import Bijection, pairs_of, text_of, verify
 
 __all__ = [
     "Bijection",
+    "ComparedRequest",
+    "Counterpart",
     "Evidence",
     "Form",
-    "Found",
     "Pair",
-    "Request",
     "Unlike",
     "answer",
     "compare",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from playhead_semconv.volatile.comparison import Request
+from playhead_semconv.volatile.comparison import ComparedRequest
 
 
-def answer(headers: Sequence[str], pieces: Iterable[bytes]) -> Request:
+def answer(headers: Sequence[str], pieces: Iterable[bytes]) -> ComparedRequest:
     """``headers``: name, value, name, value, …; ``pieces``: of the body, uncompressed."""
     named = zip(headers[::2], headers[1::2], strict=False)
-    return Request.of(b"".join(pieces), "", [(f"header {name}", value) for name, value in named])
+    return ComparedRequest.of(b"".join(pieces), "", [(f"header {name}", value) for name, value in named])

@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     """Name of the form that both have (`forms`)."""
 
 
-class Found(NamedTuple):
+class Counterpart(NamedTuple):
     """A span of the current text, and what corresponds to it."""
 
     start: int
@@ -79,7 +79,9 @@ class Unlike:
 class Evidence(Protocol):
     """Vouches for values. Each method returns a match, or a clause that says why there is none."""
 
-    def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
+    def in_text(
+        self, now: str, at: int, recorded: str, recorded_at: int, since: int
+    ) -> Counterpart | str:
         """Vouch for a span of ``now`` with ``at`` in it or at its end, starting at ``since`` or later.
 
         The sides differ at ``at`` and ``recorded_at``; before these they are equal as far back as
@@ -93,7 +95,7 @@ class Evidence(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ComparedRequest:
     """The parts of a request that are compared."""
 
     body: Document
@@ -103,12 +105,14 @@ class Request:
     """More texts, each with the name of its place, as ``("header x-request-id", "…")``."""
 
     @classmethod
-    def of(cls, body: bytes, line: str = "", values: Iterable[tuple[str, str]] = ()) -> Request:
+    def of(cls, body: bytes, line: str = "", values: Iterable[tuple[str, str]] = ()) -> ComparedRequest:
         """``body``: its bytes, uncompressed; a multipart body without its boundary."""
         return cls(document(body), line, tuple(values))
 
 
-def compare(recorded: Request, now: Request, evidence: Evidence) -> tuple[Pair, ...] | Unlike:
+def compare(
+    recorded: ComparedRequest, now: ComparedRequest, evidence: Evidence
+) -> tuple[Pair, ...] | Unlike:
     """Return the pairs in which the requests differ, each once; or where they differ otherwise."""
     comparison = _Comparison(evidence)
     found = comparison.run(recorded, now)
@@ -122,7 +126,7 @@ class _Comparison:
         self._places = 0
         self._chars = 0
 
-    def run(self, recorded: Request, now: Request) -> Unlike | None:
+    def run(self, recorded: ComparedRequest, now: ComparedRequest) -> Unlike | None:
         if recorded.line != now.line:
             found = self._line(recorded.line, now.line)
             if found is not None:

@@ -42,15 +42,15 @@ class Document:
     value: Any
 
 
-class Place(NamedTuple):
+class LeafPath(NamedTuple):
     """The path of a leaf from the root."""
 
-    above: Place | None
+    above: LeafPath | None
     step: str | int
 
     def __str__(self) -> str:
         steps: list[str] = []
-        place: Place | None = self
+        place: LeafPath | None = self
         while place is not None:
             step = place.step
             steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:80]}")
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 class Unequal(NamedTuple):
     """Two leaves that differ; `Absent` where a side has none."""
 
-    place: Place | None
+    place: LeafPath | None
     recorded: Any
     now: Any
 
@@ -126,7 +126,7 @@ def is_encoded(text: str) -> bool:
 
 
 def _of_json(recorded: Any, now: Any) -> Iterator[Unequal]:
-    left: list[tuple[Place | None, int, Any, Any]] = [(None, 0, recorded, now)]
+    left: list[tuple[LeafPath | None, int, Any, Any]] = [(None, 0, recorded, now)]
     while left:
         item = left.pop()
         place, depth = item[:2]
@@ -143,23 +143,23 @@ def _of_json(recorded: Any, now: Any) -> Iterator[Unequal]:
             if len(arrays[0]) != len(arrays[1]):
                 one = arrays[0][shared] if len(arrays[0]) > shared else Absent.ABSENT
                 other = arrays[1][shared] if len(arrays[1]) > shared else Absent.ABSENT
-                left.append((Place(place, shared), depth, one, other))
+                left.append((LeafPath(place, shared), depth, one, other))
             for index in range(shared - 1, -1, -1):
                 one, other = arrays[0][index], arrays[1][index]
                 if one is not other and not (type(one) is type(other) in _LEAVES and one == other):
-                    left.append((Place(place, index), depth + 1, one, other))
+                    left.append((LeafPath(place, index), depth + 1, one, other))
         elif not _same(one, other):
             yield Unequal(place, one, other)
 
 
 def _names(
-    left: list[tuple[Place | None, int, Any, Any]],
-    place: Place | None,
+    left: list[tuple[LeafPath | None, int, Any, Any]],
+    place: LeafPath | None,
     depth: int,
     recorded: dict[str, Any],
     now: dict[str, Any],
 ) -> Iterator[Unequal]:
-    inner: list[tuple[Place | None, int, Any, Any]] = []
+    inner: list[tuple[LeafPath | None, int, Any, Any]] = []
     gone = [name for name in recorded if name not in now] if recorded.keys() != now.keys() else []
     unmatched = iter(gone)
     for name, value in now.items():
@@ -167,15 +167,15 @@ def _names(
         if name not in recorded:
             known = next(unmatched, None)
             if known is None:
-                yield Unequal(Place(place, name), Absent.ABSENT, value)
+                yield Unequal(LeafPath(place, name), Absent.ABSENT, value)
                 return
-            yield Unequal(Place(place, name), known, name)
+            yield Unequal(LeafPath(place, name), known, name)
         one = recorded[known]
         if one is not value and not (type(one) is type(value) in _LEAVES and one == value):
-            inner.append((Place(place, name), depth, one, value))
+            inner.append((LeafPath(place, name), depth, one, value))
     known = next(unmatched, None)
     if known is not None:
-        yield Unequal(Place(place, known), recorded[known], Absent.ABSENT)
+        yield Unequal(LeafPath(place, known), recorded[known], Absent.ABSENT)
         return
     left.extend(reversed(inner))
 

@@ -15,9 +15,9 @@ from playhead_semconv.errors import CorruptTape
 from playhead_semconv.volatile.comparison import (
     MOST_CHARS,
     MOST_PLACES,
-    Found,
+    ComparedRequest,
+    Counterpart,
     Pair,
-    Request,
     Unlike,
     compare,
 )
@@ -142,7 +142,10 @@ class Bijection:
 
 
 def verify(
-    recorded: Request, now: Request, pairs: Sequence[Pair], earlier: Bijection | None = None
+    recorded: ComparedRequest,
+    now: ComparedRequest,
+    pairs: Sequence[Pair],
+    earlier: Bijection | None = None,
 ) -> Unlike | None:
     """Return None where the requests are equal up to ``pairs``; else where they are not.
 
@@ -175,9 +178,11 @@ class _Given:
             if form is not None:
                 known.setdefault(len(pair.recorded), {})[pair.recorded] = form
 
-    def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
+    def in_text(
+        self, now: str, at: int, recorded: str, recorded_at: int, since: int
+    ) -> Counterpart | str:
         """Return the longest pair that matches here on both sides."""
-        best: Found | None = None
+        best: Counterpart | None = None
         for start in range(at, max(since, at - LOOKBACK) - 1, -1):
             other = recorded_at - (at - start)
             for end, known in self._now.at(now, start):
@@ -193,7 +198,7 @@ class _Given:
                     ):
                         continue
                     if best is None or (end, recorded_end) > (best.end, best.recorded_end):
-                        best = Found(start, end, recorded_end, form)
+                        best = Counterpart(start, end, recorded_end, form)
         return "no volatile value is given for it" if best is None else best
 
     def as_number(self, now: str, recorded: str) -> Form | str:

@@ -11,14 +11,14 @@ from playhead_semconv.wire.derive import (
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.recognition import call_name, recognised, said_by
-from playhead_semconv.wire.sse import Event, SseParser
+from playhead_semconv.wire.sse import ServerSentEvent, SseParser
 
 __all__ = [
     "CONTENT_ATTRIBUTES",
     "DIALECTS",
     "Derived",
-    "Event",
     "PrefixCache",
+    "ServerSentEvent",
     "SseParser",
     "WireResponse",
     "call_name",

@@ -17,7 +17,7 @@ from playhead_semconv.genai.messages import InputMessage, OutputMessage, Part, T
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
 
 
-class Answer(msgspec.Struct):
+class ResponseContent(msgspec.Struct):
     """The contents of a response body."""
 
     messages: list[OutputMessage] = []
@@ -95,7 +95,7 @@ class Dialect(Protocol):
         """Return a new fold for a stream."""
         ...
 
-    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``.
 
         ``cut_short``: choices that have not ended get the reason error.

@@ -12,7 +12,7 @@ import msgspec
 _BOM = b"\xef\xbb\xbf"
 
 
-class Event(msgspec.Struct, frozen=True):
+class ServerSentEvent(msgspec.Struct, frozen=True):
     """One event. ``name`` is empty where the stream gave none; ``data`` is not decoded."""
 
     name: str
@@ -27,7 +27,7 @@ class SseParser:
         self._at_start = True
         self._after_cr = False
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
         """Return the events that ``data`` completes."""
         if self._at_start:
             data, self._rest = self._rest + data, b""
@@ -47,13 +47,13 @@ class SseParser:
             return []
         return [event for block in blocks.split(b"\n\n") if (event := _event(block)) is not None]
 
-    def close(self) -> Event | None:
+    def close(self) -> ServerSentEvent | None:
         """Return the event that no empty line ended, as far as it was received; None: there is none."""
         rest, self._rest = self._rest, b""
         return _event(rest)
 
 
-def _event(block: bytes) -> Event | None:
+def _event(block: bytes) -> ServerSentEvent | None:
     name = ""
     data: list[bytes] = []
     for line in block.split(b"\n"):
@@ -63,4 +63,4 @@ def _event(block: bytes) -> Event | None:
         elif field == b"event":
             name = value.removeprefix(b" ").decode("utf-8", "replace")
     joined = b"\n".join(data)
-    return Event(name, joined) if joined else None
+    return ServerSentEvent(name, joined) if joined else None

@@ -11,7 +11,7 @@ from support.handmade import HandMade
 
 from playhead_cli.targets import trust
 from playhead_replay import Run, Surroundings
-from playhead_replay.forks.start import Fork
+from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.launch.process_start import child_environment, interpreter_for
 from playhead_replay.run.command import Command
 from playhead_replay.tape_files.tape_file import write_tape_file

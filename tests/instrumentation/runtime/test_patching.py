@@ -13,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from playhead_instrumentation.runtime.patching import Outcome, Patches, Unpatchable, calling, required
+from playhead_instrumentation.runtime.patching import (
+    ErrorInstead,
+    Patches,
+    Unpatchable,
+    calling,
+    required,
+)
 
 
 @pytest.fixture
@@ -174,7 +180,7 @@ def test_the_same_of_coroutine_functions(monkeypatch):
 
 def test_an_outcome_is_what_the_program_gets(monkeypatch):
     def layer(method, owner, value):
-        raise Outcome(KeyError("known"))
+        raise ErrorInstead(KeyError("known"))
 
     patched(monkeypatch, layer)
     with pytest.raises(KeyError, match="known"):

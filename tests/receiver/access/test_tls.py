@@ -15,8 +15,8 @@ from support.batches import span_of
 from support.running import until
 
 from playhead_exporter.probe import ask
-from playhead_exporter.shipping.answers import Accepted, TryLater
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter
 from playhead_receiver.host.listening import Tls

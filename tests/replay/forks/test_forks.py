@@ -17,7 +17,7 @@ from playhead_replay.forks.edits_in_words import edit_by_hand, parse_edit, patch
 from playhead_replay.forks.fork import ForkPoint, fork_of
 from playhead_replay.forks.resume import GoingOn
 from playhead_replay.forks.tools_in_bodies import last_tool_message
-from playhead_replay.forks.workspace import State, states_at
+from playhead_replay.forks.workspace import FileState, states_at
 from playhead_replay.run.exchanges import exchanges_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -409,11 +409,11 @@ def test_the_folder_of_a_fork_is_as_it_was():
     ]
     states = states_at(MemoryTape(facts), MemoryTape(facts[: len(played)]))
     assert states == {
-        "read.txt": State(data=b"read"),
-        "made.txt": State(data=b"first"),
-        "grown.txt": State(size=104),
-        "gone.txt": State(there=False),
-        "log.txt": State(size=12),
-        "new.txt": State(there=False),
-        "folder": State(there=False),
+        "read.txt": FileState(data=b"read"),
+        "made.txt": FileState(data=b"first"),
+        "grown.txt": FileState(size=104),
+        "gone.txt": FileState(there=False),
+        "log.txt": FileState(size=12),
+        "new.txt": FileState(there=False),
+        "folder": FileState(there=False),
     }

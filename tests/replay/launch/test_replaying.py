@@ -9,7 +9,7 @@ from support.handmade import HandMade
 from support.stage import Stage
 
 from playhead_replay import Rules, Run, Surroundings, read_tape_file
-from playhead_replay.forks.start import Fork
+from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.launch.child_processes import name_of
 from playhead_replay.launch.isolation import enforceable
 from playhead_replay.launch.process_start import STAND_IN, child_environment, interpreter_for

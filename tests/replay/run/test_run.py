@@ -78,7 +78,7 @@ def test_bytes_times_and_headers_of_an_exchange(run: Run):
 
 
 def test_usage_is_summed_and_errors_are_steps(run: Run):
-    assert run.usage == playhead_replay.run.run.Usage(820, 64, 5, 0)
+    assert run.usage == playhead_replay.run.run.TokenUsage(820, 64, 5, 0)
     assert [(step.number, step.span.error) for step in run.errors] == [(5, "ValueError: no order")]
 
 

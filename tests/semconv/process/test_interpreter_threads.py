@@ -9,7 +9,7 @@ import pytest
 from support.spools import eventually
 
 from playhead_semconv.process import interpreter_threads as native
-from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
+from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
 
 
 def test_a_thread_has_a_name_and_is_none_of_the_programs():
@@ -44,7 +44,7 @@ def test_rings_that_nobody_heard_are_one():
 
 
 def test_who_waits_for_a_change_looks_at_each():
-    changes, state, found = Changes(), [], []
+    changes, state, found = Waiters(), [], []
 
     def run() -> None:
         found.append(changes.wait_for(lambda: len(state) == 2, 20))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead_semconv.errors import CorruptTape
-from playhead_semconv.volatile import Bijection, Pair, Request, Unlike, pairs_of, text_of, verify
+from playhead_semconv.volatile import Bijection, ComparedRequest, Pair, Unlike, pairs_of, text_of, verify
 
 ONE, OTHER = "0d6f0a1e-5b1c-4c63-9a53-0f3f6b7f3c11", "7d444840-9dc0-41d1-b245-5ffdce74fad2"
 ID = Pair(ONE, OTHER, "uuid:4")
@@ -18,8 +18,8 @@ AT = Pair("2026-11-22 10:00:07", "2026-11-22 10:00:04", "time:dddd-dd-dd dd:dd:d
 NUMBER = Pair("1795341607", "1795341604", "epoch:s")
 
 
-def request(value: Any) -> Request:
-    return Request.of(json.dumps(value).encode())
+def request(value: Any) -> ComparedRequest:
+    return ComparedRequest.of(json.dumps(value).encode())
 
 
 def test_equal_up_to_the_pairs():
@@ -53,7 +53,7 @@ def test_anything_else_is_a_difference(recorded: Any, now: Any):
 
 def test_request_lines_and_values_count():
     sides = [
-        Request.of(b"x=1", f"GET https://h/{id}?a=%2F&at={at}", [("header a", id)])
+        ComparedRequest.of(b"x=1", f"GET https://h/{id}?a=%2F&at={at}", [("header a", id)])
         for id, at in ((ONE, "1795341607"), (OTHER, "1795341604"))
     ]
     assert verify(sides[0], sides[1], [ID, NUMBER]) is None

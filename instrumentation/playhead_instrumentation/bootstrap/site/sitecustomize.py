@@ -23,7 +23,7 @@ def _run_shadowed() -> None:
 
 try:
     if os.environ.get("PLAYHEAD_REPLAY_WORKER"):
-        from playhead_instrumentation.bootstrap.replayed import start_worker as launch
+        from playhead_instrumentation.bootstrap.replay_process import start_worker as launch
     else:
         from playhead_instrumentation.bootstrap.launch import launch
 except ImportError:

@@ -32,7 +32,7 @@ from playhead_instrumentation.boundaries.recording import recording_requests_of_
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
-from playhead_instrumentation.runtime.patching import PATCHES, Outcome, required
+from playhead_instrumentation.runtime.patching import PATCHES, ErrorInstead, required
 from playhead_semconv.facts import ErrorRecord
 
 WRAPPERS = ("ProxyError", "SSLError")
@@ -102,7 +102,7 @@ def _make_request(
     try:
         response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
     except BaseException as problem:
-        _fail(exchange, connection, problem.error if isinstance(problem, Outcome) else problem)
+        _fail(exchange, connection, problem.error if isinstance(problem, ErrorInstead) else problem)
         raise
     finally:
         let_go(connection)
@@ -129,7 +129,7 @@ def _ask(
             raise _error(verdict, pool, connection, args[1])
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
-        raise Outcome(unconnected)
+        raise ErrorInstead(unconnected)
     # A streamed body is produced by the program, in its own turn.
     with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
         return original(pool, connection, *args, **kwargs)

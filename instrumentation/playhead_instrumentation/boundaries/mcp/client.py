@@ -28,8 +28,8 @@ from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import Session, current
-from playhead_instrumentation.spans.budget import fit
 from playhead_instrumentation.spans.light import note
+from playhead_instrumentation.spans.span_budget import fit
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 

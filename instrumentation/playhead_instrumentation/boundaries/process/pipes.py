@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.patching import PATCHES, Outcome
+from playhead_instrumentation.runtime.patching import PATCHES, ErrorInstead
 from playhead_instrumentation.session.session import current
 
 ENDS: Final[dict[int, PipeEnd]] = {}
@@ -169,7 +169,7 @@ def _read_number(read: Any, fd: Any, length: Any, /) -> bytes:
         return read(fd, length)
     data = child.read(end.stream, length, end.live(functools.partial(read, fd)))
     if data is None:
-        raise Outcome(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+        raise ErrorInstead(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     return end.ends(data) if not data and length else data
 
 

@@ -15,8 +15,8 @@ from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again, name_of, record_of
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.spans.budget import SpanOnTape, fit
 from playhead_instrumentation.spans.light import note
+from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeUnmatched
 from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord

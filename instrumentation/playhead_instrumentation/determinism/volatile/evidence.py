@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from playhead_instrumentation.determinism.volatile.handed_out import HandedOut
-from playhead_semconv.volatile import Form, Found, Pair, form_of
+from playhead_semconv.volatile import Counterpart, Form, Pair, form_of
 from playhead_semconv.volatile.forms import (
     NUMBER,
     SHORTEST,
@@ -77,7 +77,9 @@ class Handed:
         self._durations = 0
         self._offsets_ns = [offset * SECOND_NS for offset in handed_out.offsets_s()]
 
-    def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
+    def in_text(
+        self, now: str, at: int, recorded: str, recorded_at: int, since: int
+    ) -> Counterpart | str:
         """The span of a value that was handed out and has a counterpart on the tape; else the reason."""
         given = next(self._candidates(now, at, since), None)
         if given is not None:
@@ -89,7 +91,7 @@ class Handed:
                 return f"the recorded value is not of the form {form.name}"
             if not self._was_recorded(form, recorded[other:recorded_end]):
                 return NOT_RECORDED
-            return Found(start, end, recorded_end, form)
+            return Counterpart(start, end, recorded_end, form)
         found = self._instant(now, at, recorded, recorded_at, since)
         if found is None:
             found = self._number(now, at, recorded, recorded_at, since)
@@ -113,7 +115,10 @@ class Handed:
                 return form
         if len(now) in (8, 14) and now.isdigit():
             found = self._instant(now, 0, recorded, 0, 0)
-            if isinstance(found, Found) and (found.end, found.recorded_end) == (len(now), len(recorded)):
+            if isinstance(found, Counterpart) and (found.end, found.recorded_end) == (
+                len(now),
+                len(recorded),
+            ):
                 return found.form
         return why
 
@@ -209,7 +214,7 @@ class Handed:
 
     def _instant(
         self, now: str, at: int, recorded: str, recorded_at: int, since: int
-    ) -> Found | str | None:
+    ) -> Counterpart | str | None:
         """The instant at ``at``, or why it does not count; None where there is no instant."""
         start = max(since, at - LONGEST_INSTANT)
         while start <= at:
@@ -223,7 +228,7 @@ class Handed:
             why = self._why_not(instant, on_tape)
             if why or on_tape is None or form is None:
                 return why
-            return Found(start, instant.end, on_tape.end, form)
+            return Counterpart(start, instant.end, on_tape.end, form)
         return None
 
     def _why_not(self, now: Instant, recorded: Instant | None) -> str:
@@ -271,7 +276,7 @@ class Handed:
 
     def _number(
         self, now: str, at: int, recorded: str, recorded_at: int, since: int
-    ) -> Found | str | None:
+    ) -> Counterpart | str | None:
         """The number at ``at``, or why it does not count; None where there is no number."""
         start = at
         while start > max(since, at - LOOKBACK) and now[start - 1] in "0123456789.eE+-":
@@ -287,7 +292,7 @@ class Handed:
             form = self.as_number(found[0], other[0])
             if isinstance(form, str):
                 return form
-            return Found(start, found.end(), other.end(), form)
+            return Counterpart(start, found.end(), other.end(), form)
         return None
 
     def _forms_of(self, number: str, recorded: str) -> Iterator[tuple[str, Callable[[], bool]]]:

@@ -15,7 +15,7 @@ from playhead_instrumentation.determinism.volatile.translation import (
     translated_parts,
 )
 from playhead_instrumentation.runtime import at_fork
-from playhead_semconv.volatile import Bijection, Pair, Request, Unlike, compare, text_of
+from playhead_semconv.volatile import Bijection, ComparedRequest, Pair, Unlike, compare, text_of
 from playhead_semconv.volatile.heads import Heads
 from playhead_semconv.volatile.instants import Stretch
 from playhead_semconv.volatile.pairs import MOST_PAIRS, short
@@ -78,13 +78,13 @@ class Volatile:
         with self._lock:
             return self._bijection.pairs()
 
-    def compare(self, recorded: Request, now: Request) -> Proposal | Unlike:
+    def compare(self, recorded: ComparedRequest, now: ComparedRequest) -> Proposal | Unlike:
         """Compare two requests: a proposal where only volatile values differ, else the first difference.
 
-        Changes nothing. Make both with `Request.of` from the bodies as sent (uncompressed; multipart
-        without its boundary); make one that is compared often only once. A value is volatile where the
-        value of now was handed out, the recorded one has the same form, and no pair that holds
-        contradicts.
+        Changes nothing. Make both with `ComparedRequest.of` from the bodies as sent (uncompressed;
+        multipart without its boundary); make one that is compared often only once. A value is volatile
+        where the value of now was handed out, the recorded one has the same form, and no pair that
+        holds contradicts.
         """
         self._handed_out.settle()
         with self._lock:

@@ -15,7 +15,7 @@ from playhead_instrumentation.runtime import patching
 from playhead_instrumentation.runtime.attribution import readers
 from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, THROUGH
 from playhead_instrumentation.runtime.native import Behind
-from playhead_instrumentation.runtime.patching import PATCHES, Following
+from playhead_instrumentation.runtime.patching import PATCHES, FollowingCall
 from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import PlayheadError
@@ -101,7 +101,7 @@ class Covered(metaclass=Behind):
             except TypeError:
                 self._refuse(args, kwargs)
                 raise
-        live = Following(self._live)
+        live = FollowingCall(self._live)
         try:
             return self._answer(files, live, *args, **kwargs)
         except PlayheadError:

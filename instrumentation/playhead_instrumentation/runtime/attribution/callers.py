@@ -17,7 +17,7 @@ _OWN: Final = str(Path(__file__).parents[2]) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class CallSite:
     """The library and the line of the program that call."""
 
     library: str = ""
@@ -31,7 +31,7 @@ def installed(path: str) -> bool:
     return path.startswith(("<frozen", *_STANDARD, _OWN)) or any(part in path for part in _INSTALLED)
 
 
-def caller(depth: int) -> Caller:
+def caller(depth: int) -> CallSite:
     """The caller of the code ``depth`` frames above this function."""
     library = ""
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
@@ -39,7 +39,7 @@ def caller(depth: int) -> Caller:
         name = frame.f_code.co_filename
         if not name.startswith(("<", *_STANDARD, _OWN)):
             if not any(part in name for part in _INSTALLED):
-                return Caller(library, f"{os.path.basename(name)}:{frame.f_lineno}")
+                return CallSite(library, f"{os.path.basename(name)}:{frame.f_lineno}")
             library = library or str(frame.f_globals.get("__name__", "")).partition(".")[0]
         frame = frame.f_back
-    return Caller(library)
+    return CallSite(library)

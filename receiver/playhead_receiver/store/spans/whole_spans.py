@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
-from playhead_replay.run.linked_tape import LinkedTape, Tapes, linked
+from playhead_replay.run.linked_tape import LinkedTape, TapeLookup, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
@@ -42,7 +42,7 @@ TAPES_KEPT = 16
 _BOOKKEEPING = frozenset((a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_SPAN_KIND, a.PLAYHEAD_SPAN_PARENT))
 
 
-class TapeStore(Tapes, Protocol):
+class TapeStore(TapeLookup, Protocol):
     """What spans are completed from; `Store` is one, and documents the methods."""
 
     def tape(self, instance: bytes) -> StoredTape:

@@ -17,7 +17,7 @@ from playhead_semconv.genai.messages import (
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
 from playhead_semconv.wire.anthropic.blocks import block_parts
 from playhead_semconv.wire.anthropic.message_fold import MessageFold
-from playhead_semconv.wire.dialect import Answer, definition, tokens
+from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -102,7 +102,7 @@ class AnthropicMessages:
         """Return a new fold for a stream."""
         return MessageFold()
 
-    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message.
 
         Input tokens include those from and to the cache.
@@ -122,7 +122,7 @@ class AnthropicMessages:
                 names.GEN_AI_USAGE_INPUT_TOKENS: sum(counts) if counts else None,
             }
         )
-        return Answer(
+        return ResponseContent(
             [OutputMessage(role=text(body.get("role")) or "assistant", parts=parts)] if parts else [],
             [_FINISH_REASONS.get(reason, reason)] if reason else [],
             found | tokens(usage, _USAGE),

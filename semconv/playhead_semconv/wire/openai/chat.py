@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
-from playhead_semconv.wire.dialect import Answer, definition, tokens
+from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
 from playhead_semconv.wire.media import audio_type
 from playhead_semconv.wire.merging import merge, settled
 from playhead_semconv.wire.openai.common import content_parts, output_type, refusal, sampling
@@ -124,7 +124,7 @@ class OpenAIChat:
         """Return a new fold for a stream."""
         return ChatFold()
 
-    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message per choice."""
         audio = audio_type(text(mapping(request.get("audio")).get("format")))
         messages: list[OutputMessage] = []
@@ -151,7 +151,7 @@ class OpenAIChat:
                 names.OPENAI_RESPONSE_SYSTEM_FINGERPRINT: text(body.get("system_fingerprint")),
             }
         )
-        return Answer(messages, reasons, found | tokens(mapping(body.get("usage")), _USAGE))
+        return ResponseContent(messages, reasons, found | tokens(mapping(body.get("usage")), _USAGE))
 
 
 _PART_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio", "reasoning_content")

@@ -11,7 +11,7 @@ from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import Generic, InputMessage, Part, ToolDefinition
 from playhead_semconv.values import GenAiOperationName
-from playhead_semconv.wire.dialect import Answer, tokens
+from playhead_semconv.wire.dialect import ResponseContent, tokens
 from playhead_semconv.wire.openai.common import content_parts
 from playhead_semconv.wire.reading import Object, given, integer, mapping, sequence, strings, text
 
@@ -62,7 +62,7 @@ class OpenAIEmbeddings:
         """Return a fold, although embeddings are not streamed."""
         return _NoStream()
 
-    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: model, usage, and the dimension if the request lacks it."""
         found = given(
             {
@@ -71,7 +71,7 @@ class OpenAIEmbeddings:
                 or _dimension(body),
             }
         )
-        return Answer(attributes=found | tokens(mapping(body.get("usage")), _USAGE))
+        return ResponseContent(attributes=found | tokens(mapping(body.get("usage")), _USAGE))
 
 
 def _dimension(body: Object) -> int | None:

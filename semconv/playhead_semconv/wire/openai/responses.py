@@ -16,7 +16,7 @@ from playhead_semconv.genai.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
-from playhead_semconv.wire.dialect import Answer, definition, tokens
+from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
 from playhead_semconv.wire.openai.common import output_type, sampling
 from playhead_semconv.wire.openai.response_items import item_message, item_parts
 from playhead_semconv.wire.openai.responses_fold import ResponseFold
@@ -91,7 +91,7 @@ class OpenAIResponses:
         """Return a new fold for a stream."""
         return ResponseFold()
 
-    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message with the parts of all output items."""
         items = [mapping(item) for item in sequence(body.get("output"))]
         parts = [part for item in items for part in item_parts(item)[1]]
@@ -107,7 +107,7 @@ class OpenAIResponses:
                 names.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
             }
         )
-        return Answer(
+        return ResponseContent(
             [OutputMessage(role="assistant", parts=parts)] if parts else [],
             [reason] if reason else [],
             found | tokens(mapping(body.get("usage")), _USAGE),

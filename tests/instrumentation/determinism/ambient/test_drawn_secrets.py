@@ -16,7 +16,7 @@ from support.scanning import texts
 from support.spools import forget
 from support.tls import IDENTITY
 
-from playhead_exporter.spool import Places
+from playhead_exporter.spool import SpoolFolders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import LEVELS
@@ -139,7 +139,7 @@ def found(folder: Path, values: list[bytes]) -> list[str]:
 def spooled(home: Home) -> Path:
     """A folder with a copy of what is in the spool, the part in shared memory included."""
     settings = Settings(spool_dir=str(home.folder / "spool"))
-    places, copy = Places.of(settings), home.folder / "copied"
+    places, copy = SpoolFolders.of(settings), home.folder / "copied"
     copy.mkdir(exist_ok=True)
     for instance in places.instances():
         for folder in (places.heads(instance), places.home(instance)):

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from support.volatile import START_NS, Replay, instant
 
-from playhead_semconv.volatile import Pair, Request
+from playhead_semconv.volatile import ComparedRequest, Pair
 
 FROM_BYTES: list[tuple[str, int, Callable[[bytes], str]]] = [
     ("uuid:4", 16, lambda data: str(uuid.UUID(bytes=data, version=4))),
@@ -269,7 +269,7 @@ def test_lines_forms_and_headers():
     was = "0d6f0a1e-5b1c-4c63-9a53-0f3f6b7f3c11"
     when = [instant(after).isoformat().replace("+", "%2B").replace(":", "%3A") for after in (7, 4)]
     sides = [
-        Request.of(
+        ComparedRequest.of(
             f"a=%26&id={id}&at={at}".encode(),
             f"POST https://example.org/v1/{id}/a%20b?since={at}",
             [("header x-request-id", id)],

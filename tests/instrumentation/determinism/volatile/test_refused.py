@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.volatile import START_NS, Replay, instant
 
-from playhead_semconv.volatile import Request
+from playhead_semconv.volatile import ComparedRequest
 
 WAS = "0d6f0a1e-5b1c-4c63-9a53-0f3f6b7f3c11"
 
@@ -217,11 +217,13 @@ def test_request_lines_and_values():
         ("POST https://h/a?b=1%26c=2", "POST https://h/a?b=1&c=2"),
         ("POST https://h/a%2Fb", "POST https://h/a/b"),
     ):
-        found = replay.volatile.compare(Request.of(b"", recorded), Request.of(b"", other))
+        found = replay.volatile.compare(
+            ComparedRequest.of(b"", recorded), ComparedRequest.of(b"", other)
+        )
         assert getattr(found, "path", None) == "request line"
-    sides = [Request.of(b"", "", [("header a", value)]) for value in ("x", "y")]
+    sides = [ComparedRequest.of(b"", "", [("header a", value)]) for value in ("x", "y")]
     assert getattr(replay.volatile.compare(*sides), "path", None) == "header a"
-    assert getattr(replay.volatile.compare(sides[0], Request.of(b"")), "path", None) == "values"
+    assert getattr(replay.volatile.compare(sides[0], ComparedRequest.of(b"")), "path", None) == "values"
 
 
 def test_any_one_change_of_a_request_is_found():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from playhead_exporter.spool.places import default_spool
+from playhead_exporter.spool.folders import default_spool
 from playhead_instrumentation.host.files import workspace as workspaces
 from playhead_instrumentation.host.files.workspace import Change, Look, Names, Workspace
 from playhead_instrumentation.session.surroundings import own_folders

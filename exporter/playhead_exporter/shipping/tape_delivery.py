@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.shipping.endpoint_answers import (
+    Accepted,
+    Declined,
+    Transport,
+    TryLater,
+    Unwelcome,
+)
 from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.windows import WindowRequest
-from playhead_exporter.spool.segments import Segments, Window, read_window
+from playhead_exporter.spool.segments import Segments, SpoolWindow, read_window
 from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
 
 if TYPE_CHECKING:
@@ -21,7 +27,7 @@ SMALL_BYTES = 64 * 1024
 """A smaller record is not given up as too large, whatever the endpoint says."""
 
 
-class Delivery:
+class TapeDelivery:
     """Sends the tape of one instance, request by request, in order.
 
     This object does not send an accepted request again, even when a later one has to wait.
@@ -69,7 +75,7 @@ class Delivery:
         if isinstance(request, WindowRequest):
             return self._step_of(request, body, timeout_s)
         answer = self._transport.send(request.signal, body, timeout_s)
-        if isinstance(answer, Refused):
+        if isinstance(answer, Declined):
             if len(request.items) == 1 and answer.too_large and len(body) < SMALL_BYTES:
                 return TryLater(answer.reason)
             self._refused(request, answer.reason)
@@ -89,7 +95,7 @@ class Delivery:
         If it is not taken completely, send its records one by one to find the refused one.
         """
         answer = self._transport.send(request.signal, body, timeout_s, compressed=True)
-        if isinstance(answer, Refused) or (isinstance(answer, Accepted) and answer.refused):
+        if isinstance(answer, Declined) or (isinstance(answer, Accepted) and answer.refused):
             self._in_windows = False
             self._queue[:1] = self._requests(request.window)
         elif isinstance(answer, Accepted):
@@ -115,7 +121,7 @@ class Delivery:
             self._queue = [*self._requests(window)]
         return bool(self._queue) or window.end != self.position
 
-    def _damaged(self, window: Window) -> None:
+    def _damaged(self, window: SpoolWindow) -> None:
         """Report the damage and keep a copy of the segment, since delivered segments are deleted."""
         number, kept = window.segment, ""
         self._tally.damaged += 1
@@ -129,7 +135,7 @@ class Delivery:
             f" delivery goes on behind it, and the run shows what is missing{kept}",
         )
 
-    def _requests(self, window: Window) -> list[Request]:
+    def _requests(self, window: SpoolWindow) -> list[Request]:
         from playhead_exporter.shipping.requests import requests_of_good  # expensive; windows need none
 
         requests, problems = requests_of_good(window.records(), self.instance, window.resource)

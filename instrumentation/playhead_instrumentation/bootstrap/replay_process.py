@@ -37,7 +37,7 @@ HELD_AT_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayProcess:
     """Parameters that the processes of one replay share."""
 
     now: str
@@ -126,7 +126,7 @@ def _running() -> Session:
 
 def start_worker() -> None:
     """Start the replay of a process that `multiprocessing` has started in a replay."""
-    replayed = msgspec.json.decode(os.environ.pop(WORKER), type=Replayed)
+    replayed = msgspec.json.decode(os.environ.pop(WORKER), type=ReplayProcess)
     wanted = bytes.fromhex(replayed.instance)
     tape = next(one for one in load_several(Path(replayed.forks)) if one.instance == wanted)
     for path in replayed.checks:

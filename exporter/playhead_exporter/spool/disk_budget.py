@@ -9,7 +9,7 @@ from pathlib import Path
 COUNT_AGAIN_S = 2.0
 
 
-class Budget:
+class DiskBudget:
     """Disk budget of one spool folder, shared by all processes that use the folder."""
 
     def __init__(self, spool: Path, limit_bytes: int) -> None:

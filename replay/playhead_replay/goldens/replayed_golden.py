@@ -52,7 +52,7 @@ class NotSaid(LookupError):
     """The program has not reported such a state."""
 
 
-class Replayed:
+class ReplayedGolden:
     """A golden that was replayed by the current code."""
 
     def __init__(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.encoded import encode_span
-from playhead_exporter.notices import Notices
 from playhead_semconv.tape.frames import SpanRecord
 
 
@@ -23,7 +23,7 @@ class SpoolSpanProcessor(SpanProcessor):
         keep: Callable[[SpanRecord], None],
         whole: Callable[[], bool],
         flush: Callable[[float], bool],
-        notices: Notices,
+        notices: DeliveryNotices,
     ) -> None:
         self._keep = keep
         self._whole = whole

@@ -10,7 +10,7 @@ from playhead_semconv.untrusted.shown_text import visible
 logger = logging.getLogger("playhead.exporter")
 
 
-class Notices:
+class DeliveryNotices:
     """Reports each matter once, until it is over. ``quiet``: errors only."""
 
     def __init__(self, quiet: bool = False) -> None:

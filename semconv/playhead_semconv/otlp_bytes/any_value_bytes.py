@@ -38,7 +38,7 @@ def _name(key: str) -> bytes:
 
 
 def value_bytes(value: Any) -> bytes:
-    """Encode an `AnyValue`, as `playhead_semconv.otlp.values.set_value` does."""
+    """Encode an `AnyValue`, as `playhead_semconv.otlp.any_values.set_value` does."""
     if isinstance(value, str):
         data = value.encode("utf-8", "replace")  # as `text_bytes`
         size = len(data)

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from playhead_instrumentation.spans.budget import PART_BYTES, SpanOnTape, fit
+from playhead_instrumentation.spans.span_budget import PART_BYTES, SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, digest_of

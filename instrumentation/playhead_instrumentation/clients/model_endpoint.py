@@ -21,7 +21,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """Where a call goes."""
 
     provider: str
@@ -29,14 +29,16 @@ class Endpoint:
     port: int
 
 
-class Endpoints:
+class ModelEndpoints:
     """Endpoints by client object; looked up again when a client's base URL has changed."""
 
     def __init__(self, default: str) -> None:
         self._default = default
-        self._known: weakref.WeakKeyDictionary[Any, tuple[Any, Endpoint]] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Any, tuple[Any, ModelEndpoint]] = (
+            weakref.WeakKeyDictionary()
+        )
 
-    def of(self, client: Any, url: str) -> Endpoint:
+    def of(self, client: Any, url: str) -> ModelEndpoint:
         """Return where ``client`` sends a request for ``url``, which may be relative to its base URL."""
         if url.startswith(("http://", "https://")):
             return endpoint(url, type(client).__name__, self._default)
@@ -49,12 +51,12 @@ class Endpoints:
         return found
 
 
-def endpoint(url: str, client_class: str, default: str) -> Endpoint:
+def endpoint(url: str, client_class: str, default: str) -> ModelEndpoint:
     """Return provider, host and port of ``url``; ``default``: the provider that the SDK is made for."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-    return Endpoint(provider_of(host, client_class, default), host, port)
+    return ModelEndpoint(provider_of(host, client_class, default), host, port)
 
 
 def provider_of(host: str, client_class: str, default: str) -> str:

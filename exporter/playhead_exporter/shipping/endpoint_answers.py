@@ -30,7 +30,7 @@ class TryLater:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Declined:
     """This request will never be taken: something in it is bad, or it is too large."""
 
     reason: str
@@ -57,7 +57,7 @@ class About:
     """Whether it reads windows of this version."""
 
 
-Answer: TypeAlias = Accepted | TryLater | Refused | Unwelcome
+Answer: TypeAlias = Accepted | TryLater | Declined | Unwelcome
 
 
 def read_about(answer: bytes) -> About:

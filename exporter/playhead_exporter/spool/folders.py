@@ -50,7 +50,7 @@ def default_spool() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SpoolFolders:
     """The folders of one spool."""
 
     spool: Path
@@ -58,7 +58,7 @@ class Places:
     """Folder of the heads in shared memory; None if there is no shared memory."""
 
     @classmethod
-    def of(cls, settings: Settings, shared_memory: Path | None = SHARED_MEMORY) -> Places:
+    def of(cls, settings: Settings, shared_memory: Path | None = SHARED_MEMORY) -> SpoolFolders:
         """The folders for these settings. Touches shared memory, but no disk."""
         spool = Path(settings.spool_dir).expanduser() if settings.spool_dir else default_spool()
         spool = Path(os.path.abspath(spool))

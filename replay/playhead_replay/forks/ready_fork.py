@@ -18,7 +18,7 @@ from playhead_semconv.tape.protocols import Tape
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class ReadyFork:
     """A process that is ready to start."""
 
     words: list[str]
@@ -42,7 +42,7 @@ class Fork:
 
     def prepare(
         self, scratch: Path, around: Surroundings, checks: Sequence[str | Path] = ()
-    ) -> Prepared:
+    ) -> ReadyFork:
         """Write what the process reads into the folder ``scratch``. Returns how it is started.
 
         ``around``: where the program runs; credentials come from the inherited environment. ``checks``:
@@ -70,7 +70,7 @@ class Fork:
         child.update(given)
         lacking = [name for name in wanted if name not in given]
         words += ["--cwd", str(folder), "--", *command.words()]
-        return Prepared(words, child, lacking)
+        return ReadyFork(words, child, lacking)
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:

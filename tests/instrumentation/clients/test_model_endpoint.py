@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead_instrumentation.clients.endpoint import Endpoint, Endpoints, endpoint
+from playhead_instrumentation.clients.model_endpoint import ModelEndpoint, ModelEndpoints, endpoint
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_provider_and_port(url, client, provider, port):
 
 
 def test_the_sdks_own_provider_where_the_host_says_nothing():
-    assert endpoint("https://gateway.corp/", "Anthropic", "anthropic") == Endpoint(
+    assert endpoint("https://gateway.corp/", "Anthropic", "anthropic") == ModelEndpoint(
         "anthropic", "gateway.corp", 443
     )
 
@@ -42,10 +42,12 @@ def test_a_client_is_asked_again_when_its_base_url_changes():
     class Client:
         base_url = "https://api.openai.com/v1/"
 
-    client, endpoints = Client(), Endpoints("openai")
+    client, endpoints = Client(), ModelEndpoints("openai")
     first = endpoints.of(client, "/chat/completions")
-    assert first == Endpoint("openai", "api.openai.com", 443)
+    assert first == ModelEndpoint("openai", "api.openai.com", 443)
     assert endpoints.of(client, "/responses") is first
     client.base_url = "https://api.x.ai/v1/"
-    assert endpoints.of(client, "/responses") == Endpoint("x_ai", "api.x.ai", 443)
-    assert endpoints.of(client, "https://api.groq.com:8443/x") == Endpoint("groq", "api.groq.com", 8443)
+    assert endpoints.of(client, "/responses") == ModelEndpoint("x_ai", "api.x.ai", 443)
+    assert endpoints.of(client, "https://api.groq.com:8443/x") == ModelEndpoint(
+        "groq", "api.groq.com", 8443
+    )
