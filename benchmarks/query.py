@@ -15,7 +15,7 @@ from ingest_load import TEXT, Load, requests
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.faces.reading import Traces
-from playhead_receiver.faces.tempo.searching import Window, search
+from playhead_receiver.faces.tempo.searching import TimeRange, search
 from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.intake import Intake
 from playhead_receiver.store import Query, Upkeep, open_store
@@ -116,7 +116,7 @@ def main() -> None:
             ids = [response_id(store, trace) for trace in rng.sample(traces, min(50, len(traces)))]
 
             def by_id(id: str) -> object:
-                return search(faces, parse(f'{{ span.gen_ai.response.id = "{id}" }}'), Window())
+                return search(faces, parse(f'{{ span.gen_ai.response.id = "{id}" }}'), TimeRange())
 
             found |= {
                 "one word": timed(given.count, lambda: store.search(rng.choice(words))),

@@ -1,5 +1,6 @@
 """The documents say what the code does."""
 
+import ast
 import re
 import shlex
 from dataclasses import fields
@@ -181,6 +182,61 @@ def test_each_word_of_the_glossary_stands_there_once_and_in_the_code():
             if not place.with_suffix(".py").exists() and not (place / "__init__.py").exists():
                 missing.append(f"{word}: {module}")
     assert missing == []
+
+
+# Classes that share their name with another, and why.
+SAME_NAME = {
+    "Session": "in the agent a recording, in the command line an invocation: no file sees both",
+    "SpanEvent": "`query.models` names its JSON after what it shows",
+    "State": "`query.models` names its JSON after what it shows",
+}
+
+
+def sees(room):
+    """The rooms of which files of ``room`` import something, itself included."""
+    texts = [path.read_text("utf-8") for path in (ROOT / room).glob("playhead*/**/*.py")]
+    found = re.findall(r"^ *(?:from|import) playhead_(\w+)", "\n".join(texts), re.MULTILINE)
+    return {room, *found}
+
+
+def doubles(classes, words):
+    """Names of several classes, of which two can meet in a file or one is a word of the glossary.
+
+    ``classes``: (name, room, whether it is a protocol). A protocol may have the name of a class that has
+    its shape.
+    """
+    views = [sees(room) for room in ROOMS]
+    by_name = {}
+    for name, room, protocol in classes:
+        by_name.setdefault(name, []).append((room, protocol))
+    for name, places in by_name.items():
+        rooms = [room for room, protocol in places if not protocol]
+        meet = any(len(set(rooms) & view) > 1 for view in views)
+        if meet or (name in words and len(rooms) > 1):
+            yield name
+
+
+def classes_of(room):
+    """(name, room, whether it is a protocol) of each public class of a room."""
+    for path in (ROOT / room).glob("playhead*/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, room, any("Protocol" in ast.unparse(base) for base in node.bases)
+
+
+def test_a_class_name_stands_for_one_thing():
+    words = {name for row in rows("docs/glossary.md") for name in re.findall(r"`([A-Z]\w+)[.`]", row[2])}
+    assert "Span" in words
+    classes = [one for room in ROOMS for one in classes_of(room)]
+    assert set(doubles(classes, words)) == set(SAME_NAME)
+
+
+def test_doubles_of_names_are_found():
+    one = ("A", "semconv", False)
+    assert list(doubles([one, ("A", "cli", False)], ())) == ["A"]
+    assert list(doubles([one, ("A", "cli", True)], ())) == []
+    apart = [("A", "instrumentation", False), ("A", "cli", False)]
+    assert (list(doubles(apart, ())), list(doubles(apart, ("A",)))) == ([], ["A"])
 
 
 def test_modules_that_texts_about_architecture_name_exist():

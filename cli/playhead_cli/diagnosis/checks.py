@@ -60,7 +60,7 @@ _PROBE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReportLine:
     """One line of the report."""
 
     mark: Mark
@@ -72,7 +72,7 @@ class Finding:
         return {"mark": self.mark, "text": self.text, "hint": self.hint or None}
 
 
-def check_interpreter(python: str) -> Iterator[Finding]:
+def check_interpreter(python: str) -> Iterator[ReportLine]:
     """The agent's interpreter and its installed distributions."""
     path = agent_python(python, os.environ)
     try:
@@ -81,32 +81,32 @@ def check_interpreter(python: str) -> Iterator[Finding]:
         )
         at, found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as problem:
-        yield Finding("bad", f"{path} does not run: {problem}", "playhead doctor --python PATH")
+        yield ReportLine("bad", f"{path} does not run: {problem}", "playhead doctor --python PATH")
         return
-    yield Finding("good", f"playhead {version('playhead')}, agents run on Python {at} ({path})")
+    yield ReportLine("good", f"playhead {version('playhead')}, agents run on Python {at} ({path})")
     for name in PROBED[:3]:
         if name not in found:
             hint = f"{path} -m pip install playhead-agent"
-            yield Finding("bad", f"{name} is not installed there", hint)
+            yield ReportLine("bad", f"{name} is not installed there", hint)
     clients = [f"{name} {found[name]}" for name in PROBED[3:] if name in found]
-    yield Finding("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
+    yield ReportLine("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
 
 
-def check_boundaries(session: Session) -> Iterator[Finding]:
+def check_boundaries(session: Session) -> Iterator[ReportLine]:
     """What is recorded at the current level and what is not, by row of the boundaries table."""
     level = session.settings.recording_level
     on = selected(level, session.settings.boundaries)
     origin = session.resolved.origins["level"]
     if origin == "default":
         origin += "; playhead record has strict"
-    yield Finding("good", f"level {level} ({origin}): {len(on)} of {len(BOUNDARIES)} boundaries")
+    yield ReportLine("good", f"level {level} ({origin}): {len(on)} of {len(BOUNDARIES)} boundaries")
     width = max(len(row.name) for row in BOUNDARIES)
     for row in BOUNDARIES:
         if row in on:
-            yield Finding("good", f"{row.name:<{width}}  {row.facts}")
+            yield ReportLine("good", f"{row.name:<{width}}  {row.facts}")
         else:
             why = "left out by the setting boundaries" if has(level, row) else _had_with(row)
-            yield Finding("off", f"{row.name:<{width}}  off: {why}")
+            yield ReportLine("off", f"{row.name:<{width}}  off: {why}")
 
 
 def _had_with(row: Boundary) -> str:
@@ -115,25 +115,25 @@ def _had_with(row: Boundary) -> str:
     return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)
 
 
-def check_script(script: Path) -> Iterator[Finding]:
+def check_script(script: Path) -> Iterator[ReportLine]:
     """Recorded and unrecorded inputs of a program and its own modules, with file, line and advice."""
     try:
         imports = [one for path in sources_of(script) for one in imports_of(path)]
     except (SyntaxError, ValueError, OSError) as problem:
-        yield Finding("bad", f"{script} cannot be read: {problem}")
+        yield ReportLine("bad", f"{script} cannot be read: {problem}")
         return
     seen = dict.fromkeys(f"{one.module} ({one.seen})" for one in imports if one.seen)
     if seen:
-        yield Finding("good", f"{script.name} imports {', '.join(seen)}")
+        yield ReportLine("good", f"{script.name} imports {', '.join(seen)}")
     found = list(uncovered(script))
     for one in found:
         text = f"{one.what} {one.file}:{one.line}: the tape does not hold {one.missing}"
-        yield Finding("warning", text, one.hint)
+        yield ReportLine("warning", text, one.hint)
     if not found:
-        yield Finding("good", f"{script.name}: nothing is known that the tape would not hold")
+        yield ReportLine("good", f"{script.name}: nothing is known that the tape would not hold")
 
 
-def check_run(run: Run) -> Iterator[Finding]:
+def check_run(run: Run) -> Iterator[ReportLine]:
     """What a recorded run reports about itself."""
     start: dict[str, Any] = {}
     redacted = 0
@@ -143,45 +143,47 @@ def check_run(run: Run) -> Iterator[Finding]:
                 start = fact.attributes
             redacted += int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0))
     if not start:
-        yield Finding("bad", f"{run.name} has no tape and cannot be replayed", "playhead record SCRIPT")
+        yield ReportLine(
+            "bad", f"{run.name} has no tape and cannot be replayed", "playhead record SCRIPT"
+        )
         return
     level = level_of(run.tape.facts())
-    yield Finding("good", f"{run.name}: {run.command} ({level} order, {run.status})")
+    yield ReportLine("good", f"{run.name}: {run.command} ({level} order, {run.status})")
     patched = [str(one) for one in start.get(a.PLAYHEAD_RUN_PATCHED, [])]
     for root in run.roots:
         patched = patched or [str(one) for one in root.attributes.get(a.PLAYHEAD_RUN_PATCHED, [])]
     if patched:
-        yield Finding("good", f"patched: {', '.join(patched)}")
+        yield ReportLine("good", f"patched: {', '.join(patched)}")
     for attributes in (start, *(root.attributes for root in run.roots)):
         for one in attributes.get(a.PLAYHEAD_RUN_UNPATCHED, []):
-            yield Finding("warning", f"not patched: {one}")
+            yield ReportLine("warning", f"not patched: {one}")
     if start.get(a.PLAYHEAD_RUN_HASH_SEED) == "random":
-        yield Finding(
+        yield ReportLine(
             "warning",
             "PYTHONHASHSEED was random: the order of sets is not reproducible",
             "playhead record fixes it",
         )
     if level != start.get(a.PLAYHEAD_RUN_LEVEL, level):
-        yield Finding(
+        yield ReportLine(
             "warning",
             f"recorded at level {start[a.PLAYHEAD_RUN_LEVEL]}, it turned {level}: "
             "an event loop did not say when it is idle",
             "run it on asyncio's own loop: the order of tasks is exact there",
         )
     for kind, target in _unseen_effects(run):
-        yield Finding(
+        yield ReportLine(
             "warning",
             f"{kind} {target}: no boundary sees what came from there",
             WRAP,
         )
     if run.outputs.exit is None and run.status != "running":
-        yield Finding("warning", "it did not end in order: a replay goes as far as the tape does")
+        yield ReportLine("warning", "it did not end in order: a replay goes as far as the tape does")
     if redacted:
-        yield Finding("good", f"{count(redacted, 'value')} redacted")
+        yield ReportLine("good", f"{count(redacted, 'value')} redacted")
     if run.aged_out:
-        yield Finding("good", f"{run.aged_out} facts that belong to no request have aged out")
+        yield ReportLine("good", f"{run.aged_out} facts that belong to no request have aged out")
     for gap in run.lost:
-        yield Finding("bad", f"{gap}: it cannot be replayed", "playhead spool push")
+        yield ReportLine("bad", f"{gap}: it cannot be replayed", "playhead spool push")
     script = run.command.script_path(Path(run.command.cwd or "."))
     if script is not None and script.is_file():
         yield from check_script(script)
@@ -196,34 +198,34 @@ def _unseen_effects(run: Run) -> list[tuple[str, str]]:
     return list(found)
 
 
-def check_receiver(session: Session) -> Iterator[Finding]:
+def check_receiver(session: Session) -> Iterator[ReportLine]:
     """Where records are sent, and whether a receiver accepts them."""
     found = running(session.data_dir)
     if found is not None:
         where = " and ".join(one for one in (found.http, found.grpc) if one) or "nowhere yet"
-        yield Finding("good", f"receiver: process {found.pid} listens at {where}")
+        yield ReportLine("good", f"receiver: process {found.pid} listens at {where}")
     else:
-        yield Finding("good", "no receiver runs: playhead record embeds one")
+        yield ReportLine("good", "no receiver runs: playhead record embeds one")
     origin = session.resolved.origins["endpoint"]
     settings = session.settings
     try:
         answer = ask(settings)
     except PlayheadError as problem:
-        yield Finding("bad", problem.what, problem.hint)
+        yield ReportLine("bad", problem.what, problem.hint)
         return
     except OSError as problem:
-        yield Finding("bad", f"{settings.endpoint}: {problem}")
+        yield ReportLine("bad", f"{settings.endpoint}: {problem}")
         return
     if isinstance(answer, Accepted):
-        yield Finding("good", f"{settings.endpoint} takes records ({origin})")
+        yield ReportLine("good", f"{settings.endpoint} takes records ({origin})")
     elif origin != "default" or not isinstance(answer, TryLater):
         hint = answer.hint if isinstance(answer, Unwelcome) else ""
         where = "" if answer.reason.startswith(settings.endpoint) else f"{settings.endpoint}: "
         meanwhile = "agents keep their records in the spool meanwhile"
-        yield Finding("bad", f"{where}{answer.reason}; {meanwhile}", hint)
+        yield ReportLine("bad", f"{where}{answer.reason}; {meanwhile}", hint)
 
 
-def check_store(session: Session) -> Iterator[Finding]:
+def check_store(session: Session) -> Iterator[ReportLine]:
     """Whether stored data can be read and searched."""
     if session.nothing_kept:
         return
@@ -236,19 +238,19 @@ def check_store(session: Session) -> Iterator[Finding]:
         finally:
             store.close()
     except PlayheadError as problem:
-        yield Finding("bad", f"{problem.what}: {problem.cause}", problem.hint)
+        yield ReportLine("bad", f"{problem.what}: {problem.cause}", problem.hint)
         return
     behind = lag.bundles + lag.fact_runs
-    yield Finding("good", f"store: {session.store_name}, {size(held)}")
+    yield ReportLine("good", f"store: {session.store_name}, {size(held)}")
     if behind:
-        yield Finding(
+        yield ReportLine(
             "warning" if behind > FAR_BEHIND else "good",
             f"search: {count(behind, 'group')} of spans and facts cannot be found yet",
             "playhead search makes up for it, a receiver that runs does so by itself",
         )
 
 
-def check_spool(session: Session) -> Iterator[Finding]:
+def check_spool(session: Session) -> Iterator[ReportLine]:
     """Undelivered data in the spool."""
     from playhead_exporter.push import pending
 
@@ -263,41 +265,41 @@ def check_spool(session: Session) -> Iterator[Finding]:
         )
         held = size(sum(one.bytes for one in left))
         owners = f"a {kind} process" if len(left) == 1 else f"{len(left)} {kind} processes"
-        yield Finding(
+        yield ReportLine(
             "warning",
             f"spool: {waiting} ({held}) of {owners} undelivered",
             "they deliver by themselves what the endpoint takes" if alive else "playhead spool push",
         )
     if not found:
-        yield Finding("good", "spool: nothing undelivered")
+        yield ReportLine("good", "spool: nothing undelivered")
 
 
-def check_replay() -> Iterator[Finding]:
+def check_replay() -> Iterator[ReportLine]:
     """How well a replay is isolated from the world."""
     from playhead_replay.launch.isolation import enforceable
 
     by_kernel = enforceable()
     if "network" in by_kernel:
-        yield Finding("good", "replays run without a network, enforced by the kernel")
+        yield ReportLine("good", "replays run without a network, enforced by the kernel")
     else:
-        yield Finding(
+        yield ReportLine(
             "warning", "user namespaces are not allowed here: replays refuse the network in-process only"
         )
     if "files" in by_kernel:
-        yield Finding("good", "replays change no files, enforced by the kernel")
+        yield ReportLine("good", "replays change no files, enforced by the kernel")
     elif by_kernel:
-        yield Finding(
+        yield ReportLine(
             "warning", "replays refuse changes to files in-process only: no read-only mounts here"
         )
 
 
-def check_settings(session: Session) -> Iterator[Finding]:
+def check_settings(session: Session) -> Iterator[ReportLine]:
     """Whether the settings can be read."""
     try:
         chosen = sum(origin != "default" for origin in session.resolved.origins.values())
         if chosen:
-            yield Finding("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
+            yield ReportLine("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
         policy_of(session.settings.retention)
         history_of(session.settings.process_history)
     except PlayheadError as problem:
-        yield Finding("bad", problem.what, problem.hint)
+        yield ReportLine("bad", problem.what, problem.hint)

@@ -13,7 +13,7 @@ from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 
 if TYPE_CHECKING:
-    from playhead_cli.diagnosis.checks import Finding
+    from playhead_cli.diagnosis.checks import ReportLine
 
 SCHEMA_VERSION = 1
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
@@ -51,7 +51,7 @@ def command(session: Session, target: str | None, python: str, config: str | Non
     return 1 if any(one.mark == "bad" for one in findings) else 0
 
 
-def _findings(session: Session, target: str | None, python: str) -> Iterator[Finding]:
+def _findings(session: Session, target: str | None, python: str) -> Iterator[ReportLine]:
     from playhead_cli.diagnosis import checks
 
     if target is not None and target.endswith(".py"):
@@ -71,7 +71,7 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Fin
     yield from checks.check_replay()
 
 
-def _print(session: Session, findings: list[Finding]) -> None:
+def _print(session: Session, findings: list[ReportLine]) -> None:
     from rich.text import Text
 
     lines: list[Text] = []

@@ -19,7 +19,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetentionOptions:
     """Options that say how long what is kept: times, a share from 0 to 1, a size."""
 
     success: str | None
@@ -64,8 +64,8 @@ class Marking:
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@gathered(kept=Kept, marking=Marking)
-def command(session: Session, kept: Kept, marking: Marking, dry_run: bool, yes: bool) -> int:
+@gathered(kept=RetentionOptions, marking=Marking)
+def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:
     """Delete runs whose time is over, with everything that only they hold, and overwrite it.
 
     TIME is 90d, 12h, 30m or 10s after the run's end, or forever. What is not said is as the setting
@@ -108,7 +108,7 @@ def command(session: Session, kept: Kept, marking: Marking, dry_run: bool, yes: 
     return 0
 
 
-def _policy(session: Session, kept: Kept) -> Policy:
+def _policy(session: Session, kept: RetentionOptions) -> Policy:
     import msgspec
 
     from playhead_receiver.store.keeping.amounts import duration_s, size_of

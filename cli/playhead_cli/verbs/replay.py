@@ -46,7 +46,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OutputOptions:
     """Options that say what is shown and kept."""
 
     keep: Path | None
@@ -91,9 +91,9 @@ class Wanted:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Judge this commit for git bisect run: 0 good, 1 bad, 125 cannot be judged.",
 )
-@gathered(program=Program, allowed=Allowed, wanted=Wanted)
+@gathered(program=Program, allowed=Allowed, wanted=OutputOptions)
 def command(
-    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: Wanted
+    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
 

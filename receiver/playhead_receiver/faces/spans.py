@@ -30,7 +30,7 @@ class Event(msgspec.Struct, frozen=True):
     attributes: dict[str, Any]
 
 
-class Link(msgspec.Struct, frozen=True):
+class LinkedSpan(msgspec.Struct, frozen=True):
     """A link of a span."""
 
     trace_id: bytes
@@ -56,7 +56,7 @@ class Seen(msgspec.Struct, frozen=True):
     scope: dict[str, Any]
     """Attributes of the scope, with its ``name`` and ``version``."""
     events: list[Event]
-    links: list[Link]
+    links: list[LinkedSpan]
     left_out: frozenset[str]
     """Names of attributes that are missing here because they are too large or are derived."""
 
@@ -168,6 +168,9 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
             Event(event.name, event.time_unix_nano, attributes_of(event.attributes))
             for event in span.events
         ],
-        links=[Link(link.trace_id, link.span_id, attributes_of(link.attributes)) for link in span.links],
+        links=[
+            LinkedSpan(link.trace_id, link.span_id, attributes_of(link.attributes))
+            for link in span.links
+        ],
         left_out=frozenset(left_out),
     )

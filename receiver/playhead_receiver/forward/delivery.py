@@ -51,7 +51,7 @@ def say_nothing(_: str) -> None:
     """No-op callback, for an embedded receiver."""
 
 
-class Delivery:
+class DestinationConnection:
     """The connection to a destination; for one thread. Setting ``stopped`` ends a delivery under way.
 
     `ConfigurationError` if headers or files that the destination names are missing.

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.forward.cursor import CursorFile
-from playhead_receiver.forward.delivery import Counts, Delivery, Say, bounded, say_nothing
+from playhead_receiver.forward.delivery import Counts, DestinationConnection, Say, bounded, say_nothing
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
@@ -56,7 +56,7 @@ class Forwarder:
         self._store = store
         self._deriver = Deriver(store)
         self._stop = threading.Event()
-        self._delivery = Delivery(destination, self._stop, "spans", say)
+        self._delivery = DestinationConnection(destination, self._stop, "spans", say)
         self._spans = Counts()
         self._facts_too = destination.tape
         self._trimmer = Trimmer(destination, base_url)

@@ -13,7 +13,13 @@ from collections.abc import Iterable, Iterator
 from google.protobuf.message import DecodeError
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.forward.delivery import REQUEST_BYTES, Counts, Delivery, Say, say_nothing
+from playhead_receiver.forward.delivery import (
+    REQUEST_BYTES,
+    Counts,
+    DestinationConnection,
+    Say,
+    say_nothing,
+)
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.outbox import Outbox
 from playhead_receiver.forward.trimming import Trimmer
@@ -34,7 +40,7 @@ class Relay:
         self.signals = {Signal.METRICS, Signal.LOGS} if destination.logs else {Signal.METRICS}
         self._stop = threading.Event()
         what = "metrics and log records" if destination.logs else "metrics"
-        self._delivery = Delivery(destination, self._stop, what, say)
+        self._delivery = DestinationConnection(destination, self._stop, what, say)
         self._trimmer = Trimmer(destination)
         self._outbox = Outbox(data_dir, destination.name)
         self._thread = threading.Thread(target=self._run, name="playhead-relay", daemon=True)

@@ -11,7 +11,7 @@ POLL_S = 0.5
 """Seconds of rest after a problem."""
 
 
-class Worker:
+class RepeatingThread:
     """Calls `turn` repeatedly. After a problem, which is kept in `problem`, it tries again."""
 
     def __init__(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from playhead_receiver.host.worker_threads import Worker
+from playhead_receiver.host.worker_threads import RepeatingThread
 from playhead_receiver.store import Upkeep
 
 POLL_S = 0.25
@@ -14,7 +14,7 @@ FAR_BEHIND = 20_000
 """Lag in bundles and runs of facts above which it rests only as long as it works."""
 
 
-class Indexer(Worker):
+class Indexer(RepeatingThread):
     """The thread that indexes. Intake has priority up to a certain lag; idle time is used fully."""
 
     def __init__(self, store: Upkeep) -> None:

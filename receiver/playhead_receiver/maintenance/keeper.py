@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from playhead_receiver.host.worker_threads import Worker
+from playhead_receiver.host.worker_threads import RepeatingThread
 from playhead_receiver.maintenance.errands import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Upkeep
@@ -29,7 +29,7 @@ EVERY_S = 600.0
 """Seconds between checks for expired runs."""
 
 
-class Keeper(Worker):
+class Keeper(RepeatingThread):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
     It determines the meanings of requests that have no GenAI instrumentation. It lets what services did

@@ -26,7 +26,12 @@ from support.scripted import Gate, Reply, Request, ScriptedServer
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module
-from playhead_receiver.forward.delivery import LONGEST_WISH_S, REQUEST_BYTES, Counts, Delivery
+from playhead_receiver.forward.delivery import (
+    LONGEST_WISH_S,
+    REQUEST_BYTES,
+    Counts,
+    DestinationConnection,
+)
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a
@@ -529,7 +534,7 @@ def test_a_wish_to_wait_is_heeded(destination: ScriptedServer):
     for wish in ("120", "1e9", "0.5"):
         destination.script([Reply([b""], 429, [("retry-after", wish)])])
     stopped = Waits()
-    delivery = Delivery(Destination(destination.url), stopped, "spans")
+    delivery = DestinationConnection(Destination(destination.url), stopped, "spans")
     assert not delivery.deliver(Signal.TRACES, [b""], Counts())
     delivery.close()
     assert asked == [120.0, LONGEST_WISH_S, 0.5]

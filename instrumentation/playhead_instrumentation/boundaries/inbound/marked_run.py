@@ -35,7 +35,7 @@ def run(function: F, /) -> F: ...
 
 
 @overload
-def run(name: str = "", /, *, input: Any = None) -> Run: ...
+def run(name: str = "", /, *, input: Any = None) -> MarkedRun: ...
 
 
 def run(what: Any = "", /, *, input: Any = None) -> Any:
@@ -52,10 +52,10 @@ def run(what: Any = "", /, *, input: Any = None) -> Any:
     The function is a plain or an async one. Within a run, and outside a recording, nothing changes.
     TypeError for anything else.
     """
-    return Run(what, input) if isinstance(what, str) else Run("")(what)
+    return MarkedRun(what, input) if isinstance(what, str) else MarkedRun("")(what)
 
 
-class Run:
+class MarkedRun:
     """A marked run: either a decorator for a function or a context manager for a block."""
 
     def __init__(self, name: str, input: Any = None) -> None:
@@ -72,7 +72,7 @@ class Run:
         marked = _Marked(function, self._name)
         return cast("F", _async_call(marked) if inspect.iscoroutinefunction(function) else _call(marked))
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> MarkedRun:
         asked = functools.partial(_Asked, self._name or "run", {"input": self._input}, _nowhere)
         self._going = going = _begun(asked)
         if going is not None:
@@ -88,7 +88,7 @@ class Run:
         else:
             going.raised(error)
 
-    async def __aenter__(self) -> Run:
+    async def __aenter__(self) -> MarkedRun:
         return self.__enter__()
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:

@@ -90,7 +90,7 @@ class Connection:
 
     def streams(self, reader: Any, writer: Any) -> tuple[Any, Any]:
         """Return wrappers for the streams of a real server."""
-        return Reader(reader, self), Writer(writer, self)
+        return ReceivedMessages(reader, self), SentMessages(writer, self)
 
     def failed(self, error: Exception, at: Delivery | None) -> None:
         """The server could not be started."""
@@ -193,7 +193,7 @@ class Connection:
                     self, self._kit, opens, verdict.reopen, self._told, send, self._tasks
                 )
                 try:
-                    yield receive, Writer(reopened, self)
+                    yield receive, SentMessages(reopened, self)
                 finally:
                     self._tasks.cancel_scope.cancel()
                     receive.close()
@@ -259,7 +259,7 @@ class _Stream:
             await self._stream.aclose()
 
 
-class Writer(_Stream):
+class SentMessages(_Stream):
     """Takes what the client sends and records it before it goes out."""
 
     async def send(self, item: Any) -> None:
@@ -270,10 +270,10 @@ class Writer(_Stream):
                 await self._stream.send(item)
 
 
-class Reader(_Stream):
+class ReceivedMessages(_Stream):
     """Returns what the server sends and records it before the program gets it."""
 
-    def __aiter__(self) -> Reader:
+    def __aiter__(self) -> ReceivedMessages:
         return self
 
     async def __anext__(self) -> Any:

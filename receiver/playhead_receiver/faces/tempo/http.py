@@ -18,7 +18,7 @@ from playhead_receiver.faces.tempo.searching import (
     LIMIT,
     MOST,
     SPANS_OF_SET,
-    Window,
+    TimeRange,
     search,
     tag_values,
     tags,
@@ -230,12 +230,12 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
     return min(int(text[:9]), most)
 
 
-def _window(request: Request) -> Window:
+def _window(request: Request) -> TimeRange:
     given = request.query_params
     start, end = (_moment(given.get(name, "")) for name in ("start", "end"))
     if start is not None and end is not None and start > end:
         raise UsageError("invalid start: it is behind the end")
-    return Window(start or None, end or None)
+    return TimeRange(start or None, end or None)
 
 
 def _moment(text: str) -> int | None:
@@ -253,16 +253,16 @@ def _metric_query(request: Request) -> Query | Calculation:
     return query
 
 
-def _metric_window(request: Request) -> Window:
+def _metric_window(request: Request) -> TimeRange:
     import time
 
     window = _window(request)
     since = duration_ns(request.query_params.get("since") or "1h")
     end = window.end_ns or time.time_ns()
-    return Window(window.start_ns or end - since, end)
+    return TimeRange(window.start_ns or end - since, end)
 
 
-def _step(request: Request, window: Window) -> int:
+def _step(request: Request, window: TimeRange) -> int:
     text = request.query_params.get("step", "")
     if not text:
         assert window.start_ns is not None and window.end_ns is not None

@@ -12,7 +12,7 @@ import msgspec
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen
 from playhead_receiver.faces.tempo.arithmetic import NAME, Labels, Points, Series, combined
-from playhead_receiver.faces.tempo.searching import NAMES, Window, matching
+from playhead_receiver.faces.tempo.searching import NAMES, TimeRange, matching
 from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, Metric, Query
 from playhead_receiver.faces.tempo.traceql.matching import ORDER
 from playhead_receiver.faces.tempo.traceql.tree import Cut, Field, Threshold
@@ -42,7 +42,7 @@ class Observed(msgspec.Struct):
 def query_range(
     traces: Traces,
     query: Query | Calculation,
-    window: Window,
+    window: TimeRange,
     step_ns: int,
     *,
     exemplars: bool = True,
@@ -68,7 +68,7 @@ def query_range(
     return {"series": shown, "metrics": {}}
 
 
-def instant(traces: Traces, query: Query | Calculation, window: Window) -> dict[str, Any]:
+def instant(traces: Traces, query: Query | Calculation, window: TimeRange) -> dict[str, Any]:
     """Tempo's QueryInstantResponse: one number over the whole window."""
     length = max((window.end_ns or 0) - (window.start_ns or 0), 1)
     found = _computed(traces, query, window, lambda _: 0, range(1), length)
@@ -83,7 +83,7 @@ def instant(traces: Traces, query: Query | Calculation, window: Window) -> dict[
 def _computed(
     traces: Traces,
     query: Query | Calculation,
-    window: Window,
+    window: TimeRange,
     step_of: Callable[[Seen], int],
     steps: range,
     step_ns: int = 0,
@@ -109,7 +109,7 @@ def _computed(
 def _measured(
     traces: Traces,
     query: Query,
-    window: Window,
+    window: TimeRange,
     step_of: Callable[[Seen], int],
     steps: range,
     step_ns: int,
@@ -139,11 +139,11 @@ def _measured(
     ]
 
 
-def _width(window: Window, steps: range) -> int:
+def _width(window: TimeRange, steps: range) -> int:
     return max(((window.end_ns or 0) - (window.start_ns or 0)) // max(len(steps), 1), 1)
 
 
-def _spans(traces: Traces, query: Query, window: Window) -> Iterator[tuple[Matcher, Seen]]:
+def _spans(traces: Traces, query: Query, window: TimeRange) -> Iterator[tuple[Matcher, Seen]]:
     start_ns, end_ns = window.start_ns or 0, window.end_ns or 0
     for trace in matching(traces, query, window):
         matcher = Matcher(trace)

@@ -28,7 +28,7 @@ NAMES = {
 }
 
 
-class Window(msgspec.Struct, frozen=True):
+class TimeRange(msgspec.Struct, frozen=True):
     """A time range; None: unbounded."""
 
     start_ns: int | None = None
@@ -36,7 +36,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def search(
-    traces: Traces, query: Query, window: Window, limit: int = LIMIT, spss: int = SPANS_OF_SET
+    traces: Traces, query: Query, window: TimeRange, limit: int = LIMIT, spss: int = SPANS_OF_SET
 ) -> dict[str, Any]:
     """Tempo's SearchResponse, newest traces first."""
     found: list[dict[str, Any]] = []
@@ -51,14 +51,14 @@ def search(
     return {"traces": found, "metrics": {"inspectedTraces": inspected}}
 
 
-def matching(traces: Traces, query: Query, window: Window) -> Iterator[SeenTrace]:
+def matching(traces: Traces, query: Query, window: TimeRange) -> Iterator[SeenTrace]:
     """The traces that a query has to search, including the values that it refers to."""
     names = {field.name for field in query.fields() if field.scope in ("", "span")}
     return traces.looked_through(window.start_ns, window.end_ns, names, list(needs_of(query)))
 
 
 def tags(
-    traces: Traces, window: Window, scope: str = "", query: Query | None = None
+    traces: Traces, window: TimeRange, scope: str = "", query: Query | None = None
 ) -> dict[str, list[str]]:
     """Names of attributes by scope, taken from the spans that match a query; sorted."""
     found: dict[str, set[str]] = {one: set() for one in (*SCOPES, "intrinsic")}
@@ -79,7 +79,7 @@ def tags(
 
 
 def tag_values(
-    traces: Traces, field: Field, window: Window, query: Query | None = None, limit: int = MOST
+    traces: Traces, field: Field, window: TimeRange, query: Query | None = None, limit: int = MOST
 ) -> list[tuple[str, str]]:
     """Type and text of the values of a field in the spans that match a query; sorted."""
     words = NAMES.get(field.name) if field.scope == "intrinsic" else None
@@ -95,7 +95,7 @@ def tag_values(
 
 
 def _found(
-    traces: Traces, window: Window, query: Query | None, field: Field | None = None
+    traces: Traces, window: TimeRange, query: Query | None, field: Field | None = None
 ) -> Iterator[tuple[Matcher, Sequence[Seen]]]:
     """The spans that match a query (None: all); ``field``: another field whose values are needed."""
     fields = [*(query.fields() if query else ()), *([field] if field else ())]

@@ -274,7 +274,7 @@ def _usage(at: Any) -> Usage:
     )
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class AroundSpan(msgspec.Struct, frozen=True):
     """The bytes around a span in `ResourceSpans` that hold only this span; shared by many spans."""
 
     resource: bytes
@@ -296,9 +296,9 @@ class Surroundings(msgspec.Struct, frozen=True):
         return self.tail + self.end
 
 
-def surroundings(entry: Any, scoped: Any) -> Surroundings:
+def surroundings(entry: Any, scoped: Any) -> AroundSpan:
     """The surroundings of the spans of a scope."""
-    return Surroundings(
+    return AroundSpan(
         field(1, entry.resource) if entry.resource else b"",
         field(1, scoped.scope) if scoped.scope else b"",
         _text_field(3, scoped.schema_url),
