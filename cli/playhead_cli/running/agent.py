@@ -11,6 +11,7 @@ from pathlib import Path
 
 from playhead_cli.configuration import for_children
 from playhead_cli.running.kept_provider import found_by
+from playhead_cli.running.receiver_token import token_for
 from playhead_cli.session import Session
 from playhead_receiver.host.writer_lock import Listening
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -83,7 +84,7 @@ def delivering_to(settings: Settings, receiver: Listening) -> Settings:
         endpoint=receiver.http,
         protocol="http/protobuf",
         endpoint_kind="playhead",
-        token=settings.token or receiver.key,
+        token=token_for(settings, receiver),
     )
 
 
@@ -103,8 +104,9 @@ def recorded_environment(
         child["PLAYHEAD_ENDPOINT"] = receiver.http
         child["PLAYHEAD_PROTOCOL"] = "http/protobuf"
         child["PLAYHEAD_ENDPOINT_KIND"] = "playhead"
-        if receiver.key and not child.get("PLAYHEAD_TOKEN"):
-            child["PLAYHEAD_TOKEN"] = receiver.key
+        child.pop("PLAYHEAD_TOKEN", None)
+        if token := token_for(resolved.settings, receiver):
+            child["PLAYHEAD_TOKEN"] = token
     return child
 
 

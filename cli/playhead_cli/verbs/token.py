@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +14,12 @@ import msgspec
 from playhead_cli.options import Verbs, verb
 from playhead_cli.session import Session
 from playhead_cli.views.words import age
+from playhead_receiver.host.place import HTTP_PORT, QUERY_PORT, Place
 from playhead_receiver.host.writer_lock import running
 
 if TYPE_CHECKING:
     from playhead_receiver.access import Token, TokenBook
+    from playhead_receiver.host.writer_lock import Listening
 
 SCHEMA_VERSION = 1
 SCOPES = ("ingest", "read", "control", "admin")
@@ -46,25 +49,98 @@ def command() -> None:
 def create(
     session: Session, name: str, scopes: tuple[str, ...], tenant: str, expires: str | None
 ) -> None:
-    """Make a token. It is printed once and kept as a digest only."""
+    """Make a token. It is printed once and kept as a digest only; stderr says how it is used.
+
+    A data folder without a token is open to this machine. From its first token on every agent and
+    every reader needs one; what agents record without it waits in their spool.
+    """
     from playhead_receiver.asking.language import duration_ns
 
     lifetime_ns = None if expires is None else duration_ns(expires)
     with _book(session) as book:
-        first = not book.any_live()
+        is_first = not book.any_live()
         token, text = book.create(name, scopes, tenant=tenant, lifetime_ns=lifetime_ns)
+    found = running(session.data_dir)
+    recipe = Recipe.of(token, text, found)
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "token": text, **_plain(token)})
+        made = {"token": text, "variables": recipe.variables, "query": recipe.query, **_plain(token)}
+        session.print_json({"schema_version": SCHEMA_VERSION, **made})
         return
     click.echo(text)
-    session.say("this is shown once; export PLAYHEAD_TOKEN=…")
-    found = running(session.data_dir)
-    if first and found is not None and found.query:
-        session.say(f"process {found.pid} asks for a token from now on: agents, viewers, Collectors")
-    if first and "ingest" not in scopes and "admin" not in scopes:
-        session.say(
-            "agents need one of their own from now on: playhead token create agents --scope ingest"
+    session.say("this token is shown once")
+    for line in recipe.lines():
+        click.echo(line, err=True)
+    if is_first:
+        _say_closed(session, found, delivers=recipe.delivers)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to type to use a token."""
+
+    text: str
+    delivers: bool
+    reads: bool
+    endpoint: str
+    """Where records are sent."""
+    query: str
+    """URL of the query API."""
+
+    @classmethod
+    def of(cls, token: Token, text: str, found: Listening | None) -> Recipe:
+        """``found``: the receiver that runs on the data folder; None: where one would listen."""
+        may = {"ingest", "read"} if "admin" in token.scopes else set(token.scopes)
+        endpoint = found.http if found is not None else ""
+        query = found.query if found is not None else ""
+        return cls(
+            text,
+            "ingest" in may,
+            "read" in may,
+            endpoint or f"http://{Place().host}:{HTTP_PORT}",
+            query or f"http://{Place().host}:{QUERY_PORT}",
         )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of whoever uses it."""
+        if not self.delivers:
+            return {"PLAYHEAD_TOKEN": self.text}
+        return {
+            "PLAYHEAD_ENDPOINT": self.endpoint,
+            "PLAYHEAD_TOKEN": self.text,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint,
+            "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{self.text}",
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Commands, with comments that say who types them."""
+        exports = {name: f"export {name}={value}" for name, value in self.variables.items()}
+        if self.delivers:
+            yield "# an agent delivers with"
+            yield exports["PLAYHEAD_ENDPOINT"]
+            yield exports["PLAYHEAD_TOKEN"]
+            yield "# any other exporter of OpenTelemetry, over HTTP, with"
+            yield exports["OTEL_EXPORTER_OTLP_ENDPOINT"]
+            yield exports["OTEL_EXPORTER_OTLP_HEADERS"]
+        if self.reads:
+            yield "# who looks reads with"
+            if not self.delivers:
+                yield exports["PLAYHEAD_TOKEN"]
+            yield f'curl -H "Authorization: Bearer $PLAYHEAD_TOKEN" {self.query}/v1/runs'
+            yield f"playhead mcp --url {self.query}"
+
+
+def _say_closed(session: Session, found: Listening | None, *, delivers: bool) -> None:
+    """Say what the first token of a data folder changes. ``delivers``: agents can use it."""
+    if found is not None and found.query:
+        session.say(
+            f"process {found.pid} asks for a token from now on: agents, viewers, Collectors; what agents"
+            " record without one waits in their spool until they are started with it"
+        )
+    else:
+        session.say("the next playhead up asks everybody for a token")
+    if not delivers:
+        session.say("agents need one of their own: playhead token create agents --scope ingest")
 
 
 @verb("list")
