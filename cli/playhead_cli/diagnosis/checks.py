@@ -1,4 +1,4 @@
-"""The checks of ``playhead doctor``, one function per subject."""
+"""Checks of ``playhead doctor``: interpreter, settings, boundaries, scripts, runs, replays."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from playhead_cli.diagnosis.report_line import ReportLine
 from playhead_cli.diagnosis.source_coverage import imports_of, sources_of, uncovered
 from playhead_cli.running.agent import agent_python
 from playhead_cli.session import Session
-from playhead_cli.views.words import count, size
-from playhead_exporter.probe import ask
-from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
-from playhead_receiver.host.writer_lock import running
-from playhead_receiver.maintenance.indexer import FAR_BEHIND
+from playhead_cli.views.words import count
 from playhead_receiver.store.keeping.retention import policy_of
 from playhead_receiver.store.keeping.service_history import history_of
 from playhead_semconv import attributes as a
@@ -31,20 +27,25 @@ from playhead_semconv.tape.folds import level_of
 if TYPE_CHECKING:
     from playhead_replay import Run
 
-Mark = Literal["good", "warning", "bad", "off"]
-
 PROBE_TIMEOUT_S = 20
 
-PROBED = (
-    "playhead-instrumentation",
-    "playhead-exporter",
-    "opentelemetry-sdk",
+OURS = ("playhead-instrumentation", "playhead-exporter", "opentelemetry-sdk")
+"""Distributions that an agent's interpreter needs."""
+
+CLIENTS = (
     "openai",
     "anthropic",
     "httpx",
     "httpx2",
+    "requests",
+    "urllib3",
+    "aiohttp",
+    "botocore",
+    "grpcio",
+    "mcp",
+    "websockets",
 )
-"""Distributions that are looked up in the agent's interpreter."""
+"""Distributions whose traffic is recorded; beside them the standard library's."""
 
 _PROBE = (
     "import json, sys\n"
@@ -59,37 +60,42 @@ _PROBE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReportLine:
-    """One line of the report."""
-
-    mark: Mark
-    text: str
-    hint: str = ""
-
-    def to_json(self) -> dict[str, str | None]:
-        """As an object of plain values."""
-        return {"mark": self.mark, "text": self.text, "hint": self.hint or None}
-
-
 def check_interpreter(python: str) -> Iterator[ReportLine]:
     """The agent's interpreter and its installed distributions."""
     path = agent_python(python, os.environ)
     try:
         done = subprocess.run(
-            [path, "-c", _PROBE, *PROBED], capture_output=True, timeout=PROBE_TIMEOUT_S, check=True
+            [path, "-c", _PROBE, *OURS, *CLIENTS],
+            capture_output=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=True,
         )
         at, found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as problem:
         yield ReportLine("bad", f"{path} does not run: {problem}", "playhead doctor --python PATH")
         return
     yield ReportLine("good", f"playhead {version('playhead')}, agents run on Python {at} ({path})")
-    for name in PROBED[:3]:
+    for name in OURS:
         if name not in found:
-            hint = f"{path} -m pip install playhead-agent"
-            yield ReportLine("bad", f"{name} is not installed there", hint)
-    clients = [f"{name} {found[name]}" for name in PROBED[3:] if name in found]
-    yield ReportLine("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
+            yield ReportLine(
+                "bad", f"{name} is not installed there", f"{path} -m pip install playhead-agent"
+            )
+    there, here = found.get(OURS[0]), version(OURS[0])
+    if there not in (None, here):
+        yield ReportLine(
+            "warning",
+            f"{OURS[0]} is {there} there and {here} here: what one writes the other may not read",
+            f"{path} -m pip install playhead-agent=={here}",
+        )
+    clients = [f"{name} {found[name]}" for name in CLIENTS if name in found]
+    if clients:
+        yield ReportLine("good", f"recorded there: {', '.join(clients)}, the standard library's HTTP")
+    else:
+        yield ReportLine(
+            "warning",
+            "no client library is installed there: only the standard library's HTTP is recorded",
+            "say where the agent runs: playhead doctor --python PATH",
+        )
 
 
 def check_boundaries(session: Session) -> Iterator[ReportLine]:
@@ -198,82 +204,6 @@ def _unseen_effects(run: Run) -> list[tuple[str, str]]:
     return list(found)
 
 
-def check_receiver(session: Session) -> Iterator[ReportLine]:
-    """Where records are sent, and whether a receiver accepts them."""
-    found = running(session.data_dir)
-    if found is not None:
-        where = " and ".join(one for one in (found.http, found.grpc) if one) or "nowhere yet"
-        yield ReportLine("good", f"receiver: process {found.pid} listens at {where}")
-    else:
-        yield ReportLine("good", "no receiver runs: playhead record embeds one")
-    origin = session.resolved.origins["endpoint"]
-    settings = session.settings
-    try:
-        answer = ask(settings)
-    except PlayheadError as problem:
-        yield ReportLine("bad", problem.what, problem.hint)
-        return
-    except OSError as problem:
-        yield ReportLine("bad", f"{settings.endpoint}: {problem}")
-        return
-    if isinstance(answer, Accepted):
-        yield ReportLine("good", f"{settings.endpoint} takes records ({origin})")
-    elif origin != "default" or not isinstance(answer, TryLater):
-        hint = answer.hint if isinstance(answer, Unwelcome) else ""
-        where = "" if answer.reason.startswith(settings.endpoint) else f"{settings.endpoint}: "
-        meanwhile = "agents keep their records in the spool meanwhile"
-        yield ReportLine("bad", f"{where}{answer.reason}; {meanwhile}", hint)
-
-
-def check_store(session: Session) -> Iterator[ReportLine]:
-    """Whether stored data can be read and searched."""
-    if session.nothing_kept:
-        return
-    from playhead_receiver.store import open_store
-
-    try:
-        store = open_store(session.store, read_only=True)
-        try:
-            held, lag = store.size_bytes(), store.lag()
-        finally:
-            store.close()
-    except PlayheadError as problem:
-        yield ReportLine("bad", f"{problem.what}: {problem.cause}", problem.hint)
-        return
-    behind = lag.bundles + lag.fact_runs
-    yield ReportLine("good", f"store: {session.store_name}, {size(held)}")
-    if behind:
-        yield ReportLine(
-            "warning" if behind > FAR_BEHIND else "good",
-            f"search: {count(behind, 'group')} of spans and facts cannot be found yet",
-            "playhead search makes up for it, a receiver that runs does so by itself",
-        )
-
-
-def check_spool(session: Session) -> Iterator[ReportLine]:
-    """Undelivered data in the spool."""
-    from playhead_exporter.push import pending
-
-    found = pending(session.settings)
-    for alive, kind in ((True, "living"), (False, "dead")):
-        left = [one for one in found if one.alive is alive]
-        if not left:
-            continue
-        facts, spans = sum(one.facts for one in left), sum(one.spans for one in left)
-        waiting = " and ".join(
-            count(number, what) for number, what in ((facts, "fact"), (spans, "span")) if number
-        )
-        held = size(sum(one.bytes for one in left))
-        owners = f"a {kind} process" if len(left) == 1 else f"{len(left)} {kind} processes"
-        yield ReportLine(
-            "warning",
-            f"spool: {waiting} ({held}) of {owners} undelivered",
-            "they deliver by themselves what the endpoint takes" if alive else "playhead spool push",
-        )
-    if not found:
-        yield ReportLine("good", "spool: nothing undelivered")
-
-
 def check_replay() -> Iterator[ReportLine]:
     """How well a replay is isolated from the world."""
     from playhead_replay.launch.isolation import enforceable
@@ -294,12 +224,21 @@ def check_replay() -> Iterator[ReportLine]:
 
 
 def check_settings(session: Session) -> Iterator[ReportLine]:
-    """Whether the settings can be read."""
+    """Whether the settings can be read, and whether anything is recorded with them."""
     try:
-        chosen = sum(origin != "default" for origin in session.resolved.origins.values())
+        settings, origins = session.settings, session.resolved.origins
+        chosen = sum(origin != "default" for origin in origins.values())
         if chosen:
             yield ReportLine("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
-        policy_of(session.settings.retention)
-        history_of(session.settings.process_history)
+        if settings.disabled:
+            yield ReportLine("bad", f"nothing is recorded: disabled, {origins['disabled']}", "unset it")
+        if settings.content == "metadata":
+            yield ReportLine(
+                "warning",
+                f"content is metadata, {origins['content']}: what is said is not recorded, and no run"
+                " can be replayed",
+            )
+        policy_of(settings.retention)
+        history_of(settings.process_history)
     except PlayheadError as problem:
         yield ReportLine("bad", problem.what, problem.hint)

@@ -13,7 +13,7 @@ from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 
 if TYPE_CHECKING:
-    from playhead_cli.diagnosis.checks import ReportLine
+    from playhead_cli.diagnosis.report_line import ReportLine
 
 SCHEMA_VERSION = 1
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
@@ -52,7 +52,7 @@ def command(session: Session, target: str | None, python: str, config: str | Non
 
 
 def _findings(session: Session, target: str | None, python: str) -> Iterator[ReportLine]:
-    from playhead_cli.diagnosis import checks
+    from playhead_cli.diagnosis import checks, delivery
 
     if target is not None and target.endswith(".py"):
         yield from checks.check_script(Path(target))
@@ -65,9 +65,10 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Rep
     yield from checks.check_interpreter(python)
     yield from checks.check_settings(session)
     yield from checks.check_boundaries(session)
-    yield from checks.check_receiver(session)
-    yield from checks.check_store(session)
-    yield from checks.check_spool(session)
+    yield from delivery.check_receiver(session)
+    yield from delivery.check_endpoint(session)
+    yield from delivery.check_store(session)
+    yield from delivery.check_spool(session)
     yield from checks.check_replay()
 
 

@@ -134,7 +134,7 @@ def test_the_doctor_finds_a_receiver_and_what_it_did_not_get(
     said, child = up
     leave(spool, refund())
     found = marks(playhead)
-    where = f"receiver: process {child.pid} listens at {said['http']} and {said['grpc']}"
+    where = f"receiver: process {child.pid} takes records at {said['http']} and {said['grpc']}"
     assert ("good", where) in found
     assert any(mark == "warning" and "of a dead process undelivered" in text for mark, text in found)
 
