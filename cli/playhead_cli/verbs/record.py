@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,7 @@ from playhead_cli.running.agent import (
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.session import Session
+from playhead_receiver.host.writer_lock import running
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError
 from playhead_semconv.settings import RECORDED_BY
@@ -37,6 +38,21 @@ if TYPE_CHECKING:
     from playhead_semconv.settings import Settings
 
 SCHEMA_VERSION = 1
+FIELDS = (
+    "name",
+    "trace_id",
+    "status",
+    "steps",
+    "duration_ns",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "failed_checks",
+    "endpoint",
+    "undelivered",
+    "problem",
+)
+"""Of a recorded run, as JSON."""
 
 
 @verb("record", cls=AgentVerb, short_help="run a Python agent and record it")
@@ -101,17 +117,19 @@ class Record:
         except Exception as problem:
             # The agent has run, and its status is the result, whatever we make of it afterwards.
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-            sys.stderr.write(
-                "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
-            )
-            sys.stderr.flush()
+            if not session.as_json:
+                sys.stderr.write(
+                    "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+                )
+                sys.stderr.flush()
         return status
 
     def unrecorded(self, problem: Exception) -> int:
         """Run the agent where nothing can be recorded because of ``problem``, and say so."""
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
-        sys.stderr.write("playhead: nothing is kept of this run\n")
-        sys.stderr.flush()
+        if not self.session.as_json:
+            sys.stderr.write("playhead: nothing is kept of this run\n")
+            sys.stderr.flush()
         return self._run({**self.inherited, "PLAYHEAD_DISABLED": "1"})[1]
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
@@ -126,11 +144,13 @@ class Record:
         settings = session.settings
         if house is not None:
             settings = delivering_to(settings, house.listening())
-        if problem := _pushed(settings):
-            session.say(f"not everything is delivered: {problem}")
-        if house is None:
-            session.say(f"recorded to {settings.endpoint}")
+        problem = _pushed(settings)
+        found = running(session.data_dir)
+        if house is None and (problem or found is None or found.http != settings.endpoint.rstrip("/")):
+            self._say_sent(by, status, problem)
             return status
+        if problem:
+            session.say(f"not everything is delivered: {problem}")
         from playhead_cli.running.recorded_run import find_recorded
         from playhead_cli.targets.run_argument import load_run
         from playhead_receiver.store import open_store
@@ -144,6 +164,7 @@ class Record:
         finally:
             store.close()
         if run is None:
+            self._print_object(status)
             session.say(
                 "nothing was recorded: the program asked nothing of a model, a tool or the network"
             )
@@ -152,6 +173,31 @@ class Record:
         status = status or int(failed > 0)
         _summarize(session, run, status, failed)
         return status
+
+    def _say_sent(self, by: str, status: int, problem: str) -> None:
+        """Say that what was recorded is at the endpoint, or, with ``problem``, that it waits for it."""
+        from playhead_cli.running.undelivered import undelivered
+
+        session = self.session
+        endpoint = session.settings.endpoint
+        left = undelivered(session.settings, by) if problem else None
+        if session.as_json:
+            waits = None if left is None else {"facts": left.facts, "spans": left.spans}
+            trace_id = None if left is None else left.trace_id
+            told = {"trace_id": trace_id, "endpoint": endpoint, "undelivered": waits}
+            self._print_object(status, **told, problem=problem or None)
+        elif left is not None:
+            session.say(f"{left}: {problem}")
+            session.suggest("playhead spool push")
+        elif problem:
+            session.say(f"recorded; what came before waits in the spool: {problem}")
+        else:
+            session.say(f"recorded to {endpoint}")
+
+    def _print_object(self, status: int, **known: Any) -> None:
+        """Print what is ``known`` of the run, as JSON."""
+        if self.session.as_json:
+            self.session.print_json(recorded_object(status, **known), to_stderr=True)
 
 
 def _recorded(record: Record) -> int:
@@ -182,7 +228,12 @@ def _pushed(settings: Settings) -> str:
         return ""
     from playhead_exporter.push import push  # heavy, and mostly nothing is left
 
-    return push(settings).problem
+    return push(settings, attempts=1).problem  # the agent has tried for a while
+
+
+def recorded_object(exit_code: int, **known: Any) -> dict[str, Any]:
+    """What is ``known`` of a recorded run as an object of plain values; null stands for the rest."""
+    return {"schema_version": SCHEMA_VERSION, **dict.fromkeys(FIELDS), "exit_code": exit_code, **known}
 
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
@@ -191,22 +242,18 @@ def _summarize(session: Session, run: RunSummary, status: int, failed_checks: in
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "name": run.name,
-                "trace_id": run.trace_id,
-                "status": state,
-                "steps": run.steps,
-                "duration_ns": ended_ns - run.started_ns,
-                "input_tokens": run.input_tokens,
-                "output_tokens": run.output_tokens,
-                "cost_usd": run.cost_usd,
-                "exit_code": status,
-                "failed_checks": failed_checks,
-            },
-            to_stderr=True,
-        )
+        known = {
+            "name": run.name,
+            "trace_id": run.trace_id,
+            "status": state,
+            "steps": run.steps,
+            "duration_ns": ended_ns - run.started_ns,
+            "input_tokens": run.input_tokens,
+            "output_tokens": run.output_tokens,
+            "cost_usd": run.cost_usd,
+            "failed_checks": failed_checks,
+        }
+        session.print_json(recorded_object(status, **known), to_stderr=True)
         return
     parts = [f"{run.name} {state}", count(run.steps, "step"), seconds(ended_ns - run.started_ns)]
     if run.input_tokens or run.output_tokens:

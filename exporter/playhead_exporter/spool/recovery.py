@@ -19,6 +19,7 @@ from playhead_exporter.spool.folders import (
 )
 from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
+from playhead_semconv.facts import Fact
 from playhead_semconv.tape.frames import Scan, next_frame
 
 
@@ -98,6 +99,22 @@ def _complete(head: Path, home: Path, number: int) -> None:
         finally:
             os.close(fd)
     head.unlink()
+
+
+def left_facts(places: Places, instance: bytes) -> Iterator[Fact]:
+    """The facts of ``instance`` that are still in the spool, delivered ones included, in order.
+
+    Has no side effects.
+    """
+    segments = LeftSegments(instance, places)
+    for number in segments.numbers():
+        try:
+            data = segments.data(number)
+        except FileNotFoundError:
+            return  # delivered and deleted meanwhile
+        for _, record in Scan(data):
+            if isinstance(record, Fact):
+                yield record
 
 
 @dataclass(frozen=True, slots=True)
