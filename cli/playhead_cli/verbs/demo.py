@@ -22,12 +22,12 @@ Stay = Literal["keep", "stop", "env"]
 
 
 @verb("demo", short_help="record, show and replay bundled agents, with nothing else needed")
-@click.argument("part", type=click.Choice(PARTS), default=PARTS[0], required=False)
+@click.argument("part", type=click.Choice(PARTS), required=False)
 @click.option(
     "--keep",
     "stay",
     flag_value="keep",
-    help="Leave the provider running afterwards, for what is recorded of the agents in examples/ here.",
+    help="Leave the provider running, for programs in examples/ here; alone: only that.",
 )
 @click.option("--stop", "stay", flag_value="stop", help="Only end the provider that was left running.")
 @click.option(
@@ -36,11 +36,11 @@ Stay = Literal["keep", "stop", "env"]
     flag_value="env",
     help='Only print the variables with which other programs find it: eval "$(playhead demo --env)".',
 )
-def command(session: Session, part: str, stay: Stay | None) -> int:
+def command(session: Session, part: str | None, stay: Stay | None) -> int:
     """Bundled agents on this machine, against a provider that is bundled too.
 
-    tour: record, show, replay. travel: back to a step, with a change, and on. incident: a stuck agent,
-    from the alarm to the test that keeps it mended.
+    tour, where nothing is said: record, show, replay. travel: back to a step, with a change, and on.
+    incident: a stuck agent, from the alarm to the test that keeps it mended.
 
     With --keep the agents are put into examples/ here, unless they are there, and the provider stays up
     in the background. playhead record, fork and resume of a program in that folder find it where no key
@@ -55,12 +55,12 @@ def command(session: Session, part: str, stay: Stay | None) -> int:
     parts = {"tour": demo.run_demo, "travel": demo.run_travel, "incident": demo.run_incident}
     environ = {**os.environ, **for_children(session.resolved)}
     if stay is None:
-        return parts[part](demo.Stage(environ))
+        return parts[part or "tour"](demo.Stage(environ))
     from playhead_cli.demo.keeping import examples_here, freed_port
 
     examples = examples_here(Path.cwd())
     stage = demo.Stage(environ, examples, freed_port(session.data_dir))
-    return parts[part](stage) or _keep(session, stage)
+    return (parts[part](stage) if part else 0) or _keep(session, stage)
 
 
 def _keep(session: Session, stage: Stage) -> int:
