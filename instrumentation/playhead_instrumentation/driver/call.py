@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 import blake3
 
 from playhead_instrumentation.driver.gate import Gate, Turn
-from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
@@ -32,6 +33,9 @@ from playhead_semconv.facts import (
     Fidelity,
 )
 from playhead_semconv.tape.protocols import Sink
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,8 @@ class Scrub(Protocol):
 class Recorder(Protocol):
     """What a call needs of the driver that opened it."""
 
+    branches: bool
+    """Whether the world answers behind the end of the tape (fork or resume)."""
     content: bool
     """Whether bodies are recorded, or only their sizes."""
     gate: Gate
@@ -120,6 +126,33 @@ class Call:
         self._span_id = span_id
         # list.pop is atomic, also in a finalizer: the caller that pops the item writes the end.
         self._open = [None]
+
+    def answer(
+        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+    ) -> T:
+        """Answer the exchange in the way that the source has decided.
+
+        ``live(*given)`` asks the world. ``again(recorded, *given)`` makes the same from a
+        `RecordedExchange`. Only one of them is called; its result is returned, a coroutine as well, and
+        what it raises is raised. `PlayheadError` where nothing answers, or where the tape has ended.
+        """
+        return self.verdict.answer(live, again, *given)
+
+    def check(self) -> None:
+        """Raise the `PlayheadError` of an exchange that nothing answers (any more)."""
+        if isinstance(self.verdict, Refused):
+            raise self.verdict.error
+
+    @property
+    def origin(self) -> Origin | None:
+        """The recording that answers, or that this exchange replaces; None: there is none."""
+        return self.verdict.origin
+
+    @property
+    def fidelity(self) -> str:
+        """For the span of an exchange that the tape of a fork's origin answers; else empty."""
+        verdict = self.verdict
+        return verdict.fidelity if self._driver.branches and isinstance(verdict, Played) else ""
 
     @property
     def inherited(self) -> bool:

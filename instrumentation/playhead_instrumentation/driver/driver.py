@@ -20,6 +20,7 @@ from playhead_instrumentation.driver.bodies import Bodies
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.gate import Gate
 from playhead_instrumentation.driver.reads import Reads
+from playhead_instrumentation.driver.recorded_exchange import deliveries_of
 from playhead_instrumentation.driver.states import States
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Source
 from playhead_instrumentation.redaction import Redactor
@@ -225,7 +226,7 @@ class Driver:
         if recorded is not None:
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
-            self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
+            self.gate.skip(deliveries_of(recorded))
 
     def next_request(self) -> tuple[str, Played | None]:
         """Name of the lane root of the next inbound request, and its recording if there is one."""

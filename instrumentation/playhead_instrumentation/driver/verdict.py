@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+)
 
-from playhead_instrumentation.driver.exceptions import is_own_doing
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
-from playhead_semconv.rerun.plans import Edit, Reopen
+from playhead_semconv.facts import Ask, Exchange, ExchangeId, Fidelity
+from playhead_semconv.rerun.plans import Edit
 
 if TYPE_CHECKING:
     from playhead_semconv.difference import Difference
     from playhead_semconv.volatile import ComparedRequest
+
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+
+
+class Origin(NamedTuple):
+    """The recorded exchange to which an exchange of now corresponds."""
+
+    instance: bytes
+    """Process instance of the tape."""
+    exchange: Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,81 +47,42 @@ class Live:
     edits: Sequence[Edit] = ()
     """Edits of the request, made by a fork."""
 
+    def answer(
+        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+    ) -> T:
+        """Ask the world."""
+        return live(*given)
 
-@dataclass(frozen=True, slots=True)
-class Played:
+    @property
+    def origin(self) -> Origin | None:
+        """The recording that it replaces; None: there is none."""
+        return None if self.instead_of is None else Origin(self.instance, self.instead_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played(RecordedExchange):
     """A recording answers."""
 
-    exchange: Exchange
     fidelity: Fidelity
-    instance: bytes
-    """Process instance of the tape with the recording."""
-    read: Callable[[Content], bytes]
-    """Reads the bytes of its content."""
     elsewhere: bool = True
     """Whether the *now* tape refers to the bytes on that tape instead of repeating them."""
-    reopen: Reopen | None = None
-    """For a connection that the tape leaves open: how to continue live. None: it ended on the tape."""
     made: bool = False
     """Whether the answer was made up and is on no tape: it enters as soon as possible."""
     pairs: str | None = None
     """The request's volatile values paired with the recorded ones, as written on the tape."""
     varied: Callable[[ComparedRequest, ComparedRequest], str | None] = lambda recorded, now: None
     """The same pairs for two messages; None if they differ in more."""
-    translated: Callable[[int], bytes] | None = None
-    """Returns a part, by number, with volatile values replaced by those of now; None: unchanged."""
 
-    def part(self, index: int) -> bytes:
-        """The bytes of a part of the answer."""
-        if self.translated is not None:
-            return self.translated(index)
-        return self.read(self.exchange.parts[index].data)
-
-    def deliveries(self, start: int = 0) -> Iterator[Delivery]:
-        """All deliveries of the exchange, from index ``start`` on."""
-        for index in range(start, len(self.exchange.parts) + 2):
-            due = self.due(index)
-            if due is not None:
-                yield due
-        if self.left is not None:
-            yield self.left
+    def answer(
+        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+    ) -> T:
+        """Make the answer from the recording."""
+        return again(self, *given)
 
     @property
-    def at_once(self) -> bool:
-        """Whether the body was delivered together with its head."""
-        end = self.exchange.end
-        if end is None or end.how != "complete" or end.delivery is None:
-            return False
-        return end.delivery == self.exchange.head_delivery
-
-    @property
-    def left(self) -> Delivery | None:
-        """The delivery at which the program continued after it cancelled or stopped reading, or None."""
-        end = self.exchange.end
-        return end.delivery if end is not None and _is_left(end) else None
-
-    def due(self, index: int) -> Delivery | None:
-        """The delivery of the head (0), a part (from 1) or the end (last); None: never delivered."""
-        exchange = self.exchange
-        if index == 0 and exchange.head:
-            return exchange.head_delivery
-        if 1 <= index <= len(exchange.parts):
-            return exchange.parts[index - 1].delivery
-        end = exchange.end
-        return None if end is None or _is_left(end) else end.delivery
-
-    def past(self, index: int) -> bool:
-        """Whether item ``index`` (one more than `due` counts) comes from the world: the tape is over."""
-        return self.reopen is not None and index - 1 > len(self.exchange.parts)
-
-    def after(self, index: int) -> int:
-        """Number of messages that the program had sent before item ``index``."""
-        exchange = self.exchange
-        if index == 0 and exchange.head:
-            return exchange.head_after
-        if 1 <= index <= len(exchange.parts):
-            return exchange.parts[index - 1].after
-        return exchange.end.after if exchange.end is not None else 0
+    def origin(self) -> Origin:
+        """The recording that answers."""
+        return Origin(self.instance, self.exchange)
 
     def difference(self, number: int, data: bytes, attributes: Mapping[str, Any]) -> Difference | str:
         """How sent message ``number`` (from 0) differs from the recorded one.
@@ -123,10 +104,6 @@ class Played:
         return self.varied(ComparedRequest.of(before), ComparedRequest.of(data)) or found
 
 
-def _is_left(end: End) -> bool:
-    return end.how == "abandoned" or is_own_doing(end.error)
-
-
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Nothing answers. ``error`` names the nearest recording."""
@@ -134,6 +111,17 @@ class Refused:
     error: PlayheadError
     difference: Difference | None = None
     """First non-volatile difference from the nearest recording."""
+
+    def answer(
+        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+    ) -> T:
+        """Raise the error."""
+        raise self.error
+
+    @property
+    def origin(self) -> Origin | None:
+        """None: no recording corresponds to the exchange."""
+        return None
 
 
 Verdict: TypeAlias = Live | Played | Refused

@@ -101,9 +101,7 @@ class Branch(Player):
             return self._goes(id, ask, body, found)
         if is_answered(found):
             if found.first_seq in self._plan.changed:
-                return Played(
-                    found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
-                )
+                return self._changed(found)
             return self._played(match, id)
         if goes_on(found):
             return replace(self._played(match, id), reopen=self._plan.reopen)
@@ -122,8 +120,17 @@ class Branch(Player):
         part = Part(Content.chunk(NOTHING), 0, None)
         done = Exchange(found.id, found.ask, found.time_ns, head=found.head, parts=[part])
         done.end, done.first_seq = End("complete"), found.first_seq
+        return self._changed(done, made=True)
+
+    def _changed(self, exchange: Exchange, *, made: bool = False) -> Played:
+        """The verdict for an answer that is not the recorded one. ``made``: it is on no tape."""
         return Played(
-            done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False, made=True
+            exchange,
+            self._tape.instance,
+            self._tape.read,
+            fidelity=Fidelity.CHANGED,
+            elsewhere=False,
+            made=made,
         )
 
     def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Verdict:

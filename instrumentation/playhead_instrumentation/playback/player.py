@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from playhead_instrumentation.determinism.gates.tape_order import Order
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
+from playhead_instrumentation.driver.recorded_exchange import deliveries_of
 from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
@@ -117,7 +118,9 @@ class Player:
                 self._keep(exchange)
             else:
                 self.requests.append(
-                    Played(exchange, Fidelity.EXACT, tape.instance, tape.read, varied=self.varied)
+                    Played(
+                        exchange, tape.instance, tape.read, fidelity=Fidelity.EXACT, varied=self.varied
+                    )
                 )
         self._first_unused = 0
         self._expected = deque(self.requests)
@@ -216,12 +219,12 @@ class Player:
         fidelity = Fidelity.EXACT if here else Fidelity.MOVED
         return Played(
             recording,
-            fidelity if pairs is None else Fidelity.VOLATILE,
             self._tape.instance,
             self._tape.read,
+            translated=self._translated(recording),
+            fidelity=fidelity if pairs is None else Fidelity.VOLATILE,
             pairs=pairs,
             varied=self.varied,
-            translated=self._translated(recording),
         )
 
     def _translated(self, recording: Exchange) -> TranslatedParts | None:
@@ -356,10 +359,9 @@ class Player:
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
     """All deliveries in ``exchanges``."""
     for exchange in exchanges:
-        played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
         if exchange.delivery is not None:
             yield exchange.delivery
-        yield from played.deliveries()
+        yield from deliveries_of(exchange)
 
 
 def is_encoded(exchange: Exchange) -> bool:

@@ -60,9 +60,6 @@ def asked(session: Session, started: Started) -> Call:
 class Observed:
     """What is recorded of one child. No method raises. Safe from any thread."""
 
-    played: Final = None
-    """No tape answers an observed child."""
-
     __slots__ = ("_scrubs", "_session", "_taken", "call", "pid")
 
     def __init__(self, session: Session, started: Started) -> None:
@@ -73,6 +70,10 @@ class Observed:
         self.pid = 0
         self.call = asked(session, started)
         session.opened(self)
+
+    def answer(self, live: Callable[..., Any], again: Callable[..., Any], *given: Any) -> Any:
+        """What ``live(observed, *given)`` does: no tape answers an observed child."""
+        return live(self, *given)
 
     @property
     def passes(self) -> bool:

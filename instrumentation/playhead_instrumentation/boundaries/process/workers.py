@@ -130,27 +130,34 @@ def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[
         return original(path, args, passfds)
     _starting.child = child
     variables: dict[str, str | None] = {**_ours(), EXCHANGE: str(child.call.id)}
-    if child.played is not None:
-        tape = session.fork_of(child.played.instance, str(child.played.exchange.id))
-        if tape is None:
-            _swallow(args)
-            return child.start_again()  # what it exchanged with other processes is on their tapes
-        told = session.for_worker(tape)
-        variables |= told.variables
-        passfds += told.descriptors
-    try:
-        with Allowed(), Shadow(), _environment(variables):
-            pid = original(path, args, passfds)
-    except BaseException as error:
-        child.failed(error)
-        raise
-    if child.played is None:
+
+    def start(child: Any) -> int:
+        try:
+            with Allowed(), Shadow(), _environment(variables):
+                return original(path, args, passfds)
+        except BaseException as error:
+            child.failed(error)
+            raise
+
+    def live(child: Any) -> int:
+        pid = start(child)
         child.started(pid)
         if isinstance(child, Observed):
             child.abandoned()  # its end is learned where nothing observes it
         return pid
-    child.beside = pid
-    return child.start_again()
+
+    def again(child: Any) -> int:
+        tape = child.tape()
+        if tape is None:
+            _swallow(args)
+            return child.start_again()  # what it exchanged with other processes is on their tapes
+        told = session.for_worker(tape)
+        variables.update(told.variables)
+        passfds.extend(told.descriptors)
+        child.beside = start(child)
+        return child.start_again()
+
+    return child.answer(live, again)
 
 
 def _swallow(args: Any) -> None:
@@ -269,7 +276,17 @@ def _poll(original: Any, popen: Any, flag: int = os.WNOHANG) -> int | None:
     if session is None or popen.returncode is not None:
         return original(popen, flag)
     patient = not flag & os.WNOHANG
-    if child.played is not None:
+
+    def live(child: Any) -> int | None:
+        with Outside() if patient else Shadow():
+            status = original(popen, flag)
+        if status is not None:
+            child.exited(status, in_turn=True)
+        elif not patient:
+            child.running()
+        return status
+
+    def again(child: Any) -> int | None:
         full = in_full(session)
         status = child.wait() if patient else child.poll()
         if isinstance(status, int):
@@ -277,13 +294,8 @@ def _poll(original: Any, popen: Any, flag: int = os.WNOHANG) -> int | None:
                 full.until_over(child, status)
             popen.returncode = status
         return popen.returncode
-    with Outside() if patient else Shadow():
-        status = original(popen, flag)
-    if status is not None:
-        child.exited(status, in_turn=True)
-    elif not patient:
-        child.running()
-    return status
+
+    return child.answer(live, again)
 
 
 def _in_shadow(original: Any) -> Any:

@@ -11,8 +11,10 @@ import logging
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.host.process import popen as process_popen
-from playhead_instrumentation.host.process.exchange import Child, stream_of
+from playhead_instrumentation.host.process import popen
+from playhead_instrumentation.host.process.child import Child, stream_of
+from playhead_instrumentation.host.process.live_child import LiveChild
+from playhead_instrumentation.host.process.replayed_child import ReplayedChild
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
@@ -32,21 +34,29 @@ def patch(module: ModuleType) -> None:
 
 
 def _init(init: Any, transport: Any, *args: Any, **kwargs: Any) -> None:
-    with process_popen.InEventLoop():
+    with popen.InEventLoop():
         init(transport, *args, **kwargs)
 
 
 async def _connect_pipes(connect_pipes: Any, transport: Any, *args: Any) -> None:
     await connect_pipes(transport, *args)
     child = _of(transport)
-    if child is not None and child.played is not None:
-        with Shadow():
-            child.feeder = asyncio.create_task(_feed(transport, child))
+    if child is not None:
+        child.answer(_nothing, _begin_feeding, transport)
+
+
+def _nothing(child: LiveChild, transport: Any) -> None:
+    """No-op: the loop itself delivers the events of a child that runs."""
+
+
+def _begin_feeding(child: ReplayedChild, transport: Any) -> None:
+    with Shadow():
+        child.feeder = asyncio.create_task(_feed(transport, child))
 
 
 def _process_exited(process_exited: Any, transport: Any, returncode: int) -> None:
     child = _of(transport)
-    if child is not None and child.played is None:
+    if child is not None:
         child.exited(returncode, in_turn=True)
     process_exited(transport, returncode)
 
@@ -63,10 +73,15 @@ def patch_watchers(module: ModuleType) -> None:
 
 def _add_child_handler(add: Any, watcher: Any, pid: int, callback: Any, *args: Any) -> Any:
     child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
-    if child is not None and child.played is not None:
-        return None  # there is no process to wait for
-    with Shadow():
-        return add(watcher, pid, callback, *args)
+
+    def live(_: LiveChild | None) -> Any:
+        with Shadow():
+            return add(watcher, pid, callback, *args)
+
+    def again(_: ReplayedChild) -> None:
+        """No-op: there is no process to wait for."""
+
+    return live(None) if child is None else child.answer(live, again)
 
 
 def _do_waitpid(wait: Any, watcher: Any, *args: Any) -> None:
@@ -75,13 +90,12 @@ def _do_waitpid(wait: Any, watcher: Any, *args: Any) -> None:
 
 
 def _of(transport: Any) -> Child | None:
-    popen = getattr(transport, "_proc", None)
-    return None if popen is None or not hasattr(popen, "__dict__") else process_popen.of(popen)
+    process = getattr(transport, "_proc", None)
+    return None if process is None or not hasattr(process, "__dict__") else popen.of(process)
 
 
-async def _feed(transport: Any, child: Child) -> None:
+async def _feed(transport: Any, child: ReplayedChild) -> None:
     """Deliver the recorded events of a child in their order."""
-    assert child.played is not None
     recorded = child.played.exchange
     try:
         for index, part in enumerate(recorded.parts):
@@ -101,9 +115,8 @@ async def _feed(transport: Any, child: Child) -> None:
         _break(transport, error)
 
 
-async def _exit_before(transport: Any, child: Child, due: Any) -> None:
+async def _exit_before(transport: Any, child: ReplayedChild, due: Any) -> None:
     """Deliver the end of the child if it is due before the rest of its pipes."""
-    assert child.played is not None
     end = child.played.exchange.end
     if child.call.ended is not None or end is None or end.delivery is None or due is None:
         return
@@ -111,7 +124,7 @@ async def _exit_before(transport: Any, child: Child, due: Any) -> None:
         await _exit(transport, child)
 
 
-async def _exit(transport: Any, child: Child) -> None:
+async def _exit(transport: Any, child: ReplayedChild) -> None:
     if child.call.ended is not None:
         return
     turn = child.exit_turn()
@@ -123,7 +136,7 @@ async def _exit(transport: Any, child: Child) -> None:
     transport._process_exited(status)
 
 
-def _bring(transport: Any, child: Child, stream: str, data: bytes) -> None:
+def _bring(transport: Any, child: ReplayedChild, stream: str, data: bytes) -> None:
     pipe = transport.get_pipe_transport(NUMBERS[stream])
     if pipe is None or pipe.is_closing():
         return

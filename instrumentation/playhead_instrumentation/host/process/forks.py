@@ -11,12 +11,13 @@ from typing import Any
 from playhead_instrumentation.boundaries import random_state
 from playhead_instrumentation.boundaries.process.words import FORK, Started
 from playhead_instrumentation.boundaries.recording import recording
-from playhead_instrumentation.driver.verdict import Live, Played, Verdict
 from playhead_instrumentation.host.files import covered
+from playhead_instrumentation.host.process.child import Child
 from playhead_instrumentation.host.process.exchange import begin
+from playhead_instrumentation.host.process.live_child import LiveChild
+from playhead_instrumentation.host.process.replayed_child import ReplayedChild
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import Session
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def fork(original: Any) -> int:
@@ -25,12 +26,31 @@ def fork(original: Any) -> int:
     child = None if session is None else begin(session, Started(FORK, ()))
     if session is None or child is None:
         return original()
-    played = child.played
-    tape = _tape_of(session, child.call.verdict)
-    if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
-        child.block("the child that was forked then has no tape")
-    if played is not None and tape is None:
+    return child.answer(_fork, _fork_again, session, original)
+
+
+def _fork(child: LiveChild, session: Session, original: Any) -> int:
+    pid = _forked(child, session, original)
+    if pid:
+        child.started(pid)
+    return pid
+
+
+def _fork_again(child: ReplayedChild, session: Session, original: Any) -> int:
+    if child.tape() is None:
+        if child.played.exchange.head and not child.needs_nobody():
+            child.block("the child that was forked then has no tape")
         return child.start_again()  # raises the recorded error
+    pid = _forked(child, session, original)
+    if not pid:
+        return 0
+    child.beside = pid
+    return child.start_again()
+
+
+def _forked(child: Child, session: Session, original: Any) -> int:
+    """Fork. The new process is answered by its own tape, if there is one."""
+    tape = child.tape()
     origin = "" if tape is None else tape.instance.hex()
     try:
         # Fork hooks of other libraries (OpenTelemetry describes the process anew) are not the program's.
@@ -39,23 +59,9 @@ def fork(original: Any) -> int:
     except BaseException as error:
         child.failed(error)
         raise
-    if pid:
-        if played is None:
-            child.started(pid)
-            return pid
-        child.beside = pid
-        return child.start_again()
-    if tape is not None:
-        session.become(tape)
-        covered.answered_by(session)
-    random_state.restore(session)  # Python reseeds its generator
-    return 0
-
-
-def _tape_of(session: Session, verdict: Verdict) -> IndexedTape | None:
-    """The tape of the process that was forked then; it may continue after the end of its parent's."""
-    if isinstance(verdict, Played):
-        return session.fork_of(verdict.instance, str(verdict.exchange.id))
-    if isinstance(verdict, Live) and verdict.instead_of is not None:
-        return session.fork_of(verdict.instance, str(verdict.instead_of.id))
-    return None
+    if not pid:
+        if tape is not None:
+            session.become(tape)
+            covered.answered_by(session)
+        random_state.restore(session)  # Python reseeds its generator
+    return pid

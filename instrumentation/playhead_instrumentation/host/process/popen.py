@@ -14,18 +14,27 @@ from selectors import EVENT_READ
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.process import child_environment
-from playhead_instrumentation.boundaries.process import pipes as process_pipes
+from playhead_instrumentation.boundaries.process import child_environment, pipes
 from playhead_instrumentation.boundaries.process.streams import PIPES, started_of
 from playhead_instrumentation.boundaries.process.words import Started
 from playhead_instrumentation.boundaries.recording import recording
-from playhead_instrumentation.host.process.exchange import STATUS, Child, Expired, begin
+from playhead_instrumentation.host.process.child import STATUS, Child
+from playhead_instrumentation.host.process.exchange import begin
+from playhead_instrumentation.host.process.live_child import LiveChild
+from playhead_instrumentation.host.process.replayed_child import Expired, ReplayedChild
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
 
 STDIN_BYTES = 16 << 20
 """Bytes that are read of a file given to a child as stdin."""
+
+NUMBERS = {
+    "stdin": ("p2cread", "p2cwrite"),
+    "stdout": ("c2pwrite", "c2pread"),
+    "stderr": ("errwrite", "errread"),
+}
+"""By stream: arguments of ``_execute_child`` with the descriptors of the child's end and of ours."""
 
 CHILD = "_playhead_child"
 """Attribute of a `Popen` that holds its exchange."""
@@ -99,27 +108,16 @@ def start(session: Session, original: Any, popen: Any, given: dict[str, Any]) ->
     if child is None:
         given["env"] = child_environment.environment(given["env"])
         return original(popen, **given)
-    process_pipes.watch_numbers()
+    pipes.watch_numbers()
     child.asynchronous = getattr(_within, "loop", False)
     child.own_group = bool(given["start_new_session"]) or given.get("process_group") == 0
     popen.__dict__[CHILD] = child
-    pipes = (
-        ("stdin", given["p2cread"], given["p2cwrite"], popen.stdin),
-        ("stdout", given["c2pwrite"], given["c2pread"], popen.stdout),
-        ("stderr", given["errwrite"], given["errread"], popen.stderr),
-    )
-    for stream, _, _, file in pipes:
-        process_pipes.belongs_to(file, child, stream)
-    if child.played is not None:
-        popen.pid = child.start_again()
-        popen._child_created = True
-        for stream, theirs, ours, _ in pipes:
-            if ours != -1:
-                child.far.hold(stream, os.dup(theirs))
-        _follow_files(child, started, given)
-        popen._close_pipe_fds(*(given[name] for name in PIPES))
-        child.offer()
-        return None
+    for stream in NUMBERS:
+        pipes.belongs_to(getattr(popen, stream), child, stream)
+    return child.answer(_start, _start_again, original, popen, started, given)
+
+
+def _start(child: LiveChild, original: Any, popen: Any, started: Started, given: dict[str, Any]) -> None:
     try:
         _follow_files(child, started, given)
         given["env"] = child_environment.environment(given["env"], str(child.call.id))
@@ -129,6 +127,19 @@ def start(session: Session, original: Any, popen: Any, given: dict[str, Any]) ->
         child.failed(error)
         raise
     child.started(popen.pid)
+
+
+def _start_again(
+    child: ReplayedChild, original: Any, popen: Any, started: Started, given: dict[str, Any]
+) -> None:
+    popen.pid = child.start_again()
+    popen._child_created = True
+    for stream, (theirs, ours) in NUMBERS.items():
+        if given[ours] != -1:
+            child.far.hold(stream, os.dup(given[theirs]))
+    _follow_files(child, started, given)
+    popen._close_pipe_fds(*(given[name] for name in PIPES))
+    child.offer()
 
 
 def _follow_files(child: Child, started: Started, given: dict[str, Any]) -> None:
@@ -152,20 +163,25 @@ def _wait(module: Any, original: Any, popen: Any, timeout: float | None) -> Any:
     child = of(popen)
     if child is None or popen.returncode is not None:
         return original(popen, timeout)
-    if child.played is not None:
+
+    def live(child: LiveChild) -> Any:
+        try:
+            with Outside():
+                status = original(popen, timeout)
+        except module.TimeoutExpired as error:
+            child.expired(error)
+            raise
+        child.exited(status, in_turn=True)
+        return status
+
+    def again(child: ReplayedChild) -> Any:
         status = child.wait(timeout)
         if isinstance(status, Expired):
             raise module.TimeoutExpired(popen.args, status.timeout)
         popen.returncode = status
         return status
-    try:
-        with Outside():
-            status = original(popen, timeout)
-    except module.TimeoutExpired as error:
-        child.expired(error)
-        raise
-    child.exited(status, in_turn=True)
-    return status
+
+    return child.answer(live, again)
 
 
 def _internal_poll(original: Any, popen: Any, _deadstate: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -173,31 +189,42 @@ def _internal_poll(original: Any, popen: Any, _deadstate: Any = None, *args: Any
     if child is None:
         return original(popen, _deadstate, *args, **kwargs)
     asked = _deadstate is None  # otherwise a finalizer asks
-    if child.played is not None:
+
+    def live(child: LiveChild) -> Any:
+        status = original(popen, _deadstate, *args, **kwargs)
+        if status is not None:
+            child.exited(status, in_turn=asked)
+        elif asked:
+            child.running()
+        return status
+
+    def again(child: ReplayedChild) -> Any:
         popen.returncode = child.poll() if asked else child.poll_quietly()
         return popen.returncode
-    status = original(popen, _deadstate, *args, **kwargs)
-    if status is not None:
-        child.exited(status, in_turn=asked)
-    elif asked:
-        child.running()
-    return status
+
+    return child.answer(live, again)
 
 
 def _communicate(module: Any, original: Any, popen: Any, input: Any, endtime: Any, timeout: Any) -> Any:
     child = of(popen)
-    if child is not None and child.played is not None:
-        return _communicate_again(module, child, popen, input, endtime, timeout)
-    try:
+    if child is None:
         return original(popen, input, endtime, timeout)
-    except module.TimeoutExpired as error:
-        if child is not None:
+
+    def live(child: LiveChild) -> Any:
+        try:
+            return original(popen, input, endtime, timeout)
+        except module.TimeoutExpired as error:
             child.expired(error)
-        raise
+            raise
+
+    def again(child: ReplayedChild) -> Any:
+        return _communicate_again(child, module, popen, input, endtime)
+
+    return child.answer(live, again)
 
 
 def _communicate_again(
-    module: Any, child: Child, popen: Any, input: Any, endtime: Any, timeout: Any
+    child: ReplayedChild, module: Any, popen: Any, input: Any, endtime: Any
 ) -> tuple[Any, Any]:
     """Work like the original, except that the tape decides what comes next."""
     if popen.stdin and not popen._communication_started:
@@ -248,7 +275,7 @@ def _communicate_again(
     return sides[0], sides[1]
 
 
-def _send_again(child: Child, popen: Any) -> None:
+def _send_again(child: ReplayedChild, popen: Any) -> None:
     if not popen.stdin or not popen._input or popen.stdin.closed:
         return
     left = memoryview(popen._input).cast("B")

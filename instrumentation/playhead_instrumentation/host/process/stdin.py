@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
-from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv import attributes as a
+from playhead_semconv.facts import Part
 
 
 class Stdin:
     """The recorded input, compared with the input now."""
 
-    def __init__(self, played: Played | None) -> None:
-        pieces = played.exchange.sent if played is not None else []
+    def __init__(self, pieces: Sequence[Part]) -> None:
+        """``pieces``: what the program sent then."""
         self._recorded = b"".join(piece.data.inline or b"" for piece in pieces)
         self.closed = any(a.PLAYHEAD_PROCESS_STREAM in piece.attributes for piece in pieces)
         """Whether the program closed stdin in the recording."""

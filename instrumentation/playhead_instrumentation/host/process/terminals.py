@@ -18,9 +18,13 @@ from typing import Any, Final
 from playhead_instrumentation.boundaries.process.pipes import PipeEnd, watch_numbers
 from playhead_instrumentation.boundaries.process.words import Started, words_of
 from playhead_instrumentation.boundaries.recording import recording
-from playhead_instrumentation.host.process.exchange import Child, begin
+from playhead_instrumentation.host.process.child import Child
+from playhead_instrumentation.host.process.exchange import begin
+from playhead_instrumentation.host.process.live_child import LiveChild
+from playhead_instrumentation.host.process.replayed_child import ReplayedChild
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.session.session import Session
 
 SPAWN, FORK = "pty.spawn", "pty.fork"
 
@@ -83,13 +87,12 @@ def _fork(original: Any) -> Any:
     child = begin(session, Started(call, words, executable="" if words else FORK, streams=TERMINAL))
     if child is None:
         return original()
-    if child.played is not None:
-        ours, theirs = socket.socketpair()
-        pid = child.start_again()
-        child.far.hold("stdout", theirs.detach())
-        return pid, _end_of(child, ours.detach())
+    return child.answer(_fork_live, _fork_again, session, original, bool(words))
+
+
+def _fork_live(child: LiveChild, session: Session, original: Any, execs: bool) -> tuple[int, int]:
     try:
-        with session.process.forks(str(child.call.id), execs=bool(words)), Shadow():
+        with session.process.forks(str(child.call.id), execs=execs), Shadow():
             pid, number = original()
     except BaseException as error:
         child.failed(error)
@@ -97,10 +100,17 @@ def _fork(original: Any) -> Any:
     if pid:
         child.started(pid)
         return pid, _end_of(child, number)
-    if words:
+    if execs:
         os.environ.update(child.environment(None))
         Shadow().__enter__()
     return pid, number
+
+
+def _fork_again(child: ReplayedChild, *_: Any) -> tuple[int, int]:
+    ours, theirs = socket.socketpair()
+    pid = child.start_again()
+    child.far.hold("stdout", theirs.detach())
+    return pid, _end_of(child, ours.detach())
 
 
 def _end_of(child: Child, number: int) -> int:

@@ -223,11 +223,11 @@ def test_what_it_did_to_the_workspace_is_on_the_tape(folder):
         subprocess.run(["sh", "-c", "sed -i s/old/new/ notes; echo x > more; mkdir sub"], check=True)
 
     _, tape = record(program)
-    from playhead_instrumentation.host.process.exchange import _decode
+    from playhead_instrumentation.host.process.replayed_child import decode_changes
 
     [exchange] = tape.exchanges().values()
     assert exchange.end is not None and exchange.end.body is not None
-    changes = {one.path: (one.what, one.data) for one in _decode(tape.read(exchange.end.body))}
+    changes = {one.path: (one.what, one.data) for one in decode_changes(tape.read(exchange.end.body))}
     assert changes == {
         "./more": ("written", b"x\n"), "./notes": ("written", b"new\n"), "./sub": ("folder", None),
     }  # fmt: skip
