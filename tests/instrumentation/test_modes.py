@@ -15,8 +15,12 @@ KNOWING = (
     "determinism.virtual_time.schedule",
 )
 PLAYS = ("playback", "determinism")
-OTHER_MODES = ("recorded.py", "workspace.py", "foreign_runtimes.py")
-"""Of files, and whoever steps down from `strict`, which only a recording does."""
+ASKING = ("boundaries", "clients", "determinism", "host", "redaction", "runtime", "spans")
+"""Folders that ask a driver, or that a driver is made of: the same code in every mode."""
+
+VERDICTS = "playhead_instrumentation.driver.verdict"
+LOOKS = ("mode", "verdict")
+"""Attributes that tell a recording from a replay."""
 
 
 def imported(path):
@@ -41,13 +45,39 @@ def test_the_player_is_named_nowhere_else():
     assert not named
 
 
-def test_boundaries_do_not_ask_for_the_mode():
-    asking = [
-        str(path.relative_to(ROOM))
-        for folder in ("boundaries", "determinism", "host")
-        for path in (ROOM / folder).rglob("*.py")
-        if path.name not in OTHER_MODES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "mode"
+def attributes(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.func, ast.Name):
+            name = node.args[1]
+            if node.func.id in ("getattr", "hasattr") and isinstance(name, ast.Constant):
+                yield name.value
+
+
+def test_every_way_to_look_is_seen(tmp_path):
+    path = tmp_path / "edge.py"
+    path.write_text(
+        "from playhead_instrumentation.driver.verdict import Played\n"
+        "import playhead_instrumentation.driver.verdict\n"
+        "def f(call):\n"
+        "    from playhead_instrumentation.driver import verdict\n"
+        "    return isinstance(call.verdict, Played) or getattr(call, 'mode', '')\n"
+    )
+    assert sum(f"{name}.".startswith(f"{VERDICTS}.") for name in imported(path)) == 3
+    assert {"verdict", "mode"} <= set(attributes(path))
+
+
+def test_boundaries_do_not_look_at_verdicts_or_at_the_mode():
+    """They ask the call for an answer and give it both ways: `Call.answer`."""
+    files = [path for folder in ASKING for path in (ROOM / folder).rglob("*.py")]
+    assert len(files) > 100
+    looking = [
+        f"{path.relative_to(ROOM)}: {what}"
+        for path in files
+        for what in (
+            *(name for name in imported(path) if f"{name}.".startswith(f"{VERDICTS}.")),
+            *(name for name in attributes(path) if name in LOOKS),
+        )
     ]
-    assert not asking
+    assert looking == []

@@ -13,7 +13,6 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.driver.exceptions import name_of, record_of
 from playhead_instrumentation.driver.gate import Turn, running_loop
-from playhead_instrumentation.driver.verdict import Played, Refused
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
@@ -68,18 +67,6 @@ class MessageExchange:
     def over(self) -> bool:
         """Whether the end of the exchange is on the tape."""
         return self.call.ended is not None
-
-    @property
-    def played(self) -> Played | None:
-        """The recording that answers; None where the world answers."""
-        verdict = self.call.verdict
-        return verdict if isinstance(verdict, Played) else None
-
-    @property
-    def refusal(self) -> PlayheadError | None:
-        """Why nothing answers; None where the world or a recording does."""
-        verdict = self.call.verdict
-        return verdict.error if isinstance(verdict, Refused) else None
 
     def sent(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
         """A message is about to go out. Raises what a replay refuses."""
@@ -136,8 +123,7 @@ class MessageExchange:
 
         Where `due` then returns False, the turn was given up, and the caller takes another one.
         """
-        played = self.played
-        if played is None or self.call.missing() <= 0:
+        if self.call.missing() <= 0:
             return self.call.arrive()
         self._waits = turn = self._session.driver.gate.never()
         if self.call.missing() <= 0:  # it was sent in the meantime

@@ -1,7 +1,7 @@
 """The driver connects source (who answers), gate (when) and sink (where facts go).
 
-A boundary opens a `Call`, does what the verdict of the call says, and reports to the call. It does not
-know whether the process records or replays.
+A boundary opens a `Call`, gives it both ways to an answer, and reports to it. It does not know whether
+the process records or replays.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Driver:
 
     @property
     def closed(self) -> bool:
-        """Whether a request body must be complete before `open`."""
+        """Whether a tape is asked first: nothing goes out before `open`, which needs the whole body."""
         return self._source.closed
 
     @property

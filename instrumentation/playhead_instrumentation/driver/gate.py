@@ -75,6 +75,13 @@ class Gate(Protocol):
         """Step down from strict: requests that are served concurrently must not wait for each other."""
         ...
 
+    def step_down(self) -> bool:
+        """Hold nothing back from now on: a runtime is used in which that cannot be done.
+
+        Returns whether a strict recording has become causal by it.
+        """
+        ...
+
     def expects(self) -> bool:
         """Whether the tape has deliveries that have not entered yet."""
         ...
@@ -114,6 +121,10 @@ class OpenGate:
 
     def loosen(self) -> None:
         """No-op: nothing is held back."""
+
+    def step_down(self) -> bool:
+        """No: nothing is held back."""
+        return False
 
     def expects(self) -> bool:
         """There is no tape."""

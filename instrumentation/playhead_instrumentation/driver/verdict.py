@@ -134,7 +134,7 @@ class Source(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether a decision needs the whole request body."""
+        """Whether a tape is asked first: nothing goes out before `decide`, which needs the whole body."""
         ...
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
-from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
@@ -106,12 +106,12 @@ def ended(exchange: MessageExchange, session: Session, status: Status, at: Deliv
         log.debug("playhead could not record a status", exc_info=True)
 
 
-def head_of(played: Played) -> Any:
+def head_of(played: RecordedExchange) -> Any:
     """Return the recorded initial metadata."""
     return _metadata(played.exchange.head.get(a.PLAYHEAD_GRPC_METADATA))
 
 
-def status_of(played: Played) -> Status | None:
+def status_of(played: RecordedExchange) -> Status | None:
     """Return the recorded status; None where there is none."""
     end = played.exchange.end
     if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
@@ -134,9 +134,8 @@ def given_up(exchange: MessageExchange, details: str) -> None:
         exchange.broken(ErrorRecord("grpc", "FutureCancelledError", details), None)
 
 
-def too_late(exchange: MessageExchange) -> bool:
+def too_late(exchange: MessageExchange, played: RecordedExchange | None) -> bool:
     """Whether a message sent now was too late when it was recorded: the call had failed before."""
-    played = exchange.played
     if played is None or exchange.sent_count < len(played.exchange.sent):
         return False
     end = played.exchange.end
@@ -148,7 +147,9 @@ def refused(error: PlayheadError) -> Status:
     return Status(INTERNAL, str(error), (), str(error))
 
 
-def play_again(exchange: MessageExchange, played: Played, index: int, at: Delivery | None) -> Any:
+def play_again(
+    exchange: MessageExchange, played: RecordedExchange, index: int, at: Delivery | None
+) -> Any:
     """Put the ``index``-th recorded item on the tape of the replay, and return it.
 
     A tuple is metadata, bytes are a message, a `Status` is the end.

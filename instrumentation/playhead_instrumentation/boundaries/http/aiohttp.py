@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.http.exchange import (
 from playhead_instrumentation.boundaries.http.framing import error_of
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.exceptions import again
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import In, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
@@ -107,8 +107,13 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
     if exchange.call.replaced is not None:
         request.__dict__[SENT] = exchange.call.replaced
         request.headers["Content-Length"] = str(len(exchange.call.replaced))
+
+    async def connect(connector: Any, request: Any) -> Any:
+        with Shadow():
+            return await original(connector, request, *args, **kwargs)
+
     try:
-        connection = await _connection(exchange, original, connector, request, *args, **kwargs)
+        connection = await exchange.call.answer(connect, _connect_again, connector, request)
     except BaseException as error:
         await _fail(exchange, error, "request")
         raise
@@ -117,18 +122,11 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
     return connection
 
 
-async def _connection(
-    exchange: HttpExchange, original: Any, connector: Any, request: Any, *args: Any, **kwargs: Any
-) -> Any:
-    verdict = exchange.call.verdict
-    if isinstance(verdict, Refused):
-        raise verdict.error
-    if not isinstance(verdict, Played):
-        with Shadow():
-            return await original(connector, request, *args, **kwargs)
-    end = verdict.exchange.end
-    if not verdict.exchange.head and end is not None and end.error and end.error.phase == "request":
-        raise _error(verdict, request)
+async def _connect_again(played: RecordedExchange, connector: Any, request: Any) -> Any:
+    """A connection whose bytes will come from the tape. Raises the recorded error."""
+    end = played.exchange.end
+    if not played.exchange.head and end is not None and end.error and end.error.phase == "request":
+        raise _error(played, request)
     loop = asyncio.get_running_loop()
     protocol: Any = sys.modules["aiohttp.client_proto"].ResponseHandler(loop)
     protocol.connection_made(transport_of(protocol, loop))
@@ -156,8 +154,8 @@ async def _write(original: Any, request: Any, writer: Any, connection: Any, *arg
         return await original(request, writer, connection, *args)
     sent: bytes | None = request.__dict__.pop(SENT, None)
     if sent is not None:
-        played = isinstance(listener.exchange.call.verdict, Played)
-        whole: Any = None if played else sys.modules["aiohttp.payload"].BytesPayload(sent)
+        payload: Any = sys.modules["aiohttp.payload"].BytesPayload
+        whole = listener.exchange.call.answer(lambda: payload(sent), lambda played: None)
         body, request._body = request._body, whole
         try:
             return await original(request, writer, connection, *args)
@@ -174,18 +172,25 @@ async def _start(original: Any, response: Any, connection: Any) -> Any:
     if listener is None:
         return await original(response, connection)
     exchange = listener.exchange
-    verdict = exchange.call.verdict
     try:
-        if isinstance(verdict, Played):
-            if not verdict.exchange.head:
-                raise _error(verdict, response)
-            with Shadow():
-                listener.feeder = asyncio.create_task(feed(exchange, connection.protocol, verdict))
+        exchange.call.answer(_nothing, _feed, listener, response, connection)
         return await original(response, connection)
     except BaseException as error:
         if exchange.attempt.status_code is None:
             await _fail(exchange, error)
         raise
+
+
+def _nothing(*_: Any) -> None:
+    """No-op: the answer comes from the world."""
+
+
+def _feed(played: RecordedExchange, listener: Listener, response: Any, connection: Any) -> None:
+    """Begin to feed the recorded answer. Raises the error that replaced it."""
+    if not played.exchange.head:
+        raise _error(played, response)
+    with Shadow():
+        listener.feeder = asyncio.create_task(feed(listener.exchange, connection.protocol, played))
 
 
 async def _fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
@@ -219,7 +224,7 @@ def _words(exchange: HttpExchange, error: Exception) -> list[Any] | None:
     return None
 
 
-def _error(played: Played, asked: Any) -> BaseException:
+def _error(played: RecordedExchange, asked: Any) -> BaseException:
     """The recorded error of an attempt, made as aiohttp makes it. ``asked``: its request or response."""
     known: Any = sys.modules["aiohttp.client_exceptions"]
     end = played.exchange.end

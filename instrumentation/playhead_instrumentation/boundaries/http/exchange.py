@@ -14,7 +14,6 @@ import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.driver.exceptions import name_of, record_of
-from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt, current_call
 from playhead_instrumentation.spans.light import note
@@ -109,8 +108,7 @@ class HttpExchange:
             call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
         )
         attempt.last_seq = call.last_seq
-        if session.driver.branches and isinstance(call.verdict, Played):
-            attempt.fidelity = call.verdict.fidelity
+        attempt.fidelity = call.fidelity
         self._session = session
         self._span = span
         self._observer = observer

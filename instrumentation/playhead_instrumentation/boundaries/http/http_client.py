@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.http.exchange import (
 from playhead_instrumentation.boundaries.http.framing import Framing, error_of
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket, Tee
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
@@ -63,14 +63,21 @@ class Asked:
 
 
 def hand_on(connection: Any, asked: Asked) -> None:
-    """Record the answer on ``connection``; at a replay, answer it from the tape."""
+    """Record the answer on ``connection``. Raises the `PlayheadError` where nothing answers."""
     setattr(connection, GOING_ON, asked)
-    if asked.exchange is None:
-        return
-    if isinstance(asked.exchange.call.verdict, Played):
-        connection.sock = PlayedSocket(asked.exchange.call.verdict)
-    elif isinstance(connection.sock, PlayedSocket):
+    if asked.exchange is not None:
+        plug(connection, asked.exchange)
+
+
+def plug(connection: Any, exchange: HttpExchange) -> Any:
+    """Let a recording answer on ``connection``, if one does. Returns the socket; None: not connected.
+
+    Raises the `PlayheadError` where nothing answers.
+    """
+    if isinstance(connection.sock, PlayedSocket):
         connection.sock = None  # it was left unconnected because a tape might have answered
+    sock = connection.sock = exchange.call.answer(lambda: connection.sock, PlayedSocket)
+    return sock
 
 
 def let_go(connection: Any) -> Asked | None:
@@ -80,13 +87,19 @@ def let_go(connection: Any) -> Asked | None:
 
 def refuse(exchange: HttpExchange, phase: str = "") -> None:
     """Raise the error that replaces the head, if it was recorded in ``phase`` or no phase is given."""
-    verdict = exchange.call.verdict
-    if isinstance(verdict, Refused):
-        raise verdict.error
-    if isinstance(verdict, Played) and not verdict.exchange.head:
-        end = verdict.exchange.end
-        if not phase or (end is not None and end.error is not None and end.error.phase == phase):
-            raise error_of(verdict, OSError)
+    exchange.call.answer(_nothing, _refuse_again, phase)
+
+
+def _nothing(phase: str) -> None:
+    """No-op: whether the head comes is not known yet."""
+
+
+def _refuse_again(played: RecordedExchange, phase: str) -> None:
+    end = played.exchange.end
+    if played.exchange.head:
+        return
+    if not phase or (end is not None and end.error is not None and end.error.phase == phase):
+        raise error_of(played, OSError)
 
 
 def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
@@ -181,8 +194,8 @@ def _endheaders(
         lines: list[bytes] = connection._buffer
         lines[:] = [size if line.lower().startswith(b"content-length:") else line for line in lines]
     asked = Asked(exchange, own=True)
-    hand_on(connection, asked)
     try:
+        hand_on(connection, asked)
         refuse(exchange, "request")
         with Shadow():
             original(connection, message_body, encode_chunked=encode_chunked)
@@ -240,10 +253,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
         if exchange is None:
             return original(connection)
         unsent = connection.sock.unsent if isinstance(connection.sock, PlayedSocket) else b""
-        hand_on(connection, Asked(exchange, own=True))
-        let_go(connection)
-        if connection.sock is None:
-            _send_now(connection, exchange, unsent + body)
+        _ask_now(connection, exchange, unsent + body)
     try:
         if asked.own:
             refuse(exchange)
@@ -259,13 +269,13 @@ def _getresponse(original: Any, connection: Any) -> Any:
     return response
 
 
-def _send_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
-    """Send head and body now; they were withheld because a tape might have answered."""
+def _ask_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
+    """Send head and body now if no tape answers; they were withheld because one might have."""
     try:
-        refuse(exchange, "request")
-        with Shadow():
-            connection.connect()
-            connection.sock.sendall(data)
+        if plug(connection, exchange) is None:
+            with Shadow():
+                connection.connect()
+                connection.sock.sendall(data)
     except BaseException as error:
         fail(exchange, error, "request")
         raise

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.http.answer import Answer
 from playhead_instrumentation.boundaries.http.exchange import (
     DEFAULT_PORTS,
     HttpExchange,
@@ -21,10 +20,11 @@ from playhead_instrumentation.boundaries.http.exchange import (
     Outgoing,
     begin,
 )
+from playhead_instrumentation.boundaries.http.recorded_response import RecordedResponse
 from playhead_instrumentation.boundaries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp.http_sessions import SESSIONS
 from playhead_instrumentation.boundaries.recording import recording_requests
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import Session
@@ -56,8 +56,10 @@ class Kit:
         self.AsyncTee: Any = type("AsyncTee", (_AsyncTee, asynchronous), {})
         self.Sent: Any = type("Sent", (_Sent, sync), {})
         self.AsyncSent: Any = type("AsyncSent", (_AsyncSent, asynchronous), {})
-        self.Replayed: Any = type("Replayed", (_Replayed, sync), {})
-        self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
+        self.RecordedStream: Any = type("RecordedStream", (_RecordedStream, sync), {})
+        self.AsyncRecordedStream: Any = type(
+            "AsyncRecordedStream", (_AsyncRecordedStream, asynchronous), {}
+        )
 
     def edited(self, request: Any, exchange: HttpExchange) -> Any:
         """Replace the body of ``request`` by that of a fork, if any. Returns the original stream."""
@@ -134,7 +136,9 @@ class SyncAttempt:
             return handle_request(request)
         try:
             try:
-                response = self._respond(exchange, handle_request, request, body)
+                response = exchange.call.answer(
+                    self._send, self._again, exchange, request, body, handle_request
+                )
             except Exception as error:
                 exchange.failed(error, exchange.call.arrive().wait())
                 raise
@@ -145,14 +149,12 @@ class SyncAttempt:
         _answered(exchange, response, at, self._kit, self._kit.Tee)
         return response
 
-    def _respond(
-        self, exchange: HttpExchange, handle_request: Any, request: Any, body: bytes | None
+    def _again(self, played: RecordedExchange, *_: Any) -> Any:
+        return RecordedResponse(played, self._kit.module).head(self._kit.RecordedStream)
+
+    def _send(
+        self, exchange: HttpExchange, request: Any, body: bytes | None, handle_request: Any
     ) -> Any:
-        verdict = exchange.call.verdict
-        if isinstance(verdict, Refused):
-            raise verdict.error
-        if isinstance(verdict, Played):
-            return Answer(verdict, self._kit.module).head(self._kit.Replayed)
         stream = self._kit.edited(request, exchange)
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
@@ -184,7 +186,9 @@ class AsyncAttempt:
             return await handle_async_request(request)
         try:
             try:
-                response = await self._respond(exchange, handle_async_request, request, body)
+                response = await exchange.call.answer(
+                    self._send, self._again, exchange, request, body, handle_async_request
+                )
             except Exception as error:
                 exchange.failed(error, await exchange.call.arrive())
                 raise
@@ -195,16 +199,16 @@ class AsyncAttempt:
         _answered(exchange, response, at, self._kit, self._kit.AsyncTee)
         return response
 
-    async def _respond(
-        self, exchange: HttpExchange, handle_async_request: Any, request: Any, body: bytes | None
+    async def _again(
+        self, played: RecordedExchange, _: HttpExchange, request: Any, body: bytes | None, *more: Any
     ) -> Any:
-        verdict = exchange.call.verdict
-        if isinstance(verdict, Refused):
-            raise verdict.error
-        if isinstance(verdict, Played):
-            response = Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
-            SESSIONS.played(request, body, response)
-            return response
+        response = RecordedResponse(played, self._kit.module).head(self._kit.AsyncRecordedStream)
+        SESSIONS.played(request, body, response)
+        return response
+
+    async def _send(
+        self, exchange: HttpExchange, request: Any, body: bytes | None, handle_async_request: Any
+    ) -> Any:
         stream = self._kit.edited(request, exchange)
         if body is None:
             request.stream = self._kit.AsyncSent(stream, exchange)
@@ -366,26 +370,26 @@ class _AsyncSent:
             yield chunk
 
 
-class _Replayed:
-    """The chunks of a recorded answer. A new iteration continues where the last one stopped."""
+class _RecordedStream:
+    """The chunks of a recorded response. A new iteration continues where the last one stopped."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self, response: RecordedResponse) -> None:
+        self._response = response
         self._numbers = itertools.count()
 
     def __iter__(self) -> Iterator[bytes]:
         for index in self._numbers:
-            chunk = self._answer.chunk(index)
+            chunk = self._response.chunk(index)
             if chunk is None:
                 return
             yield chunk
 
 
-class _AsyncReplayed:
+class _AsyncRecordedStream:
     """The same for an async client."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._chunks = _Replayed(answer)
+    def __init__(self, response: RecordedResponse) -> None:
+        self._chunks = _RecordedStream(response)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:

@@ -30,7 +30,7 @@ from playhead_instrumentation.boundaries.http.http_client import (
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.exceptions import again
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, ErrorInstead, required
 from playhead_semconv.facts import ErrorRecord
@@ -98,9 +98,10 @@ def _make_request(
         headers = dict(kwargs.get("headers") or {})
         kept = {name: value for name, value in headers.items() if str(name).lower() != "content-length"}
         kwargs["headers"] = {**kept, "Content-Length": str(len(exchange.call.replaced))}
-    hand_on(connection, Asked(exchange, own=False))
     try:
-        response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
+        hand_on(connection, Asked(exchange, own=False))
+        exchange.call.answer(_nothing, _connect_again, pool, connection, url)
+        response = _ask(original, pool, connection, method, url, *args, **kwargs)
     except BaseException as problem:
         _fail(exchange, connection, problem.error if isinstance(problem, ErrorInstead) else problem)
         raise
@@ -114,19 +115,21 @@ def _make_request(
     return response
 
 
-def _ask(
-    exchange: HttpExchange, original: Any, pool: Any, connection: Any, *args: Any, **kwargs: Any
-) -> Any:
-    verdict = exchange.call.verdict
-    if isinstance(verdict, Refused):
-        raise verdict.error
-    if isinstance(verdict, Played):
-        if getattr(connection, "proxy", None) is not None:
-            connection._has_connected_to_proxy = True
-        if hasattr(connection, "is_verified"):
-            connection.is_verified = getattr(connection, "cert_reqs", None) in (2, "CERT_REQUIRED")
-        if not verdict.exchange.head:
-            raise _error(verdict, pool, connection, args[1])
+def _nothing(*_: Any) -> None:
+    """No-op: the pool itself connects."""
+
+
+def _connect_again(played: RecordedExchange, pool: Any, connection: Any, url: str) -> None:
+    """Make ``connection`` look as it did when recorded. Raises the error that replaced the head."""
+    if getattr(connection, "proxy", None) is not None:
+        connection._has_connected_to_proxy = True
+    if hasattr(connection, "is_verified"):
+        connection.is_verified = getattr(connection, "cert_reqs", None) in (2, "CERT_REQUIRED")
+    if not played.exchange.head:
+        raise _error(played, pool, connection, url)
+
+
+def _ask(original: Any, pool: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
         raise ErrorInstead(unconnected)
@@ -167,7 +170,7 @@ def _by_proxy(connection: Any, error: Exception) -> Exception:
     return wrap(error, proxy.scheme) if wrap is not None and isinstance(error, reasons) else error
 
 
-def _error(played: Played, pool: Any, connection: Any, url: str) -> BaseException:
+def _error(played: RecordedExchange, pool: Any, connection: Any, url: str) -> BaseException:
     """The recorded error of an attempt, made as urllib3 makes it."""
     end = played.exchange.end
     known: Any = sys.modules["urllib3.exceptions"]

@@ -13,7 +13,6 @@ import functools
 import json
 import logging
 import os
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -23,9 +22,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, use_span
 
 from playhead_instrumentation.boundaries.mcp.stdio import Connection, Kit
 from playhead_instrumentation.driver.exceptions import name_of, record_of
-from playhead_instrumentation.driver.verdict import Live
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import Session, current
 from playhead_instrumentation.spans.light import note
@@ -64,28 +61,8 @@ def patch_stdio(module: ModuleType) -> None:
             async with original(server, *args, **kwargs) as streams:
                 yield streams
             return
-        if not isinstance(connection.call.verdict, Live):
-            async with connection.played(lambda: original(server, *args, **kwargs)) as streams:
-                yield streams
-            return
-        made = original(server, *args, **kwargs)
-        try:
-            with Shadow():
-                streams = await made.__aenter__()
-        except Exception as error:
-            connection.failed(error, await connection.call.arrive())
-            raise
-        try:
-            yield connection.streams(*streams)
-        except BaseException:
-            with Shadow():
-                if not await made.__aexit__(*sys.exc_info()):
-                    raise
-        else:
-            with Shadow():
-                await made.__aexit__(None, None, None)
-        finally:
-            connection.abandoned()
+        async with connection.opened(lambda: original(server, *args, **kwargs)) as streams:
+            yield streams
 
     stdio_client.__dict__["__playhead__"] = True
     PATCHES.put(module, "stdio_client", stdio_client)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
 from typing import Any, Final, cast
 
@@ -13,11 +14,12 @@ from opentelemetry import trace
 from playhead_instrumentation.boundaries.mcp.reopened_server import Reopened
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import required
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery
 from playhead_semconv.rerun.held_connections import STDIO, reads, repeatable_tools
 
@@ -88,11 +90,11 @@ class Connection:
         call.scrub = self._session.redactor.response("application/json", "")
         return call
 
-    def streams(self, reader: Any, writer: Any) -> tuple[Any, Any]:
-        """Return wrappers for the streams of a real server."""
+    def _heard(self, reader: Any, writer: Any) -> tuple[Any, Any]:
+        """Wrap the streams of a real server."""
         return ReceivedMessages(reader, self), SentMessages(writer, self)
 
-    def failed(self, error: Exception, at: Delivery | None) -> None:
+    def _failed(self, error: Exception, at: Delivery | None) -> None:
         """The server could not be started."""
         if self.call.end("error", at, record_of(error, self._session.redactor.text)):
             self._session.closed(self)
@@ -127,30 +129,42 @@ class Connection:
         self._session.settle()
         effect = "read" if reads(method, str(params.get("name", "")), self._repeatable) else "write"
         call = self._open(key, body, details, effect)
-        if isinstance(call.verdict, Refused):
-            call.end("error", None, record_of(call.verdict.error, self._session.redactor.text))
-            raise call.verdict.error
+        self._check(call)
         call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
-        played = isinstance(call.verdict, Played)
-        if played:
-            self._told.append(item)
-        if not asks:
+        return call.answer(self._send, self._send_again, call, item, plain if asks else None)
+
+    def _check(self, call: Call) -> None:
+        """End ``call`` and raise the `PlayheadError` where nothing answers."""
+        try:
+            call.check()
+        except PlayheadError as refused:
+            call.end("error", None, record_of(refused, self._session.redactor.text))
+            raise
+
+    def _send(self, call: Call, item: Any, asked: dict[str, Any] | None) -> Any:
+        """``asked``: the message as JSON values, if it wants an answer."""
+        if asked is None:
             call.end("complete")
-            return None if played else item
-        self._pending[str(plain["id"])] = call
-        if isinstance(call.verdict, Played):
-            recorded = call.verdict.exchange
-            self._now[str(recorded.ask.details.get(a.JSONRPC_REQUEST_ID, ""))] = plain["id"]
-            with Shadow():
-                self._tasks.start_soon(self._answer, call, call.verdict, plain["id"])
-            return None
-        if call.replaced is not None:  # a fork sends something else
-            meta = dict(plain.get("params") or {}).get("_meta")
-            kept = {"_meta": meta} if meta else {}
-            return self._kit.message(
-                {**plain, "params": {**json.loads(call.replaced)["params"], **kept}}
-            )
-        return item
+            return item
+        self._pending[str(asked["id"])] = call
+        if call.replaced is None:
+            return item
+        # A fork sends something else.
+        meta = dict(asked.get("params") or {}).get("_meta")
+        kept = {"_meta": meta} if meta else {}
+        return self._kit.message({**asked, "params": {**json.loads(call.replaced)["params"], **kept}})
+
+    def _send_again(
+        self, played: RecordedExchange, call: Call, item: Any, asked: dict[str, Any] | None
+    ) -> None:
+        self._told.append(item)
+        if asked is None:
+            call.end("complete")
+            return
+        self._pending[str(asked["id"])] = call
+        self._now[str(played.exchange.ask.details.get(a.JSONRPC_REQUEST_ID, ""))] = asked["id"]
+        with Shadow():
+            self._tasks.start_soon(self._answer, call, played, asked["id"])
 
     async def received(self, item: Any) -> None:
         """A real server has sent a message, which the program is about to get."""
@@ -170,16 +184,39 @@ class Connection:
         if self.call.end("complete", await self.call.arrive()):
             self._session.closed(self)
 
+    def opened(self, opens: Callable[[], Any]) -> AbstractAsyncContextManager[Any]:
+        """Context manager whose value is the streams of the connection. ``opens``: starts the server.
+
+        Raises what starting it raises, and the `PlayheadError` where nothing answers.
+        """
+        self._check(self.call)
+        return self.call.answer(self._live, self._again, opens)
+
     @asynccontextmanager
-    async def played(self, opens: Callable[[], Any]) -> AsyncGenerator[Any, None]:
-        """Yield streams that the tape answers; ``opens`` starts the server where the tape ends."""
-        verdict = self.call.verdict
-        if not isinstance(verdict, Played):
-            error: Any = getattr(verdict, "error", None)
-            self.call.end("error", None, record_of(error, self._session.redactor.text))
-            raise error
-        end = verdict.exchange.end
-        if end is not None and end.error is not None and not verdict.exchange.parts:
+    async def _live(self, opens: Callable[[], Any]) -> AsyncGenerator[Any]:
+        made = opens()
+        try:
+            with Shadow():
+                streams = await made.__aenter__()
+        except Exception as error:
+            self._failed(error, await self.call.arrive())
+            raise
+        try:
+            yield self._heard(*streams)
+        except BaseException:
+            with Shadow():
+                if not await made.__aexit__(*sys.exc_info()):
+                    raise
+        else:
+            with Shadow():
+                await made.__aexit__(None, None, None)
+        finally:
+            self.abandoned()
+
+    @asynccontextmanager
+    async def _again(self, played: RecordedExchange, opens: Callable[[], Any]) -> AsyncGenerator[Any]:
+        end = played.exchange.end
+        if end is not None and end.error is not None and not played.exchange.parts:
             self.call.end("error", await self.call.arrive(), end.error)
             raise again(end.error, OSError)
         anyio = self._kit.anyio
@@ -188,10 +225,8 @@ class Connection:
         try:
             async with anyio.create_task_group() as self._tasks:
                 with Shadow():
-                    self._tasks.start_soon(self._speak, verdict)
-                reopened = Reopened(
-                    self, self._kit, opens, verdict.reopen, self._told, send, self._tasks
-                )
+                    self._tasks.start_soon(self._speak, played)
+                reopened = Reopened(self, self._kit, opens, played.reopen, self._told, send, self._tasks)
                 try:
                     yield receive, SentMessages(reopened, self)
                 finally:
@@ -201,26 +236,26 @@ class Connection:
         finally:
             self.abandoned()
 
-    async def _answer(self, call: Call, verdict: Played, id: Any) -> None:
+    async def _answer(self, call: Call, played: RecordedExchange, id: Any) -> None:
         at = await call.arrive()
-        end = verdict.exchange.end
-        if not verdict.exchange.parts:
+        end = played.exchange.end
+        if not played.exchange.parts:
             call.end("abandoned" if end is None else end.how, at)
             return
-        data = verdict.part(0)
+        data = played.part(0)
         self._pending.pop(str(id), None)
         self._repeatable |= repeatable_tools(json.loads(data))
         call.part(data, at)
         call.end("complete", at)
         self._inbox.send_nowait(self._kit.message({**json.loads(data), "id": id}))
 
-    async def _speak(self, verdict: Played) -> None:
-        for index in range(len(verdict.exchange.parts)):
+    async def _speak(self, played: RecordedExchange) -> None:
+        for index in range(len(played.exchange.parts)):
             at = await self.call.arrive()
-            data = verdict.part(index)
+            data = played.part(index)
             self.call.part(data, at)
             self._inbox.send_nowait(self._said(json.loads(data)))
-        if verdict.reopen is not None:
+        if played.reopen is not None:
             return
         at = await self.call.arrive()
         if self.call.end("complete", at):

@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again, name_of, record_of
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.light import note
@@ -134,35 +135,28 @@ class ToolExchange:
         """The program reads no further."""
         self._end("abandoned", None, None)
 
-    def played(self, at: Delivery | None) -> Any:
-        """Return the recorded result; raises the recorded exception."""
-        _, value = self.next_played(at)
-        return value
-
-    def next_played(self, at: Delivery | None) -> tuple[str, Any]:
-        """Return ``yield`` or ``return`` and the recorded value; raises the recorded exception."""
-        verdict: Any = self.call.verdict
-        parts = verdict.exchange.parts
-        if self._part >= len(parts):
-            error = verdict.exchange.end.error
+    def again(self, played: RecordedExchange, at: Delivery | None) -> tuple[str, Any]:
+        """Return ``yield`` or ``return`` and the next recorded value; raises the recorded exception."""
+        end = played.exchange.end
+        error = None if end is None else end.error
+        if self._part >= len(played.exchange.parts):
             if error is None:
                 raise self._unanswered("nothing")
             self._end("error", at, error)
-            raise self._again(error)
-        data = verdict.part(self._part)
+            raise self._raised(error)
+        data = played.part(self._part)
         self._part += 1
         self.call.part(data, at)
         try:
             ((how, value),) = values.read(data).items()
         except Exception as problem:
-            error = None if verdict.exchange.end is None else verdict.exchange.end.error
             if not data.startswith(b'{"raise"') or error is None:
                 raise self._unanswered(str(problem)) from problem
             self._end("error", at, error)
-            raise self._again(error) from None
+            raise self._raised(error) from None
         self._result = data
         if how == "raise":
-            self._end("error", at, verdict.exchange.end.error)
+            self._end("error", at, error)
             raise value
         if how == "return":
             self._end("complete", at, None)
@@ -213,7 +207,7 @@ class ToolExchange:
     def _recorded(self, error: BaseException) -> ErrorRecord:
         return record_of(error, self._session.redactor.text)
 
-    def _again(self, error: ErrorRecord) -> BaseException:
+    def _raised(self, error: ErrorRecord) -> BaseException:
         try:
             return again(error, RuntimeError)
         except Exception:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar, cast, overload
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.session.session import Session
 
@@ -136,30 +136,30 @@ class Marked:
 def _call(marked: Marked) -> Any:
     function = marked.function
 
+    def live(going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            with Outside(), going.within():
+                value = function(*args, **kwargs)
+        except (Exception, SystemExit) as error:
+            going.raised(error, going.call.arrive().wait())
+            raise
+        going.returned(value, going.call.arrive().wait())
+        marked.check(going, args, kwargs)
+        return value
+
+    def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Any:
+        return going.again(played, going.call.arrive().wait())[1]
+
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         going = marked.begin("call", args, kwargs)
         if going is None:
             return function(*args, **kwargs)
         try:
-            verdict = going.call.verdict
-            if isinstance(verdict, Refused):
-                raise verdict.error
-            if isinstance(verdict, Played):
-                return going.played(going.call.arrive().wait())
-            try:
-                with Outside(), going.within():
-                    value = function(*args, **kwargs)
-            except (Exception, SystemExit) as error:
-                going.raised(error, going.call.arrive().wait())
-                raise
-            at = going.call.arrive().wait()
+            return going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
             going.failed(error)
             raise
-        going.returned(value, at)
-        marked.check(going, args, kwargs)
-        return value
 
     return called
 
@@ -167,30 +167,30 @@ def _call(marked: Marked) -> Any:
 def _async_call(marked: Marked) -> Any:
     function = marked.function
 
+    async def live(going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            with Shadow(), going.within():
+                value = await function(*args, **kwargs)
+        except (Exception, SystemExit) as error:
+            going.raised(error, await going.call.arrive())
+            raise
+        going.returned(value, await going.call.arrive())
+        marked.check(going, args, kwargs)
+        return value
+
+    async def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Any:
+        return going.again(played, await going.call.arrive())[1]
+
     @functools.wraps(function)
     async def called(*args: Any, **kwargs: Any) -> Any:
         going = marked.begin("call", args, kwargs)
         if going is None:
             return await function(*args, **kwargs)
         try:
-            verdict = going.call.verdict
-            if isinstance(verdict, Refused):
-                raise verdict.error
-            if isinstance(verdict, Played):
-                return going.played(await going.call.arrive())
-            try:
-                with Shadow(), going.within():
-                    value = await function(*args, **kwargs)
-            except (Exception, SystemExit) as error:
-                going.raised(error, await going.call.arrive())
-                raise
-            at = await going.call.arrive()
+            return await going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
             going.failed(error)
             raise
-        going.returned(value, at)
-        marked.check(going, args, kwargs)
-        return value
 
     return called
 
@@ -198,31 +198,19 @@ def _async_call(marked: Marked) -> Any:
 def _stream(marked: Marked) -> Any:
     function: Callable[..., Generator[Any, Any, Any]] = marked.function
 
-    @functools.wraps(function)
-    def streamed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        going = marked.begin("stream", args, kwargs)
-        if going is None:
-            return (yield from function(*args, **kwargs))
-        source: Any = None
+    def live(
+        going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Generator[Any, Any, Any]:
+        source = function(*args, **kwargs)
         sent: Any = None
         try:
-            verdict = going.call.verdict
-            if isinstance(verdict, Refused):
-                raise verdict.error
-            while isinstance(verdict, Played):
-                how, value = going.next_played(going.call.arrive().wait())
-                if how == "return":
-                    return value
-                yield value
-            source = function(*args, **kwargs)
             while True:
                 try:
                     with Outside(), going.within():
                         value = next(source) if sent is None else source.send(sent)
                 except StopIteration as over:
-                    result: Any = over.value
-                    going.returned(result, going.call.arrive().wait())
-                    return result
+                    going.returned(over.value, going.call.arrive().wait())
+                    return over.value
                 except (Exception, SystemExit) as error:
                     going.raised(error, going.call.arrive().wait())
                     raise
@@ -232,9 +220,26 @@ def _stream(marked: Marked) -> Any:
             going.failed(error)
             raise
         finally:
-            if source is not None:
-                with Shadow():
-                    source.close()
+            with Shadow():
+                source.close()
+
+    def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Generator[Any, Any, Any]:
+        while True:
+            how, value = going.again(played, going.call.arrive().wait())
+            if how == "return":
+                return value
+            yield value
+
+    @functools.wraps(function)
+    def streamed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        going = marked.begin("stream", args, kwargs)
+        if going is None:
+            return (yield from function(*args, **kwargs))
+        try:
+            return (yield from going.call.answer(live, again, going, args, kwargs))
+        except BaseException as error:
+            going.failed(error)
+            raise
 
     return streamed
 
@@ -242,29 +247,12 @@ def _stream(marked: Marked) -> Any:
 def _async_stream(marked: Marked) -> Any:
     function = marked.function
 
-    @functools.wraps(function)
-    async def streamed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        going = marked.begin("stream", args, kwargs)
-        source: Any = None
+    async def live(
+        going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> AsyncGenerator[Any, Any]:
+        source = function(*args, **kwargs)
         sent: Any = None
         try:
-            if going is None:
-                source = function(*args, **kwargs)
-                while True:
-                    try:
-                        value = await source.asend(sent)
-                    except StopAsyncIteration:
-                        return
-                    sent = yield value
-            verdict = going.call.verdict
-            if isinstance(verdict, Refused):
-                raise verdict.error
-            while isinstance(verdict, Played):
-                how, value = going.next_played(await going.call.arrive())
-                if how == "return":
-                    return
-                yield value
-            source = function(*args, **kwargs)
             while True:
                 try:
                     with Shadow(), going.within():
@@ -276,6 +264,36 @@ def _async_stream(marked: Marked) -> Any:
                     going.raised(error, await going.call.arrive())
                     raise
                 going.yielded(value, await going.call.arrive())
+                sent = yield value
+        except BaseException as error:
+            going.failed(error)
+            raise
+        finally:
+            with Shadow():
+                await source.aclose()
+
+    async def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> AsyncGenerator[Any, Any]:
+        while True:
+            how, value = going.again(played, await going.call.arrive())
+            if how == "return":
+                return
+            yield value
+
+    @functools.wraps(function)
+    async def streamed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        going = marked.begin("stream", args, kwargs)
+        source: Any = None
+        sent: Any = None
+        try:
+            if going is None:
+                source = function(*args, **kwargs)
+            else:
+                source = going.call.answer(live, again, going, args, kwargs)
+            while True:
+                try:
+                    value = await source.asend(sent)
+                except StopAsyncIteration:
+                    return
                 sent = yield value
         except BaseException as error:
             if going is not None:

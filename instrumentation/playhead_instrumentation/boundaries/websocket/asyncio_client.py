@@ -17,27 +17,20 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, drive
 from playhead_instrumentation.boundaries.recording import recording_requests
-from playhead_instrumentation.boundaries.websocket.exchange import (
-    CLOSED,
-    addresses_of,
-    begin,
-    described,
-    error_of,
-)
+from playhead_instrumentation.boundaries.websocket.exchange import begin, described, key_of
 from playhead_instrumentation.boundaries.websocket.protocol import (
     LISTENS,
-    Item,
     Listener,
-    cut,
-    fail_again,
-    items,
-    prepare,
-    proxy_error,
+    LiveListener,
     record_of_opening,
-    report,
-    wire_of,
 )
-from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.boundaries.websocket.recorded_connection import (
+    Item,
+    RecordedListener,
+    fail_again,
+    opening_error,
+)
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
@@ -51,7 +44,7 @@ def patch(module: ModuleType) -> None:
     opens = next((name for name in OPENS if hasattr(connect, name)), None)
     if opens is None:
         raise Unpatchable(f"no {' or '.join(OPENS)} of websockets.asyncio.client.connect")
-    PATCHES.around_all(connection, HEARD)
+    PATCHES.around_all(connection, LAYERS)
     PATCHES.around(connect, opens, _opening)
 
 
@@ -73,11 +66,18 @@ async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> 
     if exchange is None:
         return await original(connecter, *args, **kwargs)
     setattr(connecter, name, functools.partial(_made, connection))
+
+    async def live(session: Session) -> Any:
+        _listen(LiveConnection(exchange, session, connection))
+        with Shadow():
+            return await original(connecter, *args, **kwargs)
+
+    async def again(played: RecordedExchange, session: Session) -> Any:
+        return await _connect_again(RecordedConnection(exchange, session, connection, played))
+
     try:
         try:
-            return await _connected(
-                exchange, session, connection, lambda: original(connecter, *args, **kwargs)
-            )
+            return await exchange.call.answer(live, again, session)
         except Exception as error:
             at = await exchange.call.arrive()
             exchange.broken(record_of_opening(exchange, error), at)
@@ -89,28 +89,23 @@ async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> 
         setattr(connecter, name, factory)
 
 
-async def _connected(
-    exchange: MessageExchange, session: Session, connection: Any, original: Callable[[], Any]
-) -> Any:
-    if exchange.refusal is not None:
-        raise exchange.refusal
-    played = exchange.played
-    if played is None:
-        listener = Heard(exchange, session, connection)
-        listener.tap(connection.protocol)
-        connection.__dict__[LISTENS] = listener
-        with Shadow():
-            return await original()
-    failed = proxy_error(played) or error_of(played, "request")
+def _listen(listener: LiveConnection | RecordedConnection) -> None:
+    listener.tap(listener.connection.protocol)
+    listener.connection.__dict__[LISTENS] = listener
+
+
+async def _connect_again(listener: RecordedConnection) -> Any:
+    """A connection that leads nowhere and gets the bytes of the tape. Raises the recorded error."""
+    played, connection = listener.played, listener.connection
+    failed = opening_error(played)
     if failed is not None:
         raise failed
     end = played.exchange.end
     if not played.exchange.head and (end is None or end.delivery is None):
-        await exchange.call.arrive()  # the recorded answer never came
-    prepare(connection.protocol, played)
-    listener = Fed(exchange, session, connection, played)
-    listener.tap(connection.protocol)
-    connection.__dict__[LISTENS] = listener
+        await listener.exchange.call.arrive()  # the recorded answer never came
+    # The recorded answer to the handshake fits the recorded key only.
+    connection.protocol.key = key_of(played) or connection.protocol.key
+    _listen(listener)
     connection.connection_made(_Nowhere(listener))
     with Shadow():
         drive(listener.play())
@@ -140,12 +135,12 @@ def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
     return list(headers.raw_items())
 
 
-class Heard(Listener):
+class LiveConnection(LiveListener):
     """Listens to a connection. What arrives waits for its turn before the program gets it."""
 
     def __init__(self, exchange: MessageExchange, session: Session, connection: Any) -> None:
         super().__init__(exchange, session)
-        self._connection = connection
+        self.connection = connection
         self._waiting: deque[Callable[[], None]] = deque()
 
     def data(self, original: Any, data: bytes) -> None:
@@ -155,7 +150,7 @@ class Heard(Listener):
     def _data(self, original: Any, data: bytes) -> None:
         if not self.answered:
             self.raw += data
-        original(self._connection, data)
+        original(self.connection, data)
 
     def eof(self, original: Any) -> bool:
         """The peer sends no more.
@@ -167,11 +162,11 @@ class Heard(Listener):
         def bring() -> None:
             nonlocal done
             done = True
-            original(self._connection)
+            original(self.connection)
             if self.answered:
                 self.exchange.received(b"", self.next_at(), described("eof"))
             if held:
-                self._connection.transport.close()
+                self.connection.transport.close()
 
         held = False
         self._bring(bring)
@@ -182,14 +177,19 @@ class Heard(Listener):
         """The connection is lost."""
 
         def bring() -> None:
-            self.ended(self._connection.protocol, error, self.at)
-            original(self._connection, error)
+            self.ended(self.connection.protocol, error, self.at)
+            original(self.connection, error)
 
         self._bring(bring)
 
+    def keep_alive(self, original: Any) -> None:
+        """The library starts its keepalive, which runs in the unrecorded lane."""
+        with Shadow():
+            original(self.connection)
+
     def addresses(self) -> tuple[Any, Any]:
         """Local and remote address of the connection."""
-        return self._connection.local_address, self._connection.remote_address
+        return self.connection.local_address, self.connection.remote_address
 
     def _bring(self, feed: Callable[[], None]) -> None:
         self._waiting.append(feed)
@@ -208,29 +208,39 @@ class Heard(Listener):
                 self._waiting.popleft()
 
 
-class Fed(Listener):
+class RecordedConnection(RecordedListener):
     """Feeds a connection from a recording."""
 
     def __init__(
-        self, exchange: MessageExchange, session: Session, connection: Any, played: Played
+        self, exchange: MessageExchange, session: Session, connection: Any, played: RecordedExchange
     ) -> None:
-        super().__init__(exchange, session)
-        self._connection = connection
-        self._played = played
+        super().__init__(exchange, session, played)
+        self.connection = connection
         self._lost = False
 
-    def addresses(self) -> tuple[Any, Any]:
-        """Local and remote address of the recorded connection."""
-        return addresses_of(self._played)
+    def data(self, original: Any, data: bytes) -> None:
+        """The connection is given bytes."""
+        original(self.connection, data)
+
+    def eof(self, original: Any) -> bool:
+        """The connection is told that the peer sends no more."""
+        return original(self.connection)
+
+    def lost(self, original: Any, error: Exception | None) -> None:
+        """The connection is told that it is lost."""
+        original(self.connection, error)
+
+    def keep_alive(self, original: Any) -> None:
+        """No-op: nothing goes out."""
 
     async def play(self) -> None:
         """Deliver what was recorded; items of one recorded batch are delivered together."""
-        exchange, played = self.exchange, self._played
+        exchange = self.exchange
         together: list[Item] = []
         batch = None
         try:
-            for index, item in enumerate(items(played)):
-                due = played.due(index)
+            for index, item in enumerate(self.items()):
+                due = self.played.due(index)
                 if together and (due is None or due.batch != batch or exchange.call.missing() > 0):
                     self._feed(together)
                     together = []
@@ -244,19 +254,19 @@ class Fed(Listener):
                         break
                 if at is None:  # the session is over
                     return
-                report(self, played, item, at)
+                self.report(item, at)
                 together.append(item)
             self._feed(together)
         except ExchangeExhausted as error:
             self._feed(together)
-            self.lose(cut(exchange, error))
+            self.lose(self.cut(error))
 
     def _feed(self, together: list[Item]) -> None:
-        connection = self._connection
+        connection = self.connection
         data = b""
         for item in together:
             if item.wire:
-                data += wire_of(self, item)
+                data += self.wire_of(item)
                 continue
             if data:
                 connection.data_received(data)
@@ -264,80 +274,53 @@ class Fed(Listener):
             if item.opcode == "eof":
                 connection.eof_received()
             elif item.opcode == "lost":
-                self.lose(self._error())
+                self.lose(self.error())
             else:
                 fail_again(connection.protocol, item)
                 connection.data_received(b"")
         if data:
             connection.data_received(data)
 
-    def _error(self) -> BaseException | None:
-        end = self._played.exchange.end
-        if end is None or end.error is None or (end.error.module, end.error.qualname) == CLOSED:
-            return None
-        return error_of(self._played)
-
     def lose(self, error: BaseException | None) -> None:
         """End the connection; further calls do nothing."""
         if not self._lost:
             self._lost = True
-            self._connection.connection_lost(error)
+            self.connection.connection_lost(error)
 
     def aborted(self) -> None:
         """The program aborts the connection.
 
         The recorded end keeps its time; a refused connection ends at once.
         """
-        if self.exchange.over or self.exchange.refusal is not None:
-            self._connection.loop.call_soon(self.lose, None)
+        if self.exchange.over:
+            self.connection.loop.call_soon(self.lose, None)
 
 
-def _heard(patched: Any, original: Any, connection: Any, *args: Any) -> Any:
-    listener = connection.__dict__.get(LISTENS)
-    if listener is None:
-        return original(connection, *args)
-    return patched(listener, original, connection, *args)
+def _heard(name: str) -> Any:
+    """Layer of a method of a connection: ask its `Listener`, if it has one."""
+
+    def layer(original: Any, connection: Any, *args: Any) -> Any:
+        listener: Listener | None = connection.__dict__.get(LISTENS)
+        if listener is None:
+            return original(connection, *args)
+        return getattr(listener, name)(original, *args)
+
+    return layer
 
 
-def _data_received(listener: Listener, original: Any, connection: Any, data: bytes) -> None:
-    if isinstance(listener, Heard):
-        listener.data(original, data)
-    else:
-        original(connection, data)
-
-
-def _eof_received(listener: Listener, original: Any, connection: Any) -> Any:
-    return listener.eof(original) if isinstance(listener, Heard) else original(connection)
-
-
-def _connection_lost(
-    listener: Listener, original: Any, connection: Any, error: Exception | None
-) -> None:
-    if isinstance(listener, Heard):
-        listener.lost(original, error)
-    else:
-        original(connection, error)
-
-
-def _start_keepalive(listener: Listener, original: Any, connection: Any) -> None:
-    if isinstance(listener, Heard):
-        with Shadow():
-            original(connection)
-
-
-HEARD = {
-    "data_received": functools.partial(_heard, _data_received),
-    "eof_received": functools.partial(_heard, _eof_received),
-    "connection_lost": functools.partial(_heard, _connection_lost),
-    "start_keepalive": functools.partial(_heard, _start_keepalive),
+LAYERS = {
+    "data_received": _heard("data"),
+    "eof_received": _heard("eof"),
+    "connection_lost": _heard("lost"),
+    "start_keepalive": _heard("keep_alive"),
 }
-"""Layers of the methods of a connection: what happens where a `Listener` is attached."""
+"""By method of a connection: what happens where a `Listener` is attached."""
 
 
 class _Nowhere(asyncio.Transport):
     """A transport that drops what is written and delivers nothing."""
 
-    def __init__(self, listener: Fed) -> None:
+    def __init__(self, listener: RecordedConnection) -> None:
         local, remote = listener.addresses()
         super().__init__({"sockname": local, "peername": remote})
         self._listener = listener

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
-from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery, ErrorRecord
@@ -139,7 +139,7 @@ def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
     return head + data
 
 
-def error_of(played: Played, phase: str = "") -> BaseException | None:
+def error_of(played: RecordedExchange, phase: str = "") -> BaseException | None:
     """Return the recorded error, to be raised again; None where there is none, or none in that phase."""
     end = played.exchange.end
     record = None if end is None else end.error
@@ -149,21 +149,21 @@ def error_of(played: Played, phase: str = "") -> BaseException | None:
     return None if isinstance(raised, OWN_DOING) else raised
 
 
-def key_of(played: Played) -> str:
+def key_of(played: RecordedExchange) -> str:
     """Return the random key of the recorded handshake."""
     flat: list[Any] = played.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS, [])
     names = [str(name).lower() for name in flat[::2]]
     return str(flat[names.index("sec-websocket-key") * 2 + 1]) if "sec-websocket-key" in names else ""
 
 
-def addresses_of(played: Played) -> tuple[Any, Any]:
+def addresses_of(played: RecordedExchange) -> tuple[Any, Any]:
     """Local and remote address of the recorded connection."""
     found = json.loads(played.exchange.head.get(a.PLAYHEAD_CONNECTION_ADDRESSES, "[null, null]"))
     local, remote = (tuple(cast("list[Any]", one)) if isinstance(one, list) else one for one in found)
     return local, remote
 
 
-def head_of(played: Played) -> bytes:
+def head_of(played: RecordedExchange) -> bytes:
     """Return the recorded answer to the handshake with its body; empty where it was not HTTP."""
     values = played.exchange.head
     if a.HTTP_RESPONSE_STATUS_CODE not in values:

@@ -73,6 +73,11 @@ class HeldGate:
     def loosen(self) -> None:
         """No-op: the order of a tape is kept in any case."""
 
+    def step_down(self) -> bool:
+        """Let all waiters through; the level of a tape stays."""
+        self.close()
+        return False
+
     def expects(self) -> bool:
         """Whether the tape has further deliveries: there is no tape."""
         return False

@@ -71,6 +71,13 @@ class StrictGate(HeldGate):
             self.level = "causal"
             self.close()
 
+    def step_down(self) -> bool:
+        """This recording is causal from now on. Whether it was strict until now."""
+        with self._lock:
+            was_strict = self.level == "strict"
+            self.loosen()
+        return was_strict
+
     def _anybody(self) -> bool:
         return bool(self._arrived)
 

@@ -58,15 +58,9 @@ def _before(module: ModuleType, name: str, why: str) -> None:
 
 
 def step_down(why: str) -> None:
-    """Make a strict recording causal from now on and report ``why``, once."""
+    """Hold nothing back from now on. For a strict recording report ``why``, once."""
     running = session.current()
-    if running is None:
+    if running is None or not running.driver.gate.step_down():
         return
-    if running.mode != "record":
-        running.driver.gate.close()
-        return
-    if running.driver.gate.level != "strict":
-        return
-    running.driver.gate.loosen()
     locks.unhook()  # gevent must find the original locks to patch
     Notices(running.settings.quiet).problem(f"recording at level causal, not strict: {why}")

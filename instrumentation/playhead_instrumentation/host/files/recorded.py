@@ -487,7 +487,7 @@ def looks_of(found: Found) -> dict[str, Any]:
     if found.error:
         return {a.PLAYHEAD_FILE_ERROR: found.error}
     return {
-        a.PLAYHEAD_FILE_MODE: found.mode,
+        a.PLAYHEAD_FILE_MODE: found.st_mode,
         a.PLAYHEAD_FILE_SIZE: found.size,
         a.PLAYHEAD_FILE_MTIME_NS: found.mtime_ns,
     }

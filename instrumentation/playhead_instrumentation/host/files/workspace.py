@@ -91,8 +91,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     path: str
     """The name of the file or folder, see `Names`."""
     what: What
-    mode: int = 0
-    """Type and permissions, as in ``st_mode``."""
+    st_mode: int = 0
+    """Type and permissions, as `os.stat` gives them."""
     data: bytes | None = None
     """The content that was written, where it is not too large; for a link, its target."""
     digest: bytes = b""
@@ -426,13 +426,13 @@ def _make(change: Change, path: str) -> None:
     is_folder = os.path.isdir(path) and not os.path.islink(path)
     if change.what == "mode":
         if not os.path.islink(path):
-            os.chmod(path, stat.S_IMODE(change.mode))
+            os.chmod(path, stat.S_IMODE(change.st_mode))
         return
     if change.what == "folder":
         if not is_folder:
             _remove(path)
             os.makedirs(path, exist_ok=True)
-        os.chmod(path, stat.S_IMODE(change.mode) | stat.S_IRWXU)
+        os.chmod(path, stat.S_IMODE(change.st_mode) | stat.S_IRWXU)
         return
     _remove(path)
     if change.what == "deleted":
@@ -447,7 +447,7 @@ def _make(change: Change, path: str) -> None:
     else:
         with open(path, "wb") as file:
             file.write(change.data)
-    os.chmod(path, stat.S_IMODE(change.mode))
+    os.chmod(path, stat.S_IMODE(change.st_mode))
     os.utime(path, ns=(change.mtime_ns, change.mtime_ns))
 
 

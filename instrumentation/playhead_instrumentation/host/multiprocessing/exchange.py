@@ -15,11 +15,11 @@ from typing import Any, Final, TypeAlias
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import WorldBlocked
+from playhead_semconv.errors import PlayheadError, WorldBlocked
 
 KIND: Final = "pipe"
 
@@ -69,15 +69,13 @@ def answered(
         if session.driver.closed:
             raise PipeBlocked(key, "it could not be looked up on the tape") from problem
         return live()
-    verdict = call.verdict
-    if isinstance(verdict, Refused):
-        call.end("error", None, record_of(verdict.error, str))
-        raise PipeBlocked(key, verdict.error.cause or verdict.error.what) from None
+    try:
+        call.check()
+    except PlayheadError as refused:
+        call.end("error", None, record_of(refused, str))
+        raise PipeBlocked(key, refused.cause or refused.what) from None
     # Raised here in both cases, so that a program that prints the traceback prints the same.
-    if isinstance(verdict, Played):
-        data, error = _again(session, call, verdict)
-    else:
-        data, error = _live(session, call, live)
+    data, error = call.answer(_live, _again, session, call, live)
     if error is not None:
         raise error.with_traceback(None)
     return data
@@ -111,7 +109,7 @@ def _live(session: Session, call: Call, live: Callable[[], bytes | None]) -> Out
     return data, None
 
 
-def _again(session: Session, call: Call, played: Played) -> Outcome:
+def _again(played: RecordedExchange, session: Session, call: Call, *_: object) -> Outcome:
     end = played.exchange.end
     values: dict[str, Any] = {} if end is None else dict(end.values)
     if size := values.get(a.PLAYHEAD_PIPE_WITHHELD_BYTES):

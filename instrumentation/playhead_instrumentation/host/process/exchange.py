@@ -31,9 +31,10 @@ def begin(session: Session, started: Started) -> Child | None:
             raise ProcessBlocked(started.key, "it could not be looked up on the tape") from problem
         return None
     try:
-        child: Child = call.answer(LiveChild, ReplayedChild, session, started, call)
+        call.check()
     except PlayheadError as refused:
         call.end("error", None, record_of(refused, str))
         raise ProcessBlocked(started.key, refused.cause or refused.what) from None
+    child: Child = call.answer(LiveChild, ReplayedChild, session, started, call)
     child.admit()
     return child

@@ -35,7 +35,7 @@ class Found:
 
     error: int = 0
     """Errno where no database can be read; else 0."""
-    mode: int = 0
+    st_mode: int = 0
     mtime_ns: int = 0
     size: int = 0
     data: bytes | None = None

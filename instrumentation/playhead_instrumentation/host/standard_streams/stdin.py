@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
@@ -150,22 +150,24 @@ class Input:
         self._end("complete", None, None)
 
     def _answer(self, live: Any) -> bytes:
-        verdict = self.call.verdict
-        if isinstance(verdict, Refused):
-            raise verdict.error
-        if isinstance(verdict, Played):
-            self._part += 1
-            end = verdict.exchange.end
-            if self._part <= len(verdict.exchange.parts):
-                return verdict.part(self._part - 1)
-            if verdict.reopen is None:
-                if end is not None and end.error is not None:
-                    raise again(end.error, OSError)
-                return b""
-            if self._part == len(verdict.exchange.parts) + 1:
-                _skip([verdict.part(index) for index in range(self._part - 1)])
+        return self.call.answer(self._live, self._again, live)
+
+    def _live(self, live: Any) -> bytes:
         with Outside():
             return live()
+
+    def _again(self, played: RecordedExchange, live: Any) -> bytes:
+        self._part += 1
+        end = played.exchange.end
+        if self._part <= len(played.exchange.parts):
+            return played.part(self._part - 1)
+        if played.reopen is None:
+            if end is not None and end.error is not None:
+                raise again(end.error, OSError)
+            return b""
+        if self._part == len(played.exchange.parts) + 1:
+            _skip([played.part(index) for index in range(self._part - 1)])
+        return self._live(live)
 
     def _end(self, how: Any, at: Any, error: BaseException | None) -> None:
         record = None if error is None else record_of(error, self._session.redactor.text)

@@ -1,11 +1,11 @@
-"""A recorded answer that replaces the transport of httpx; the decoder above it runs for real."""
+"""A recorded response of httpx, in place of its transport; the decoder above it runs for real."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
-from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 
@@ -14,15 +14,16 @@ class Unanswered(Exception):
     """The recording ends here, but the answer was not complete."""
 
 
-class Answer:
-    """Answers one request from its recording. ``module``: httpx or httpx2, whose classes are used."""
+class RecordedResponse:
+    """The response to one request, from its recording."""
 
-    def __init__(self, played: Played, module: Any) -> None:
+    def __init__(self, played: RecordedExchange, module: Any) -> None:
+        """``module``: httpx or httpx2, whose classes are used."""
         self._played = played
         self._module = module
 
     def head(self, streamed: type[Any]) -> Any:
-        """The response, with a ``streamed`` of this answer as its stream. Raises the recorded error."""
+        """The response, with ``streamed(self)`` as its stream. Raises the recorded error."""
         exchange = self._played.exchange
         if not exchange.head:
             raise self._end()
