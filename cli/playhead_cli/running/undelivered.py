@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead_cli.views.words import count
 from playhead_exporter.spool.places import Places
+
+from playhead_cli.views.words import count
 from playhead_exporter.spool.recovery import left_facts, pending
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -24,6 +24,7 @@ from playhead_instrumentation.host.files.opening import open_stream
 from playhead_instrumentation.host.sqlite import connections as sqlite
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.attribution.callers import CallSite, caller, installed
+from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
 from playhead_instrumentation.runtime.patching import INNER, PATCHES
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
@@ -173,7 +174,7 @@ def _between_workers(frame: FrameType | None) -> bool:
         name = frame.f_code.co_filename
         if name.startswith(_WORKERS):
             return not name.endswith("shared_memory.py")
-        if not name.startswith((_STANDARD, _PLAYHEAD)) or any(one in name for one in _INSTALLED):
+        if name.startswith("<") or owner_of(name) not in (Owner.STANDARD, Owner.OURS):
             return False
         frame = frame.f_back
     return False
@@ -359,10 +360,10 @@ def _by_others(frame: FrameType | None) -> bool:
     """Whether the user of ctypes is neither the standard library nor playhead."""
     while frame is not None:
         name = frame.f_code.co_filename
-        own = name.startswith(_PLAYHEAD)
-        if not own and not name.startswith(_CTYPES):
-            return not name.startswith(("<frozen", _STANDARD)) or any(one in name for one in _INSTALLED)
-        if own and name != __file__:
+        owner = owner_of(name)
+        if owner is not Owner.OURS and not name.startswith(_CTYPES):
+            return owner is not Owner.STANDARD
+        if owner is Owner.OURS and name != __file__:
             return False
         frame = frame.f_back
     return False
@@ -377,11 +378,9 @@ def _loaded(module: Any, path: Any, *_: Any) -> None:
         _unheld(f"{module}, compiled code", CallSite(module))
 
 
-_STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
-_WORKERS: Final = os.path.join(_STANDARD, "multiprocessing") + os.sep
-_CTYPES: Final = os.path.join(_STANDARD, "ctypes") + os.sep
-_PLAYHEAD: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib"))
+_WORKERS: Final = os.path.join(_STANDARD, "multiprocessing", "")
+_CTYPES: Final = os.path.join(_STANDARD, "ctypes", "")
 
 EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
     "open": (FILES, _opened),

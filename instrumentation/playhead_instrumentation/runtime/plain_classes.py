@@ -19,9 +19,10 @@ import dataclasses
 import enum
 import os
 import sys
-import sysconfig
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, cast
+
+from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
 
 AS_VALUES: Final = frozenset(
     (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, object)
@@ -30,11 +31,6 @@ AS_VALUES: Final = frozenset(
 
 BASES: Final = (object, int, float, complex, str, bytes, list, dict, tuple)
 """Builtin classes from which a class of the program may derive."""
-
-_INSTALLED: Final = tuple(
-    os.path.realpath(sysconfig.get_path(name)) + os.sep
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
 
 
 def class_named(module: str, qualname: str) -> type[Any] | None:
@@ -158,9 +154,9 @@ def _is_of_program(cls: type[Any]) -> bool:
     if top in sys.stdlib_module_names and top != "__main__":
         return False
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    return top == "__main__" or (
-        isinstance(file, str) and not os.path.realpath(file).startswith(_INSTALLED)
-    )
+    if top == "__main__":
+        return True
+    return isinstance(file, str) and owner_of(os.path.realpath(file)) is Owner.PROGRAM
 
 
 def _fill(made: Any, fields: dict[str, Any]) -> None:

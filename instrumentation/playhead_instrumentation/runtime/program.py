@@ -7,14 +7,11 @@ import sys
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
+from playhead_instrumentation.runtime.attribution.owners import is_ours
 from playhead_semconv.errors import UsageError
-
-_ROOM = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
-_ROOMS = ("playhead_instrumentation", "playhead_exporter", "playhead_semconv")
-"""Packages that run in the process of an agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +163,10 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without frames of playhead."""
     frames: list[TracebackType] = []
     while trace is not None:
-        if not _is_ours(trace.tb_frame):
+        if not is_ours(trace.tb_frame):
             frames.append(trace)
         trace = trace.tb_next
     kept: TracebackType | None = None
     for one in reversed(frames):
         kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return kept
-
-
-def _is_ours(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] in _ROOMS or frame.f_code.co_filename.startswith(_ROOM)

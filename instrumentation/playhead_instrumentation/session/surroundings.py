@@ -13,15 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from playhead_instrumentation.runtime.attribution.owners import Owner, in_packages, owner_of
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import digest_of
 from playhead_semconv.settings import Settings
 
 LARGEST_BYTES = 4 << 20
 """Modules above this size are not hashed."""
-
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_STDLIB = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
 
 
 def folders(cwd: str) -> list[str]:
@@ -76,9 +74,9 @@ class Imported:
             if not isinstance(path, str) or path in self._files:
                 continue
             self._files.add(path)
-            if any(part in path for part in _INSTALLED):
+            if in_packages(path):
                 installed.add(name.partition(".")[0])
-            elif not path.startswith(_STDLIB) and not name.startswith("playhead"):
+            elif owner_of(path) is Owner.PROGRAM and not name.startswith("playhead"):
                 digest = _digest(path)
                 if digest:
                     own.append(f"{self._spelt(os.path.abspath(path))}={digest}")

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from playhead_instrumentation.determinism.ambient import entropy
 from playhead_instrumentation.runtime.attribution.callers import installed
+from playhead_instrumentation.runtime.attribution.owners import in_packages
 
-_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _HOOKS: Final = "wrapt.importer"
 
 
@@ -194,7 +194,7 @@ def _place(module: Any) -> str:
 def _is_installed(name: str) -> bool:
     """Whether a module, or its top package, is installed."""
     modules = sys.modules[name], sys.modules.get(name.partition(".")[0])
-    return any(part in _place(module) for module in modules for part in _INSTALLED)
+    return any(in_packages(_place(module)) for module in modules)
 
 
 def _of_statement(

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -19,6 +19,7 @@ from playhead_instrumentation.determinism.gates.tape import TapeGate
 from playhead_instrumentation.determinism.scheduler.program_threads import is_of_program
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
 from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 
@@ -115,18 +116,11 @@ def _place(frame: FrameType) -> str:
     above = ""
     while found is not None:
         name = found.f_code.co_filename
-        if not _is_own(name):
-            if not name.startswith(("<frozen", *_STANDARD)) and "-packages" not in name:
+        owner = owner_of(name)
+        if owner is not Owner.OURS:
+            if owner in (Owner.PROGRAM, Owner.MADE):
                 at = f"{os.path.basename(name)}:{found.f_lineno} ({found.f_code.co_qualname})"
                 return f"waits in {above}, called in {at}" if above else f"is in {at}"
             above = found.f_code.co_qualname
         found = found.f_back
     return f"waits in {above}"
-
-
-def _is_own(name: str) -> bool:
-    return name.startswith(_OWN)
-
-
-_OWN = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
-_STANDARD: Collection[str] = tuple({os.path.dirname(threading.__file__), os.path.dirname(os.__file__)})

@@ -11,16 +11,16 @@ import os
 import site
 import sys
 import sysconfig
-from types import FrameType
 from typing import Final
 
-from playhead_instrumentation.runtime.attribution import readers
+from playhead_instrumentation.runtime.attribution.owners import Owner
 from playhead_instrumentation.runtime.attribution.readers import (
     AGENT,
+    ASKED,
     BELOW,
-    BY_MODULE,
     MACHINERY,
     THROUGH,
+    Readers,
 )
 
 OWN_ENDS: Final = frozenset(
@@ -41,9 +41,6 @@ FOR_THE_PROGRAM: Final = frozenset(
 MACHINE: Final = frozenset(("distro", "platform"))
 """Modules that look up the machine, for the headers of an SDK or for the program."""
 
-ASKED: Final = 5
-"""Place of the modules in `MACHINE`."""
-
 BETWEEN: Final = frozenset(
     (
         "opentelemetry.instrumentation.asyncio opentelemetry.instrumentation.threading "
@@ -55,52 +52,39 @@ BETWEEN: Final = frozenset(
 )
 """Modules between a thread and the function that it was given to run."""
 
-PLACES: Final[dict[str, int]] = {}
-"""Known places, by file name."""
 
-_modules: Final[dict[str, int]] = {}
+class _OfFiles(Readers):
+    """For operations on files."""
 
+    __slots__ = ()
 
-def by_agent(frame: FrameType | None) -> bool:
-    """Whether the code of ``frame`` uses files on behalf of the program."""
-    while frame is not None:
-        name = frame.f_code.co_filename
-        place = PLACES.get(name)
-        if place is None:
-            module = str(frame.f_globals.get("__name__", ""))
-            made = name.startswith("<") and not name.startswith("<frozen ")
-            if name.startswith("<frozen importlib"):
-                place = PLACES[name] = MACHINERY  # even before its modules have their names
-            else:
-                place = PLACES[name] = BY_MODULE if made else _place_of(module)
-        if place == BY_MODULE:
-            place = _place_of(str(frame.f_globals.get("__name__", "")))
-        if place == ASKED:
-            return readers.by_agent(frame)
-        if place != THROUGH:
-            return place == AGENT
-        frame = frame.f_back
-    return True
+    def _of_file(self, name: str, owner: Owner, module: str) -> int:
+        if name.startswith("<frozen importlib"):
+            return MACHINERY  # even before its modules have their names
+        return self._of(module)
 
-
-def _place_of(module: str) -> int:
-    place = _modules.get(module)
-    if place is None:
-        top, _, rest = module.partition(".")
-        if top == "google":  # a namespace of many packages
-            top = f"google.{rest.partition('.')[0]}"
+    def _of_module(self, module: str, top: str) -> int:
         if module in BETWEEN or top in BETWEEN:
-            place = THROUGH
-        elif top in OWN_ENDS:
-            place = MACHINERY
-        elif top in MACHINE:
-            place = ASKED
-        elif top in FOR_THE_PROGRAM or top in sys.stdlib_module_names or top.startswith("_frozen"):
-            place = THROUGH
-        else:
-            place = MACHINERY if top in BELOW else AGENT
-        _modules[module] = place
-    return place
+            return THROUGH
+        if top in OWN_ENDS:
+            return MACHINERY
+        if top in MACHINE:
+            return ASKED
+        if top in FOR_THE_PROGRAM or top in sys.stdlib_module_names or top.startswith("_frozen"):
+            return THROUGH
+        return MACHINERY if top in BELOW else AGENT
+
+    def _at_bottom(self) -> bool:
+        return True
+
+
+_files: Final = _OfFiles()
+
+PLACES: Final = _files.places
+"""Known places of users of files, by file name."""
+
+by_agent: Final = _files.by_agent
+"""Whether the code of a frame uses files on behalf of the program."""
 
 
 def _packages() -> tuple[str, ...]:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
 
-_STANDARD: Final = tuple(
-    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
-)
-_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_OWN: Final = str(Path(__file__).parents[2]) + os.sep
+from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +21,7 @@ class CallSite:
 
 def installed(path: str) -> bool:
     """Whether a file belongs to an installed package, the standard library or playhead."""
-    return path.startswith(("<frozen", *_STANDARD, _OWN)) or any(part in path for part in _INSTALLED)
+    return owner_of(path) in (Owner.LIBRARY, Owner.STANDARD, Owner.OURS)
 
 
 def caller(depth: int) -> CallSite:
@@ -37,9 +30,10 @@ def caller(depth: int) -> CallSite:
     frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(("<", *_STANDARD, _OWN)):
-            if not any(part in name for part in _INSTALLED):
-                return CallSite(library, f"{os.path.basename(name)}:{frame.f_lineno}")
+        owner = owner_of(name)
+        if owner is Owner.PROGRAM:
+            return CallSite(library, f"{os.path.basename(name)}:{frame.f_lineno}")
+        if owner is Owner.LIBRARY:
             library = library or str(frame.f_globals.get("__name__", "")).partition(".")[0]
         frame = frame.f_back
     return CallSite(library)

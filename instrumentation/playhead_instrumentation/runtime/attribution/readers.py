@@ -8,17 +8,20 @@ by file name. Modules of the standard library that read on behalf of their calle
 from __future__ import annotations
 
 import dis
-import os
 import sys
-import sysconfig
+from abc import abstractmethod
 from types import CodeType, FrameType
 from typing import Final
+
+from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
 
 AGENT: Final = 1
 MACHINERY: Final = 2
 THROUGH: Final = 3
 BY_MODULE: Final = 4
 """Place of code made at run time: its module decides, because its file name says nothing."""
+ASKED: Final = 5
+"""Place of code for which it counts as well whether it reads clocks on behalf of the program."""
 
 LOOKED_THROUGH: Final = frozenset(
     (
@@ -54,8 +57,7 @@ def look_at_runners(of_program: bool) -> None:
     """Set whether test runners are part of the program, or only run the recorder."""
     global _below
     _below = BELOW - RUNNERS if of_program else BELOW
-    PLACES.clear()
-    _modules.clear()
+    _values.forget()
 
 
 SECRETS: Final = frozenset(
@@ -74,8 +76,7 @@ def look_through_secrets(through: bool) -> None:
     """Set whether reads of the modules in `SECRETS` count as reads of their callers."""
     global _secrets
     _secrets = frozenset[str]() if through else SECRETS
-    PLACES.clear()
-    _modules.clear()
+    _values.forget()
 
 
 DRAWS: Final = ("urandom", "getrandom")
@@ -133,43 +134,89 @@ def _calls_by_name(code: CodeType, at: int) -> bool:
     return called.endswith(DRAWS)
 
 
-_STANDARD: Final = tuple(
-    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
-)
-_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+class Readers:
+    """Says whether code reads on behalf of the program, by its place."""
 
-PLACES: Final[dict[str, int]] = {}
-"""Known places, by file name."""
+    __slots__ = ("_modules", "places")
 
-_modules: Final[dict[str, int]] = {}
+    def __init__(self) -> None:
+        self.places: Final[dict[str, int]] = {}
+        """Known places, by file name. Who marks a file here decides for it."""
+        self._modules: Final[dict[str, int]] = {}
+
+    def by_agent(self, frame: FrameType | None) -> bool:
+        """Whether the code of ``frame`` reads on behalf of the program."""
+        while frame is not None:
+            name = frame.f_code.co_filename
+            place = self.places.get(name) or self._learn(name, frame)
+            if place == BY_MODULE:
+                place = self._of(str(frame.f_globals.get("__name__", "")))
+            if place != THROUGH:
+                return place == AGENT if place != ASKED else by_agent(frame)
+            frame = frame.f_back
+        return self._at_bottom()
+
+    def forget(self) -> None:
+        """The rules have changed: decide anew for every file."""
+        self.places.clear()
+        self._modules.clear()
+
+    def _learn(self, name: str, frame: FrameType) -> int:
+        owner, module = owner_of(name), str(frame.f_globals.get("__name__", ""))
+        place = BY_MODULE if owner is Owner.MADE else self._of_file(name, owner, module)
+        self.places[name] = place
+        return place
+
+    def _of(self, module: str) -> int:
+        place = self._modules.get(module)
+        if place is None:
+            place = self._modules[module] = self._of_module(module, top_of(module))
+        return place
+
+    @abstractmethod
+    def _of_file(self, name: str, owner: Owner, module: str) -> int:
+        """The place of a file, from whose code ``module`` was made."""
+
+    @abstractmethod
+    def _of_module(self, module: str, top: str) -> int:
+        """The place of a module. ``top``: see `top_of`."""
+
+    @abstractmethod
+    def _at_bottom(self) -> bool:
+        """The answer where all code on the stack was looked through."""
 
 
-def by_agent(frame: FrameType | None) -> bool:
-    """Whether the code of ``frame`` reads on behalf of the program."""
-    while frame is not None:
-        name = frame.f_code.co_filename
-        place = PLACES.get(name) or _learn(name, frame)
-        if place == BY_MODULE:
-            place = _of_module(str(frame.f_globals.get("__name__", "")))
-        if place != THROUGH:
-            return place == AGENT
-        frame = frame.f_back
-    return False
+def top_of(module: str) -> str:
+    """The package of a module, as the tables above name it: of ``google.auth.x``, ``google.auth``."""
+    top, _, rest = module.partition(".")
+    return f"google.{rest.partition('.')[0]}" if top == "google" else top
 
 
-def _learn(name: str, frame: FrameType) -> int:
-    if name.startswith("<frozen "):
-        place = THROUGH if name.startswith("<frozen importlib") else MACHINERY
-    elif name.startswith("<"):
-        place = BY_MODULE
-    elif (secret := _of_secrets(str(frame.f_globals.get("__name__", "")))) is not None:
-        place = secret
-    elif _standard(name):
-        place = _named(str(frame.f_globals.get("__name__", "")), LOOKED_THROUGH, THROUGH, MACHINERY)
-    else:
-        place = _of_module(str(frame.f_globals.get("__name__", "")))
-    PLACES[name] = place
-    return place
+class _OfValues(Readers):
+    """For reads of clocks and entropy."""
+
+    __slots__ = ()
+
+    def _of_file(self, name: str, owner: Owner, module: str) -> int:
+        if name.startswith("<frozen "):
+            return THROUGH if name.startswith("<frozen importlib") else MACHINERY
+        secret = _of_secrets(module)
+        if secret is not None:
+            return secret
+        if owner is Owner.STANDARD:
+            return _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)
+        return self._of(module)
+
+    def _of_module(self, module: str, top: str) -> int:
+        loaded = getattr(sys.modules.get(module), "__file__", None)
+        if top in _below:
+            return MACHINERY
+        if isinstance(loaded, str) and owner_of(loaded) is Owner.STANDARD:
+            return _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)
+        return _named(module, LOOKED_THROUGH - sys.stdlib_module_names, THROUGH, AGENT)
+
+    def _at_bottom(self) -> bool:
+        return False
 
 
 def _of_secrets(module: str) -> int | None:
@@ -182,29 +229,14 @@ def _of_secrets(module: str) -> int | None:
     return THROUGH if top in sys.stdlib_module_names else AGENT
 
 
-def _of_module(module: str) -> int:
-    """The place of a module outside the standard library, or of code made at run time in any module."""
-    place = _modules.get(module)
-    if place is None:
-        top, _, rest = module.partition(".")
-        if top == "google":  # a namespace of many packages
-            top = f"google.{rest.partition('.')[0]}"
-        loaded = getattr(sys.modules.get(module), "__file__", None)
-        if top in _below:
-            place = MACHINERY
-        elif isinstance(loaded, str) and _standard(loaded):
-            place = _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)
-        else:
-            place = _named(module, LOOKED_THROUGH - sys.stdlib_module_names, THROUGH, AGENT)
-        _modules[module] = place
-    return place
-
-
 def _named(module: str, names: frozenset[str], found: int, otherwise: int) -> int:
     return found if module in names or module.partition(".")[0] in names else otherwise
 
 
-def _standard(path: str) -> bool:
-    if any(part in path for part in _INSTALLED):
-        return False
-    return path.startswith(_STANDARD) or os.path.realpath(path).startswith(_STANDARD)
+_values: Final = _OfValues()
+
+PLACES: Final = _values.places
+"""Known places of readers of clocks and entropy, by file name."""
+
+by_agent: Final = _values.by_agent
+"""Whether the code of a frame reads a clock or entropy on behalf of the program."""
