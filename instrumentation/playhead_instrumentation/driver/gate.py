@@ -19,75 +19,131 @@ Called: TypeAlias = Callable[[Delivery | None], None]
 
 
 class Turn(Protocol):
-    """A place in the order of deliveries. The only interface with a sync and an async form."""
+    """A place in the order of deliveries, taken with `Gate.arrive` or `Gate.never`.
+
+    The wait for it ends when the gate lets it through; its result is the delivery, which goes into the
+    fact. That fact is appended before the program sees what was delivered::
+
+        turn = gate.arrive(due, call.id)   # the bytes are there
+        at = turn.wait()                   # or: at = await turn
+        call.part(data, at)                # on the tape
+        return data                        # to the program
+
+    A turn is waited for once, in one of three forms: `wait`, ``await`` and `call`. The order of turns is
+    that of the waits, not that of `Gate.arrive`. `give_up` may come from any thread and at any time.
+
+    In each form the result is None where the turn was given up, and at a replay where the session is
+    over or the item has no delivery on the tape. A replay raises `ExchangeExhausted` where the tape ends
+    before this turn. Nothing else is raised, except a cancellation or an interrupt of the waiter.
+    """
 
     def wait(self) -> Delivery | None:
-        """Block until this turn comes."""
+        """Block this thread until the turn comes.
+
+        An exception that ends the wait from outside (KeyboardInterrupt) gives the turn up.
+        """
         ...
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
-        """Suspend until this turn comes. Cancelling gives it up."""
+        """Suspend this task until the turn comes. Cancelling the task gives the turn up.
+
+        A turn that may come at once does not suspend. Outside of asyncio it blocks as `wait` does.
+        """
         ...
 
     def give_up(self) -> None:
-        """End the wait, from any thread: the waiter continues without a delivery."""
+        """End the wait: the waiter continues without a delivery. Idempotent.
+
+        No effect on a turn that has come. Before the wait it has the effect that the wait ends at once.
+        """
         ...
 
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """Call ``called`` in this thread's ``loop`` when this turn comes; immediately if it may.
+        """Have ``called(delivery)`` called in ``loop``, which runs in this thread, when the turn comes.
 
-        Returns a function that gives the turn up.
+        ``context``: as in `loop.call_soon`. A gate that holds nothing back calls it before it returns,
+        any other gate in a later tick. Returns a function that gives the turn up, so that ``called`` is
+        not called; to be called in this thread.
         """
         ...
 
 
 class Gate(Protocol):
-    """Decides in which order things enter the program."""
+    """Decides when, and in which order, what has arrived enters the program.
+
+    Gates that hold nothing back are `OpenGate` and `CountingGate`. `determinism.gates` has those that
+    keep an order: one thing at a time (a strict recording), or that of a tape (a replay)::
+
+        gate.arrive(None)                # recording: the next delivery
+        gate.arrive(Delivery(7, 0))      # replay: what was delivered in batch 7, as the first
+        gate.never(call.id).wait()       # replay: nothing came; the wait ends with the session
+        gate.skip([Delivery(8, 0)])      # replay: the program has closed it, nobody will wait for it
+
+    Deliveries with one batch enter together, in ``order``; the next batch when the program has done all
+    that follows from them. A replay whose program waits for something else than the tape has next lets
+    the oldest waiter in, out of order, and records that it moved.
+
+    All methods may be called from any thread, and none raises; only the wait for a turn takes time.
+    """
 
     level: str
-    """``exchanges`` or ``causal``: nothing is held back; ``strict``: one thing enters at a time."""
+    """``exchanges`` or ``causal``: nothing is held back; ``strict``: one thing enters at a time.
+
+    It is that of the tape at a replay. A strict recording that steps down changes it."""
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something that has arrived. ``due``: its delivery on the played tape; None: live.
+        """Take the turn of something that is there, or that a tape delivers.
 
-        ``who``: the exchange, named in the fact if it enters out of order.
+        ``due``: its delivery on the played tape. None: it is on no tape; at a replay it enters at once.
+        ``who``: the exchange, which is named in the fact if it enters out of order.
         """
         ...
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """The turn of something that had not arrived on the tape: it does not come.
+        """Take the turn of something that had not arrived when the tape ended: it does not come.
 
-        ``after_s``: exception: after this time it comes, if no other thread can proceed.
+        While the world answers it is the turn of whatever comes. ``after_s``: exception, for a wait with
+        a timeout: after so many seconds it comes, if no other thread can proceed.
         """
         ...
 
     def ripe(self, due: Delivery | None) -> bool:
-        """For a poll: whether a recorded delivery is due now. None: there is none."""
+        """Whether something may be told to a program that polls, without a wait.
+
+        ``due``: its delivery on the tape; None: on no tape. In virtual time each question moves the
+        time a little, so that a program that only polls comes to the recorded end.
+        """
         ...
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Drop these deliveries; no waiter will claim them."""
+        """Drop deliveries that no waiter will claim, so that later ones do not wait for them.
+
+        Idempotent; no effect on deliveries that have entered already.
+        """
         ...
 
     def loosen(self) -> None:
-        """Step down from strict: requests that are served concurrently must not wait for each other."""
+        """Step down from strict: requests that are served concurrently must not wait for each other.
+
+        No effect at the other levels and at a replay, which keeps the order of its tape.
+        """
         ...
 
     def step_down(self) -> bool:
         """Hold nothing back from now on: a runtime is used in which that cannot be done.
 
-        Returns whether a strict recording has become causal by it.
+        Returns whether a strict recording has become causal by it. A replay gives up its order.
         """
         ...
 
     def expects(self) -> bool:
-        """Whether the tape has deliveries that have not entered yet."""
+        """Whether the tape has deliveries that have not entered yet; False while there is no tape."""
         ...
 
     def close(self) -> None:
-        """Let all waiters through."""
+        """Let all waiters through, now and from now on: the process ends. Idempotent."""
         ...
 
 

@@ -130,11 +130,25 @@ LIVE = Live()
 
 
 class Source(Protocol):
-    """Decides who answers. A pure lookup; never waits."""
+    """Decides who answers: the world (`World`), or a tape (`playback`). A pure lookup that never waits.
+
+    `Driver.open` asks it once for each exchange, between the ask of the program and the request fact.
+    The verdict holds to the end of the exchange::
+
+        ask = Ask("http", "GET https://api.example/", content, "read", "out", {})
+        verdict = source.decide(id, ask, body)
+        verdict.answer(send, again)   # Live: send();  Played: again(verdict);  Refused: raises
+        source.ended(id)              # only of a live exchange: its end fact is on the tape
+
+    Methods may be called from any thread, several at a time.
+    """
 
     @property
     def closed(self) -> bool:
-        """Whether a tape is asked first: nothing goes out before `decide`, which needs the whole body."""
+        """Whether a tape is asked first: nothing goes out before `decide`, which needs the whole body.
+
+        It does not become true again: a fork that goes on live behind its tape is open from then on.
+        """
         ...
 
     @property
@@ -143,15 +157,27 @@ class Source(Protocol):
         ...
 
     def expects(self) -> tuple[str, Played] | None:
-        """Lane root and recording of the next inbound request, if a tape says so. Each comes once."""
+        """Take the next inbound request of the tape: the name of its lane root, and the recording.
+
+        In the order of the tape, each once. None: the world says which requests come.
+        """
         ...
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
-        """Decide who answers. ``body``: of ``ask``, as on tape. Each recording answers once."""
+        """Decide who answers.
+
+        ``id``: the exchange of now. ``ask``: what is asked, without credentials. ``body``: the bytes of
+        ``ask.body``, as they go on the tape.
+
+        Returns `Live`, `Played` with the recording that answers, or `Refused` with the error that the
+        program gets; a refusal is returned, not raised. Each recording answers once: the one with the
+        same kind, key and body that was recorded first, of the asking lane before others. `TapeError`
+        where the tape cannot be read; the exchange is then not opened.
+        """
         ...
 
     def ended(self, id: ExchangeId) -> None:
-        """An exchange that was done for real has ended."""
+        """An exchange whose verdict was `Live` has ended. Called once for each, after its end fact."""
         ...
 
 

@@ -10,21 +10,33 @@ from playhead_semconv.settings import Settings
 
 
 class Sink(Protocol):
-    """Takes facts. Never raises and never stalls.
+    """Takes the facts of one process, in order. Never raises and never stalls.
 
-    `append` numbers the fact (``instance``, ``seq``), makes it survive the death of the process, and
-    returns its number. If it cannot be kept (a full or frozen disk, for longer than the memory budget
-    lasts), it still gets a number, so that the gap shows. Safe from any thread, from a finalizer that
-    runs inside another append, and after fork.
+    What is appended survives the death of the process: nothing is buffered in the process alone. Who
+    records something appends its fact first and lets the program see it afterwards::
+
+        seq = sink.append(Fact(time_ns, lane, "playhead.exchange.data", exchange=id, body=content))
+        return data   # the program may now act on it; the tape knows
+
+    Safe from any thread, from a finalizer that runs inside another append, and after a fork: the child
+    continues with a tape of its own.
     """
 
     @property
     def instance(self) -> bytes:
-        """The process instance that the facts belong to: 16 bytes; a new one after fork."""
+        """The process instance to which the facts belong: 16 bytes; a new one after a fork.
+
+        What a fact of another instance has declared (lanes, bodies) is to be declared again.
+        """
         ...
 
     def append(self, fact: Fact) -> int:
-        """Keep one fact; returns its sequence number."""
+        """Number a fact and keep it. Returns its number: from 0, one more for each fact.
+
+        ``fact``: without credentials; its ``instance`` and ``seq`` are set here, in a copy. A fact that
+        cannot be kept (a full or frozen disk, for longer than the memory budget lasts) gets a number,
+        too, so that the gap shows.
+        """
         ...
 
 
