@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from playhead_exporter.shipping.answers import Accepted, TryLater, Unwelcome
-from playhead_exporter.spool.places import REJECTED, Places
-
 from playhead_cli.diagnosis.report_line import ReportLine
 from playhead_cli.running.agent import delivering_to
 from playhead_cli.session import Session
 from playhead_cli.views.words import count, size
 from playhead_exporter.probe import ask
+from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
+from playhead_exporter.spool.folders import REJECTED, SpoolFolders
 from playhead_receiver.host.writer_lock import Listening, running
 from playhead_receiver.maintenance.indexer import FAR_BEHIND
 from playhead_semconv.errors import PlayheadError
@@ -118,7 +117,7 @@ def check_spool(session: Session) -> Iterator[ReportLine]:
     """Whether agents can keep what they record, and what is not delivered."""
     from playhead_exporter.push import pending
 
-    spool = Places.of(session.settings).spool
+    spool = SpoolFolders.of(session.settings).spool
     if closed := _not_writable(spool):
         yield ReportLine(
             "bad",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead_exporter.spool.places import Places
-
 from playhead_cli.views.words import count
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import left_facts, pending
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -39,18 +38,18 @@ def undelivered(settings: Settings, by: str) -> Undelivered | None:
 
     ``by``: the word by which they are found.
     """
-    places = Places.of(settings)
-    left = [(one, trace) for one in pending(places) if (trace := _trace_of(places, one, by))]
+    folders = SpoolFolders.of(settings)
+    left = [(one, trace) for one in pending(folders) if (trace := _trace_of(folders, one, by))]
     if not left:
         return None
     return Undelivered(left[0][1], sum(one.facts for one, _ in left), sum(one.spans for one, _ in left))
 
 
-def _trace_of(places: Places, one: Pending, by: str) -> str:
+def _trace_of(folders: SpoolFolders, one: Pending, by: str) -> str:
     """The trace of a process that has something left; empty if somebody else started it."""
     if not (one.facts or one.spans):
         return ""
-    first = next(left_facts(places, one.instance), None)
+    first = next(left_facts(folders, one.instance), None)
     if first is None or first.name != e.PLAYHEAD_PROCESS_START:
         return ""
     return first.trace_id.hex() if first.attributes.get(a.PLAYHEAD_PROCESS_RECORDED_BY) == by else ""

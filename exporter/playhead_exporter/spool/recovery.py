@@ -101,12 +101,12 @@ def _complete(head: Path, home: Path, number: int) -> None:
     head.unlink()
 
 
-def left_facts(places: Places, instance: bytes) -> Iterator[Fact]:
+def left_facts(folders: SpoolFolders, instance: bytes) -> Iterator[Fact]:
     """The facts of ``instance`` that are still in the spool, delivered ones included, in order.
 
     Has no side effects.
     """
-    segments = LeftSegments(instance, places)
+    segments = LeftSegments(instance, folders)
     for number in segments.numbers():
         try:
             data = segments.data(number)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import grpc
 import pytest
-from playhead_exporter.shipping.answers import TryLater
 from support.cli import CommandLine, refund, store_run
 from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 
 from playhead_cli.diagnosis import delivery
 from playhead_exporter import open_outlet
+from playhead_exporter.shipping.endpoint_answers import TryLater
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.server import Receiver
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, names, selected

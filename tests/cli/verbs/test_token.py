@@ -10,11 +10,11 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
-from playhead_exporter.shipping.answers import Accepted, Unwelcome
 from support.cli import CommandLine, Done
 
 from playhead_cli.running.agent import delivering_to, recorded_environment
 from playhead_exporter.probe import ask
+from playhead_exporter.shipping.endpoint_answers import Accepted, Unwelcome
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_semconv.settings import resolve
