@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 from playhead_instrumentation.boundaries.process import blocked
 from playhead_instrumentation.host.files.opening import open_stream
-from playhead_instrumentation.host.sqlite import connections as sqlite
+from playhead_instrumentation.host.sqlite import connections
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.attribution.callers import CallSite, caller, installed
 from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
@@ -279,7 +279,7 @@ def _locked(descriptor: Any, *_: Any) -> str | None:
 
 def _database(name: Any, *_: Any) -> str | None:
     text = _text(name)
-    if text in ("", ":memory:") or text.startswith("file:") or sqlite.reaches_all():
+    if text in ("", ":memory:") or text.startswith("file:") or connections.reaches_all():
         return None  # a URI, made by the boundary
     return _path_changed("a change to the database", text)
 

@@ -54,7 +54,7 @@ class FoundRecording(NamedTuple):
     """Pairs of recorded values and values of now, in the format of the tape; None: no pairs."""
 
 
-class IndexEntry(NamedTuple):
+class RecordedAsk(NamedTuple):
     """The fields by which an exchange on the tape is found; the rest is read when it answers."""
 
     id: ExchangeId
@@ -96,7 +96,7 @@ class Player:
         """Working folder of the recorded run; empty where it is not on the tape."""
         self.order = Order()
         """All deliveries of the tape."""
-        self._recordings: list[IndexEntry] = []
+        self._recordings: list[RecordedAsk] = []
         self.requests: list[Played] = []
         """Requests that came in to the program."""
         self._shelf: UnusedAnswers[Question] = UnusedAnswers()
@@ -130,7 +130,7 @@ class Player:
     def _keep(self, exchange: Exchange) -> None:
         number, ask = len(self._recordings), exchange.ask
         key = sys.intern(ask.key)
-        self._recordings.append(IndexEntry(exchange.id, key, ask.body.digest))
+        self._recordings.append(RecordedAsk(exchange.id, key, ask.body.digest))
         for digest in _digests(ask):
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
 

@@ -27,9 +27,9 @@ def open_driver(opening: Opening, tape: IndexedTape | None = None, scratch: str 
     """
     if tape is None:
         return _record(opening)
-    from playhead_instrumentation.playback import opening as playing
+    from playhead_instrumentation.playback.opening import open_player
 
-    return playing.open_player(opening, tape, scratch)
+    return open_player(opening, tape, scratch)
 
 
 def _record(opening: Opening) -> Driver:
@@ -47,10 +47,10 @@ def _record(opening: Opening) -> Driver:
             sink, opening.redactor, driver.declare, driver.effect, workspace, limit_bytes
         )
     if "timers" in names:
-        from playhead_instrumentation.determinism.scheduler import timer_ends as wakes
+        from playhead_instrumentation.determinism.scheduler import timer_ends
 
-        driver.wakes = wakes.Wakes(sink, gate, driver.reads, driver.declare)
-        wakes.keep(driver.wakes)
+        driver.wakes = timer_ends.Wakes(sink, gate, driver.reads, driver.declare)
+        timer_ends.keep(driver.wakes)
         if opening.level == "strict":
             _tell(gate, driver.wakes)
     return driver

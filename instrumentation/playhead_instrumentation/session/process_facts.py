@@ -22,8 +22,7 @@ from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import at_fork, lanes
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
-from playhead_instrumentation.session.surroundings import Imported
-from playhead_instrumentation.session.surroundings import describe as surroundings
+from playhead_instrumentation.session.surroundings import Imported, surroundings_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
@@ -204,7 +203,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_PACKAGES: packages(),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
-        **surroundings(cwd),
+        **surroundings_of(cwd),
     }
 
 

@@ -103,7 +103,7 @@ class Tee:
             return
 
 
-class Replayed(io.RawIOBase):
+class RecordedBytes(io.RawIOBase):
     """The bytes of a recorded answer. One read never joins two recorded pieces."""
 
     def __init__(self, played: RecordedExchange) -> None:
@@ -138,7 +138,7 @@ class PlayedSocket:
 
     def makefile(self, *_: Any, **__: Any) -> Any:
         """The stream from which the answer is read."""
-        raw = io.BytesIO() if self._played is None else Replayed(self._played)
+        raw = io.BytesIO() if self._played is None else RecordedBytes(self._played)
         return io.BufferedReader(raw)  # pyright: ignore[reportArgumentType]
 
     def sendall(self, data: Any = b"", *_: Any) -> None:

@@ -49,7 +49,7 @@ class CoveredWsgi:
                 going.came(going.call.comes().wait())
                 environ["wsgi.input"] = Body(going, environ["wsgi.input"])
                 answer = app(environ, _starts(going, start_response))
-                kind = SizedAnswer if hasattr(answer, "__len__") else Answer
+                kind = SizedAnswer if hasattr(answer, "__len__") else ApplicationAnswer
                 return kind(going, answer)
             except BaseException as error:
                 going.failed(error)
@@ -123,7 +123,7 @@ class Body:
         return data
 
 
-class Answer:
+class ApplicationAnswer:
     """The answer of an application: pieces made in the lane of the request."""
 
     def __init__(self, going: InboundExchange, answer: Any) -> None:
@@ -132,7 +132,7 @@ class Answer:
         self._pieces: Any = None
         self._whole = False
 
-    def __iter__(self) -> Answer:
+    def __iter__(self) -> ApplicationAnswer:
         return self
 
     def __next__(self) -> bytes:
@@ -170,7 +170,7 @@ class Answer:
                 going.abandoned()
 
 
-class SizedAnswer(Answer):
+class SizedAnswer(ApplicationAnswer):
     """An answer that has a length: the number of its pieces."""
 
     def __len__(self) -> int:

@@ -14,11 +14,10 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries import random_state
 from playhead_instrumentation.boundaries.process import child_environment, pipes, streams, unpatched
-from playhead_instrumentation.boundaries.process import words as process_words
 from playhead_instrumentation.boundaries.process.blocked import Allowed
 from playhead_instrumentation.boundaries.process.in_full import in_full
 from playhead_instrumentation.boundaries.process.observed import Observed, observe
-from playhead_instrumentation.boundaries.process.words import FORK, Started, words_of
+from playhead_instrumentation.boundaries.process.words import FORK, Started, remember, words_of
 from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
@@ -39,7 +38,7 @@ _parameters: list[str] = []
 
 def watch(patches: Patches, session: Session) -> None:
     """Patch the functions of `os`."""
-    process_words.remember(str(session.process.attributes.get(a.PLAYHEAD_RUN_CWD, "")))
+    remember(str(session.process.attributes.get(a.PLAYHEAD_RUN_CWD, "")))
     if os.name == "posix":
         for name, layer in LAYERS.items():
             if hasattr(os, name):

@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead_instrumentation.determinism.gates.held import HeldGate
 from playhead_instrumentation.determinism.gates.tape_order import Order, Schedule
-from playhead_instrumentation.determinism.hooks import waits as quiet_hooks
+from playhead_instrumentation.determinism.hooks import waits
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
 from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
 from playhead_instrumentation.driver.gate import Called, Turn, nothing, running_loop
@@ -101,14 +101,14 @@ class TapeGate(HeldGate):
     def rest(self) -> tuple[Rest | None, float]:
         """How all threads rest while none waits at the gate, and a mark that changes with progress."""
         with self._lock:
-            waits = self._closed or self._anybody()
-            return None if waits else self.ledger.rest(), self._progress_s
+            rest = None if self._closed or self._anybody() else self.ledger.rest()
+            return rest, self._progress_s
 
     def close(self) -> None:
         """Let all waiters through."""
         with self._lock:
             self._closed = True
-            quiet_hooks.keep(None)
+            waits.keep(None)
             while (waiter := self._schedule.force()) is not None:
                 waiter.let_through()
                 if waiter.due is not None:

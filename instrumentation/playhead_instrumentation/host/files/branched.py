@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from playhead_instrumentation.driver.bodies import common_prefix
 from playhead_instrumentation.driver.unused import UnusedAnswers
@@ -50,7 +50,7 @@ LOCKED_S: Final = 5.0
 UNREADABLE: Final = "?"
 """Stands for the digest of a database that is locked."""
 
-Answer = tuple[Fact, Fidelity]
+TapeAnswer: TypeAlias = tuple[Fact, Fidelity]
 
 
 class BranchFiles(PlayedFiles):
@@ -210,7 +210,7 @@ class BranchFiles(PlayedFiles):
         self._given.answer = answer
         return answer is not None
 
-    def _take(self, op: str, path: str, to: str = "") -> Answer | None:
+    def _take(self, op: str, path: str, to: str = "") -> TapeAnswer | None:
         """The next recording of this question in this lane."""
         question = f"{op} {self._target(path, to)}"
         with self._lock:
@@ -219,7 +219,7 @@ class BranchFiles(PlayedFiles):
         return None if fact is None else (fact, Fidelity.EXACT)
 
     def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
-        given: Answer | None = getattr(self._given, "answer", None)
+        given: TapeAnswer | None = getattr(self._given, "answer", None)
         self._given.answer = None
         return given or (None, Fidelity.LIVE)
 

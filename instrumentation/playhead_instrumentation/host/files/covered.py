@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.host.files.readers import DEVICES, PACKAGES, PLACES, by_agent
@@ -22,7 +22,7 @@ from playhead_semconv.errors import PlayheadError
 
 log = logging.getLogger(__name__)
 
-Answer = Callable[..., Any]
+ToAnswer: TypeAlias = Callable[..., Any]
 """``answer(files, live, *arguments)`` gives the result of a covered function."""
 
 # The program's own opener may run below these frames.
@@ -67,7 +67,7 @@ class Covered(metaclass=Behind):
     Where recording itself fails, the call falls back to the original.
     """
 
-    def __init__(self, original: Callable[..., Any], answer: Answer) -> None:
+    def __init__(self, original: Callable[..., Any], answer: ToAnswer) -> None:
         self.__wrapped__ = original
         self.__doc__ = original.__doc__
         self.__name__ = original.__name__
@@ -157,7 +157,7 @@ def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
 
 def querying(
     op: str, out: Callable[[Any], Any], back: Callable[[Any], Any], default: str | None = None
-) -> Answer:
+) -> ToAnswer:
     """The answer for a query. ``out`` makes its result a plain value; ``back`` undoes that.
 
     ``default``: the path where the program gives none.

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, cast
 
-from playhead_instrumentation.host.files import covered as files_covered
 from playhead_instrumentation.host.files.covered import (
-    Answer,
     Covered,
+    ToAnswer,
     absolute,
+    answered_by,
     parts_of,
     querying,
     stat_of,
@@ -48,12 +48,12 @@ PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 def watch(patches: Patches, session: Session) -> None:
     """Cover file functions. Replay: keep the program away from the real files."""
-    files_covered.answered_by(session)
+    answered_by(session)
     patches.attempt("files", functools.partial(_cover, patches))
     patches.attempt("tempfile folder", functools.partial(_cover_tempdir, patches, session))
 
 
-def _changing(op: str, detail: Callable[..., str] | None = None) -> Answer:
+def _changing(op: str, detail: Callable[..., str] | None = None) -> ToAnswer:
     """The answer for a function that changes the file at its first argument."""
 
     def answer(files: Files, live: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def _changing(op: str, detail: Callable[..., str] | None = None) -> Answer:
     return answer
 
 
-def _renaming(op: str) -> Answer:
+def _renaming(op: str) -> ToAnswer:
     """The answer for a function with two paths."""
 
     def answer(files: Files, live: Any, src: Any, dst: Any, **kwargs: Any) -> Any:
@@ -151,8 +151,8 @@ def _details(*args: Any, **kwargs: Any) -> str:
     return ", ".join(said)
 
 
-def _answers() -> dict[str, Answer]:
-    answers: dict[str, Answer] = {
+def _answers() -> dict[str, ToAnswer]:
+    answers: dict[str, ToAnswer] = {
         "stat": stats,
         "lstat": querying("lstat", parts_of, stat_of),
         "fstat": querying("fstat", parts_of, stat_of),

@@ -45,7 +45,7 @@ def _plain(stream: Any) -> bool:
 
 def _replace() -> None:
     old: Any = sys.stdin
-    raw = Heard(0, "rb", closefd=False)
+    raw = StdinFile(0, "rb", closefd=False)
     raw.name = old.name
     made: Any = io.TextIOWrapper(
         io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering
@@ -58,7 +58,7 @@ def _replace() -> None:
             PATCHES.put(sys, name, made, stays=lambda: raw.has_read)
 
 
-class Heard(io.FileIO):
+class StdinFile(io.FileIO):
     """Descriptor 0, answered by the driver."""
 
     below: Any = None
@@ -197,7 +197,7 @@ def _listening() -> Session | None:
 def _typed(original: Any, prompt: object = "", /) -> str:
     session = _listening()
     if session is None or not isinstance(
-        getattr(getattr(sys.stdin, "buffer", None), "raw", None), Heard
+        getattr(getattr(sys.stdin, "buffer", None), "raw", None), StdinFile
     ):
         return original(prompt)
     # At a terminal Python reads the line itself and prints the prompt without `sys.stdout`.
