@@ -1,0 +1,32 @@
+"""What texts and files say to type, held against the command line and the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import click
+
+from playhead_cli.app import playhead
+from playhead_cli.session import Session
+from playhead_semconv.settings import Settings, environment_name
+
+VARIABLES = frozenset(environment_name(field.name) for field in fields(Settings))
+"""The names of all settings in the environment."""
+
+
+def refused(words: Sequence[str]) -> str:
+    """Why the command line does not accept ``playhead VERB …``; empty where it does."""
+    verb = playhead.get_command(click.Context(playhead), words[1])
+    if verb is None:
+        return f"no verb {words[1]}"
+    rest = list(words[2:])
+    if isinstance(verb, click.Group):
+        verb, rest = verb.get_command(click.Context(verb), rest[0]), rest[1:]
+        if verb is None:
+            return f"no {words[2]} of {words[1]}"
+    try:
+        verb.make_context(words[1], rest, obj=Session())
+    except click.ClickException as problem:
+        return problem.format_message()
+    return ""
