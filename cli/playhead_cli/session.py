@@ -80,6 +80,11 @@ class Session:
         return self._console(sys.stderr)
 
     @property
+    def width(self) -> int | None:
+        """Columns of the terminal that stdout is; None if it is none."""
+        return self.out.width if sys.stdout.isatty() else None
+
+    @property
     def plain(self) -> bool:
         """Whether stdout supports only ASCII."""
         try:

@@ -116,7 +116,7 @@ def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> li
     """The lines of the listing, columns aligned. ``origins``: by trace id, what they come from."""
     from rich.text import Text
 
-    from playhead_cli.views.tree import STATUS_STYLES
+    from playhead_cli.views.styles import STATUS_STYLES
 
     rows = [
         (

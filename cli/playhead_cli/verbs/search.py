@@ -82,7 +82,7 @@ def _line(run: str, hit: Hit, text: str) -> Text:
     """Where something is said; what was asked for stands out."""
     from rich.text import Text
 
-    from playhead_cli.views.tree import NUMBER
+    from playhead_cli.views.styles import NUMBER
     from playhead_receiver.asking.asked_runs import highlights
 
     line = Text(f"{run}:{hit.span_id[:8]}", style=NUMBER)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.options import verb
+from playhead_cli.options import gathered, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
@@ -23,10 +24,22 @@ if TYPE_CHECKING:
 BRANCHES = ("fork", "resume")
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """Options that say how much of a step is shown, and how."""
+
+    everything: bool
+    wire: bool
+    raw: str | None
+
+
 @verb("show", short_help="show a run as a tree of steps, or one step whole")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False)
 @click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
 @click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
+@click.option(
+    "--wire", is_flag=True, help="The step on the wire: headers, bytes, chunks, every attempt."
+)
 @click.option(
     "--raw",
     type=click.Choice(["request", "response"]),
@@ -37,17 +50,11 @@ BRANCHES = ("fork", "resume")
 @click.option(
     "--custody", is_flag=True, help="Whether it is what was recorded, and what was done to it since."
 )
-def command(
-    session: Session,
-    target: str | None,
-    at: str | None,
-    everything: bool,
-    raw: str | None,
-    custody: bool,
-) -> None:
-    """Show a run as a tree of steps, or with POINT one step whole.
+@gathered(how=How)
+def command(session: Session, target: str | None, at: str | None, custody: bool, how: How) -> None:
+    """Show a run as a tree of steps, or with POINT one step: what was said and answered.
 
-    RUN is the latest when it is left out.
+    RUN is the latest when it is left out; the name of an agent is its latest run.
     """
     wanted = parse_target(target, at)
     if custody:
@@ -57,13 +64,14 @@ def command(
         return
     with opened_run(session, wanted) as run:
         if wanted.point:
-            _show_step(session, run, wanted.point, raw)
-        elif raw:
+            _show_step(session, run, wanted.point, how)
+        elif how.raw or how.wire:
+            option = "--raw" if how.raw else "--wire"
             raise UsageError(
-                "--raw shows the bytes of one step", hint=f"playhead show {run.name}:1 --raw"
+                f"{option} shows the bytes of one step", hint=f"playhead show {run.name}:1 {option}"
             )
         else:
-            _show_run(session, run, everything)
+            _show_run(session, run, how.everything)
 
 
 def _show_run(session: Session, run: Run, everything: bool) -> None:
@@ -74,7 +82,7 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
         return
     from playhead_cli.views.tree import tree_lines
 
-    lines = [*tree_lines(run, everything), *_late(run), *_relatives(session, run)]
+    lines = [*tree_lines(run, everything, session.width), *_late(run), *_relatives(session, run)]
     print_lines(session, lines, paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")
@@ -124,27 +132,34 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     return lines
 
 
-def _show_step(session: Session, run: Run, text: str, raw: str | None) -> None:
+def _show_step(session: Session, run: Run, text: str, how: How) -> None:
     point = find_point(run, text)
     if point.snapped:
         session.say(point.snapped)
-    if raw:
-        data = _raw(run, point, raw)
+    if how.raw:
+        data = _raw(run, point, how.raw)
         if sys.stdout.isatty():
             sys.stdout.write(visible(data.decode(errors="backslashreplace")))
         else:
             sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return
-    messages = run.messages(point.step)
     if session.as_json:
         from playhead_cli.views.plain import step_object
 
-        session.print_json(step_object(run, point.step, messages))
+        session.print_json(step_object(run, point.step, run.messages(point.step)))
         return
-    from playhead_cli.views.payload import step_lines
+    if how.wire:
+        from playhead_cli.views.step.wire import wire_lines
 
-    print_lines(session, step_lines(run, point.step, messages), paged=True, cut=False)
+        lines = wire_lines(run, point.step)
+    else:
+        from playhead_cli.views.step.overview import step_lines
+
+        lines = step_lines(run, point.step, run.messages(point.step), how.everything)
+    print_lines(session, lines, paged=True, cut=False)
+    if not how.wire and run.exchanges_of(point.step):
+        session.suggest(f"playhead show {run.name}:{point.step.number} --wire")
 
 
 def _raw(run: Run, point: Point, raw: str) -> bytes:

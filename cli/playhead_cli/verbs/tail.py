@@ -153,7 +153,7 @@ def _print(session: Session, run: str, moment: Moment, *, named: bool = False) -
         return
     from rich.text import Text
 
-    from playhead_cli.views.tree import ERROR, FAINT, NUMBER
+    from playhead_cli.views.styles import ERROR, FAINT, NUMBER
     from playhead_cli.views.words import clock
 
     line = Text(f"{clock(moment.time_ns)} ", style=FAINT)

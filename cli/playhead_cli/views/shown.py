@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from playhead_cli.views.payload import message_lines
-from playhead_cli.views.tree import ERROR, FAINT, NUMBER
+from playhead_cli.views.step.conversation import ANSWERED, ASKED, message_lines
+from playhead_cli.views.styles import ERROR, FAINT, NUMBER
 from playhead_cli.views.words import label
-from playhead_semconv.genai.messages import InputMessage, plain
+from playhead_semconv.genai.in_words import news
+from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
     from playhead_replay.launch.from_a_step import ShownStep
@@ -24,10 +25,10 @@ def shown_lines(one: ShownStep) -> Iterator[Text]:
     if one.recorded not in (None, one.step.number):
         line.append(f"  step {one.recorded} of the tape", style=FAINT)
     yield line
-    for message in _news(one.messages.input):
-        yield from message_lines(message, "→")
+    for message in news(one.messages.input):
+        yield from message_lines(message, ASKED)
     for message in one.messages.output:
-        yield from message_lines(message, "←")
+        yield from message_lines(message, ANSWERED)
     for name, lines in _streams(one):
         yield Text()
         yield Text(name, FAINT)
@@ -46,12 +47,6 @@ def shown_object(one: ShownStep) -> dict[str, Any]:
         "output_messages": [plain(message) for message in one.messages.output],
         "printed": [{"stream": name, "text": text} for name, text in one.printed],
     }
-
-
-def _news(messages: list[InputMessage]) -> list[InputMessage]:
-    """The messages after the model's last message."""
-    spoken = [at for at, message in enumerate(messages) if message.role == "assistant"]
-    return messages[spoken[-1] + 1 :] if spoken else messages
 
 
 def _streams(one: ShownStep) -> Iterator[tuple[str, list[str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,19 +10,22 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from playhead_cli.views.folding import find_folds
-from playhead_cli.views.plain import LAST_LINES
-from playhead_cli.views.words import count, gist, label, one_line, seconds, tokens, took
-from playhead_replay.run.outputs import Outputs
+from playhead_cli.views.outcome import outcome_lines, request_lines
+from playhead_cli.views.spoken import answer_of
+from playhead_cli.views.styles import ERROR, FAINT, NUMBER, STATUS_STYLES
+from playhead_cli.views.words import AGAIN, FOLD, count, gist, label, one_line, seconds, tokens, took
 from playhead_semconv import attributes as a
+from playhead_semconv.genai.in_words import asked_in
 
 if TYPE_CHECKING:
-    from playhead_replay import Run, Span, Step
+    from playhead_replay import RecordedExchange, Run, Span, Step
 
 LABEL_WIDTH = 34
 """Largest column at which the details of a step begin."""
-
-ERROR, FAINT, NUMBER = "bold red", "dim", "cyan"
-STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "success": "green"}
+SAID_CHARS = 120
+"""Characters of what was said that a line shows where the width is not known."""
+LEAST_CHARS = 12
+"""Least room for what was said; a line with less shows nothing of it."""
 
 
 @dataclass(slots=True)
@@ -92,101 +96,136 @@ def _last_ns(run: Run) -> int:
     return max((span.ended_ns or span.started_ns for span in run.spans), default=run.started_ns)
 
 
-def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
-    """The lines of the tree. ``everything``: includes all spans, and nothing is folded."""
+def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> Iterator[Text]:
+    """The lines of the tree. ``everything``: includes all spans, and nothing is folded.
+
+    ``width``: columns of the terminal; None if the lines do not go to one.
+    """
     yield heading(run)
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
         yield Text(f"  {run.command}{origin}", style=FAINT)
-    rows = rows_of(run, everything)
-    folds = [] if everything else find_folds([_sameness(row) for row in rows])
-    width = min(max((len(label(row.span)) + 2 * row.depth for row in rows), default=0), LABEL_WIDTH)
-    digits = len(str(len(run.steps)))
-    repeats = {fold.first + fold.pattern: fold for fold in folds}
-    at = 0
-    while at < len(rows):
-        fold = repeats.get(at)
-        if fold is None:
-            yield from _step_lines(run, rows[at], width, digits, everything)
-            at += 1
-            continue
-        first, last = rows[at].step, rows[fold.end - 1].step
-        numbers = f"{first.number}–{last.number}" if first and last else ""
-        yield Text(f"⋮ {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
-        at = fold.end
-    yield from _tail_lines(run)
+    came = list(request_lines(run))
+    yield from came or _question(run)
+    yield from _Tree(run, everything, width).lines()
+    yield from outcome_lines(run)
 
 
-def _sameness(row: Row) -> tuple[int, str] | None:
-    """Equal for rows that can be folded; None for a row that must be shown."""
-    if row.step is None or row.span.failed or row.span.pending or row.step.retries:
-        return None
-    return row.depth, label(row.span)
+def _question(run: Run) -> Iterator[Text]:
+    """What the first call was asked."""
+    calls = (step for step in run.steps if step.span.attributes.get(a.GEN_AI_PROVIDER_NAME))
+    first = next(calls, None)
+    asked = "" if first is None else asked_in(run.messages(first).input)
+    if asked:
+        yield Text(f"→ {one_line(asked, SAID_CHARS)}")
 
 
-def _step_lines(run: Run, row: Row, width: int, digits: int, everything: bool) -> Iterator[Text]:
-    span, step = row.span, row.step
-    mark = "✗" if span.failed else "…" if span.pending else " "
-    line = Text(f"{mark} ", style=ERROR if span.failed else "")
-    line.append(f"{step.number if step else '':>{digits}}", style=NUMBER)
-    line.append(f" {seconds(max(span.started_ns - run.started_ns, 0)):>6} ", style=FAINT)
-    line.append(("  " * row.depth + label(span)).ljust(width))
-    said = gist(step) if step is not None else span.error
-    if span.pending:
-        said = _progress(run, step) if step is not None else "not ended"
-    if said:
-        line.append(f"  {one_line(said, 120)}", style=ERROR if span.failed else "")
-    if span.duration_ns is not None and step is not None:
-        line.append(f"  {took(span.duration_ns)}", style=FAINT)
-    yield line
-    retried = step is not None and (step.retries or any(one.failed for one in step.attempts[:-1]))
-    if step is not None and (retried or (everything and step.attempts != [span])):
-        indent = " " * (digits + 11) + "  " * row.depth
+class _Tree:
+    """The lines of a run's steps."""
+
+    def __init__(self, run: Run, everything: bool, width: int | None) -> None:
+        self._run = run
+        self._everything = everything
+        self._width = width
+        self._rows = rows_of(run, everything)
+        self._digits = len(str(len(run.steps)))
+        longest = max((len(label(row.span)) + 2 * row.depth for row in self._rows), default=0)
+        most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
+        self._labels = min(longest, most)
+        self._own: dict[str, list[RecordedExchange]] = defaultdict(list)
+        for exchange in run.exchanges:
+            if exchange.id.kind != "process":
+                self._own[exchange.span_id].append(exchange)
+
+    def lines(self) -> Iterator[Text]:
+        """A line a step, and one for those that are repeated."""
+        rows = self._rows
+        folds = [] if self._everything else find_folds([_sameness(row) for row in rows])
+        repeats = {fold.first + fold.pattern: fold for fold in folds}
+        at = 0
+        while at < len(rows):
+            fold = repeats.get(at)
+            if fold is None:
+                yield from self._row(rows[at])
+                at += 1
+                continue
+            first, last = rows[at].step, rows[fold.end - 1].step
+            numbers = f"{first.number}–{last.number}" if first and last else ""
+            yield Text(f"{FOLD} {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
+            at = fold.end
+
+    def _row(self, row: Row) -> Iterator[Text]:
+        span, step = row.span, row.step
+        mark = "✗" if span.failed else "…" if span.pending else " "
+        line = Text(f"{mark} ", style=ERROR if span.failed else "")
+        line.append(f"{step.number if step else '':>{self._digits}}", style=NUMBER)
+        line.append(f" {seconds(max(span.started_ns - self._run.started_ns, 0)):>6} ", style=FAINT)
+        line.append(("  " * row.depth + label(span)).ljust(self._labels))
+        told = gist(step) if step is not None else span.error
+        if span.pending:
+            told = self._progress(step) if step is not None else "not ended"
+        if told:
+            line.append(f"  {one_line(told, SAID_CHARS)}", style=ERROR if span.failed else "")
+        if span.duration_ns is not None and step is not None:
+            line.append(f"  {took(span.duration_ns)}", style=FAINT)
+        if step is not None and not span.failed:
+            self._say(line, step)
+        yield line
+        if step is not None:
+            yield from self._attempts(row, step)
+
+    def _say(self, line: Text, step: Step) -> None:
+        """Add what was answered, else what was asked, as far as there is room."""
+        room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
+        if room < LEAST_CHARS:
+            return
+        said = answer_of(step, self._exchanges(step))
+        if not said and step.span.pending:
+            said = asked_in(self._run.messages(step).input)
+        if said:
+            line.append(f"  {one_line(said, room)}")
+
+    def _attempts(self, row: Row, step: Step) -> Iterator[Text]:
+        """The attempts of a step that were repeated; equal ones that follow each other once."""
+        retried = step.retries or any(one.failed for one in step.attempts[:-1])
+        if not retried and not (self._everything and step.attempts != [row.span]):
+            return
+        indent = " " * (self._digits + 11) + "  " * row.depth
+        told: list[tuple[str, list[str]]] = []
         for attempt in step.attempts:
             status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)
             outcome = str(status) if status is not None else attempt.error or "not answered"
             lasted = took(attempt.duration_ns) if attempt.duration_ns is not None else "not ended"
-            yield Text(f"{indent}↻ {attempt.name} {outcome}  {lasted}", style=FAINT)
+            what = f"{attempt.name} {outcome}"
+            if not told or told[-1][0] != what or self._everything:
+                told.append((what, []))
+            told[-1][1].append(lasted)
+        for what, lasted in told:
+            times = f" ×{len(lasted)}" if len(lasted) > 1 else ""
+            yield Text(f"{indent}{AGAIN} {what}{times}  {', '.join(lasted)}", style=FAINT)
+
+    def _exchanges(self, step: Step) -> list[RecordedExchange]:
+        spans = dict.fromkeys((step.span.span_id, *(one.span_id for one in step.attempts)))
+        return [exchange for span_id in spans for exchange in self._own.get(span_id, ())]
+
+    def _progress(self, step: Step) -> str:
+        """The progress of a step that has not ended."""
+        exchanges = self._exchanges(step)
+        if not exchanges:
+            return "not ended"
+        last = exchanges[-1]
+        received = sum(last.chunk_sizes)
+        if last.status_code is None:
+            return "sent, not answered"
+        so_far = (
+            f"{last.status_code}, {count(received, 'byte')} in {count(len(last.chunk_sizes), 'chunk')}"
+        )
+        return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
 
 
-def _progress(run: Run, step: Step) -> str:
-    """The progress of a step that has not ended."""
-    exchanges = run.exchanges_of(step)
-    if not exchanges:
-        return "not ended"
-    last = exchanges[-1]
-    received = sum(last.chunk_sizes)
-    if last.status_code is None:
-        return "sent, not answered"
-    so_far = f"{last.status_code}, {count(received, 'byte')} in {count(len(last.chunk_sizes), 'chunk')}"
-    return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
-
-
-def _error_at_the_end(run: Run) -> str:
-    """The exception that ended the program, if it tells more than a step's error; else empty."""
-    ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
-    if ended is not None and ended.error is not None:
-        status = "" if ended.code is None else f"exit status {ended.code}"
-        if ended.error.qualname == "SystemExit" and ended.error.message == str(ended.code):
-            return status
-        said = f"{ended.error.qualname}: {ended.error.message}"
-        return f"{said} ({status})" if status else said
-    return next((root.error for root in run.roots if root.failed), "")
-
-
-def _tail_lines(run: Run) -> Iterator[Text]:
-    if run.aged_out:
-        yield Text(f"{run.aged_out} facts that belong to no request have aged out", style=FAINT)
-    for gap in run.lost:
-        yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
-    for one in run.failed_checks:
-        where = one.span if one.step is None else f"step {one.step}"
-        yield Text(f"✗ check {one.name} failed at {where}  {one_line(one.said, 120)}", style=ERROR)
-    error = _error_at_the_end(run)
-    if error:
-        yield Text(f"✗ {one_line(error, 200)}", style=ERROR)
-        if run.tapes:
-            last = Outputs.last_of_stderr(run.tapes[0], LAST_LINES)
-            yield from (Text(f"  {one_line(line, 200)}", style=FAINT) for line in last)
-    if run.status == "interrupted":
-        yield Text("interrupted: the process died before it could say how it ended", style="yellow")
+def _sameness(row: Row) -> tuple[int, str, str] | None:
+    """Equal for rows that can be folded; None for a row that must be shown."""
+    if row.step is None or row.span.failed or row.span.pending or row.step.retries:
+        return None
+    arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
+    return row.depth, label(row.span), arguments

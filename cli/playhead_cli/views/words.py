@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from playhead_semconv import attributes as a
+from playhead_semconv.genai.in_words import arguments_of, text_of
 
 if TYPE_CHECKING:
     from playhead_receiver.store.values.run_summaries import RunSummary
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
 """Replacements for output that supports only ASCII."""
+
+FOLD, AGAIN = "⋮", "↻"
+"""Signs for what is folded, and for attempts that were repeated."""
 
 NS = 1_000_000_000
 
@@ -78,11 +81,6 @@ def tokens(usage: TokenUsage) -> str:
     return f"{usage.input_tokens}→{usage.output_tokens}"
 
 
-def text_of(value: Any) -> str:
-    """A text unchanged, anything else as JSON; values without a JSON form in Python's notation."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
-
-
 def one_line(value: Any, limit: int = 60) -> str:
     """A value as one line of at most ``limit`` characters."""
     text = " ".join(text_of(value).split())
@@ -97,11 +95,9 @@ def gist(step: Step) -> str:
     at = span.attributes
     sent, received = at.get(a.GEN_AI_USAGE_INPUT_TOKENS), at.get(a.GEN_AI_USAGE_OUTPUT_TOKENS)
     if sent is not None or received is not None:
-        cached = at.get(a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS)
-        saved = f" ({cached} cached)" if cached else ""
-        return f"{sent or 0}→{received or 0} tok{saved}"
+        return f"{sent or 0}→{received or 0} tok"
     if a.GEN_AI_TOOL_CALL_ARGUMENTS in at:
-        return one_line(at[a.GEN_AI_TOOL_CALL_ARGUMENTS])
+        return one_line(arguments_of(at[a.GEN_AI_TOOL_CALL_ARGUMENTS]))
     if a.PLAYHEAD_MESSAGES_SENT in at:
         sent, received = at[a.PLAYHEAD_MESSAGES_SENT], at.get(a.PLAYHEAD_MESSAGES_RECEIVED, 0)
         place = f"{at.get(a.SERVER_ADDRESS, '')}:{at.get(a.SERVER_PORT) or ''}".strip(":")

@@ -37,6 +37,7 @@ from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import span_ids
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
+from playhead_instrumentation.bootstrap.sdk.service_name import name_services
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
@@ -44,7 +45,8 @@ from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
 from playhead_instrumentation.session import session
-from playhead_instrumentation.session.process_facts import Identity
+from playhead_instrumentation.session.agent_name import SERVER, named
+from playhead_instrumentation.session.process_facts import Identity, running_program
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.session.tracing import Tracing
@@ -187,12 +189,13 @@ def _start(
     notices, delivers = recording.notices, sink is None
     PATCHES.on_failure = notices.unpatched
     atexit.register(end_by_interrupt)
+    plumbing = Patches()
+    plumbing.on_failure = notices.unpatched
+    plumbing.attempt("Resource", lambda: name_services(plumbing, lambda: _agent(recording.settings)))
     if delivers:
         recording.outlet = _open_outlet(recording.settings, notices)
     atexit.register(recording.end)
     recording.exit_status.watch()
-    plumbing = Patches()
-    plumbing.on_failure = notices.unpatched
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
@@ -263,6 +266,13 @@ def _session(
 def _own_context(recording: Recording, headers: Mapping[str, str]) -> Context:
     """The context of a request: a replay has its own trace, wherever the request came from."""
     return recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context()
+
+
+def _agent(settings: Settings) -> str:
+    """Name of the agent whose run this process is a part of."""
+    parent = os.environ.get(AGENT, "").removesuffix(SERVER)
+    program = running_program()
+    return parent or settings.agent or named(program.script, program.words()).agent
 
 
 def _load_checks(settings: Settings, notices: Notices) -> None:

@@ -22,12 +22,14 @@ from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import at_fork, lanes
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
+from playhead_instrumentation.session.agent_name import named
 from playhead_instrumentation.session.surroundings import Imported, surroundings_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 from playhead_semconv.process.kept_environment import is_kept
+from playhead_semconv.process.process_identity import identity
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.protocols import Sink
 
@@ -156,6 +158,10 @@ class ProcessFacts:
             a.PLAYHEAD_PROCESS_PID: os.getpid(),
             a.PLAYHEAD_PROCESS_HEARTBEAT_MS: self._heartbeat_ms,
         }
+        with lanes.Shadow():  # the files of the system that it reads are not the program's
+            own = identity()
+        if own:
+            attributes[a.PLAYHEAD_PROCESS_IDENTITY] = own
         if self._parent:
             attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
             attributes.pop(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE, None)
@@ -207,13 +213,18 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     }
 
 
+def running_program() -> Program:
+    """The program that this process runs."""
+    return RUNTIME.program or Program.of_interpreter()
+
+
 def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
-    program = RUNTIME.program or Program.of_interpreter()
-    agent = settings.agent or Path(program.script.removeprefix("-m ")).stem
+    program = running_program()
+    name = named(program.script, program.words())
     given = program.source if redactor.content else None
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
-        a.PLAYHEAD_RUN_AGENT: agent or "python",
+        a.PLAYHEAD_RUN_AGENT: settings.agent or name.process,
         a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(program.words())],
         a.PLAYHEAD_RUN_SCRIPT: program.script,
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(program.script),

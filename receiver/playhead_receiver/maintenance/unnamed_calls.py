@@ -16,7 +16,7 @@ import msgspec
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
-from playhead_receiver.store.spans.span_view import open_frame, parse_span, summarize
+from playhead_receiver.store.spans.span_view import parse_span, summarize
 from playhead_receiver.store.values.span_labels import Meaning
 from playhead_receiver.store.values.stored import StoredSpan
 from playhead_semconv.facts import DERIVER_VERSION
@@ -74,13 +74,16 @@ class Meanings:
 
 
 def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
-    """Ids of finished spans that are bare requests, or that were found to be calls before."""
+    """Ids of finished spans that are bare requests, or that were found to be calls before.
+
+    ``again``: calls that an instrumentation named too, as their answers may call tools.
+    """
     bare = bare_requests(rows)
     return [
         row.span_id
         for row in rows
         if row.end_ns is not None
-        and (row.span_id in bare or row.label.wire)
+        and (row.span_id in bare or row.label.wire or (again and row.label.step and row.label.model))
         and (again or row.label.derived < DERIVER_VERSION)
     ]
 
@@ -90,7 +93,8 @@ def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
     from playhead_receiver.store.spans.whole_spans import span_of
 
     found = deriver.meant(stored)
-    own = open_frame(stored.otlp)[1] if found is None else span_of(found[1]).SerializeToString()
+    whole = deriver.whole(stored) if found is None else found[1]
+    own = span_of(whole).SerializeToString()
     said = summarize(parse_span(own), True)
     wire = "" if found is None else found[0]
     return Meaning(msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION), said.usage)

@@ -63,6 +63,11 @@ class InboundRequest:
         return withheld(cast("list[Any]", flat)) if isinstance(flat, list) else []
 
     @property
+    def body(self) -> bytes:
+        """The body of the request, as far as the program read it. `TapeError`."""
+        return b"".join(self.tape.read(part.data) for part in self.exchange.parts)
+
+    @property
     def pieces(self) -> list[bytes]:
         """The body of the answer, as it was sent."""
         return [self.tape.read(part.data) for part in self._body()]

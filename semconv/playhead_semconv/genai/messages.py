@@ -232,6 +232,12 @@ def to_json(values: Iterable[Part | InputMessage | OutputMessage | ToolDefinitio
     return encode(values).decode()
 
 
+def called_in(messages: Iterable[InputMessage | OutputMessage]) -> list[str]:
+    """Return the names of the tools that messages call, each once, in order."""
+    parts = (part for message in messages for part in message.parts)
+    return list(dict.fromkeys(part.name for part in parts if isinstance(part, ToolCall)))
+
+
 def read_part(value: dict[str, Any]) -> Part:
     """The inverse of `plain` for a part. What does not have the shape of its type becomes `Generic`."""
     name = value.get("type")

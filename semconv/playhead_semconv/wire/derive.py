@@ -9,7 +9,7 @@ import msgspec
 
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
-from playhead_semconv.genai.messages import to_json
+from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.wire.anthropic.messages import AnthropicMessages
 from playhead_semconv.wire.dialect import Dialect, Fold, error_of
 from playhead_semconv.wire.encodings import decode_body, header
@@ -148,6 +148,9 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
         derived.attributes[names.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
     if answer.messages:
         derived.attributes[names.GEN_AI_OUTPUT_MESSAGES] = to_json(answer.messages)
+        called = called_in(answer.messages)
+        if called:
+            derived.attributes[names.PLAYHEAD_TOOL_CALLED] = list[Any](called)
     if derived.streamed:
         derived.attributes[names.GEN_AI_REQUEST_STREAM] = True
     kind, derived.error_message = error_of(body)

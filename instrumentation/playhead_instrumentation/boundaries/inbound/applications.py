@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from playhead_instrumentation.session.agent_name import module_name
+
 MAIN: Final = "__main__"
 
 IMPORTED: Final = "__mp_main__"
@@ -31,9 +33,9 @@ class Application(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the module without its packages; empty for the main program."""
+        """Name of the agent that it is, by its module; empty for the main program."""
         module = self.spelt.partition(":")[0]
-        return "" if module == MAIN else module.rpartition(".")[2]
+        return "" if module in ("", MAIN) else module_name(module)
 
 
 def once(app: Any, told: str = "") -> Callable[[], Application]:

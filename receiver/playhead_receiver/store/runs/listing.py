@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from playhead_receiver.store.runs.costs import MOST, NANO
+from playhead_receiver.store.runs.naming import agent_word
 from playhead_receiver.store.values.run_summaries import Query, RunSummary, Sort
 from playhead_semconv.errors import UsageError
 
@@ -52,7 +53,7 @@ def asks_for(query: Query, run: RunSummary) -> bool:
     return (
         _of_mode(query.mode, run.mode)
         and query.status in (None, run.status)
-        and query.agent in (None, run.agent)
+        and query.agent in (None, run.agent, agent_word(run.agent))
         and query.version in (None, run.version)
         and query.environment in (None, run.environment)
         and query.conversation in (None, run.conversation)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
+import msgspec
+
 from playhead_receiver.store.values.run_summaries import Query, RunStatus, RunSummary
 from playhead_semconv.errors import RunAmbiguous, RunUnknown
 
@@ -16,6 +18,8 @@ LOOKED_THROUGH = 1000
 """How many of the latest runs are searched for one that has steps."""
 
 _HEX = re.compile(r"[0-9a-f]+\Z")
+_WHOLE = re.compile(r"[0-9a-f]{32}")
+"""Beginning of a run id, and a trace id."""
 _LAST = re.compile(r"last(?:-(\d+))?\Z")
 
 
@@ -42,8 +46,9 @@ class Runs(Protocol):
 def resolve(name: str, runs: Runs) -> RunSummary:
     """The run that ``name`` means.
 
-    ``name``: a run's name, ``last``, ``last-N``, ``failed``, a run id, a trace id, or a prefix of one
-    of at least 8 digits. Runs that are empty come after all others when the last ones are counted.
+    ``name``: a run's name, ``last``, ``last-N``, ``failed``, the name of an agent (its latest run), a
+    run id, a trace id, or a prefix of one of at least 8 digits. Runs that are empty come after all
+    others when the last ones are counted.
     `RunUnknown` lists similar names, `RunAmbiguous` the candidates.
     """
     name = name.strip()
@@ -66,6 +71,10 @@ def resolve(name: str, runs: Runs) -> RunSummary:
         if found:
             return max(found, key=lambda run: run.started_ns)
         raise RunUnknown("no run has failed", hint="playhead ls")
+    if not _WHOLE.match(name):
+        own = _latest(runs, 1, name)
+        if own:
+            return own[0]
     digits = name.lower().split("-")[0]
     if _HEX.match(digits) and SHORTEST_PREFIX <= len(digits) <= 32:
         return _by_prefix(name, digits, runs)
@@ -77,11 +86,13 @@ def resolve(name: str, runs: Runs) -> RunSummary:
     )
 
 
-def _latest(runs: Runs, count: int) -> list[RunSummary]:
-    """The latest runs, at most ``count``, newest first; empty ones after all others."""
-    found = list(runs.runs(Query(limit=count)))
+def _latest(runs: Runs, count: int, agent: str | None = None) -> list[RunSummary]:
+    """The latest runs, of one agent if it is given, newest first; empty ones after all others."""
+    wanted = Query(agent=agent, limit=count)
+    found = list(runs.runs(wanted))
     if any(run.is_empty for run in found):
-        found = sorted(runs.runs(Query(limit=count + LOOKED_THROUGH)), key=lambda run: run.is_empty)
+        more = msgspec.structs.replace(wanted, limit=count + LOOKED_THROUGH)
+        found = sorted(runs.runs(more), key=lambda run: run.is_empty)
     return found[:count]
 
 

@@ -101,10 +101,13 @@ class InstanceRow(msgspec.Struct, frozen=True):
     """The last sequence number that is known to have been assigned."""
     ranges: list[tuple[int, int]]
     """The numbers of the stored facts: first and last of each stretch, ascending."""
+    gone: bool = False
+    """Whether it is known to have ended, though it has not said so."""
 
     def alive(self, now_ns: int) -> bool:
         """Whether the process counts as running."""
-        return not self.exited and now_ns - self.seen_ns < MISSED_HEARTBEATS * self.heartbeat_ns
+        silent_ns = now_ns - self.seen_ns
+        return not (self.exited or self.gone) and silent_ns < MISSED_HEARTBEATS * self.heartbeat_ns
 
     def missing(self) -> list[tuple[int, int]]:
         """Ranges of numbers that were assigned and are missing, first and last included."""
@@ -153,7 +156,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         unpriced=unpriced,
         models=_distinct(span.label.model for span in by_time),
         providers=_distinct(span.label.provider for span in by_time),
-        tools=_distinct(span.label.tool for span in by_time),
+        tools=_distinct(name for span in by_time for name in (span.label.tool, *span.label.called)),
         error_types=_distinct(span.label.error_type for span in wrong),
         version=next((span.label.version for span in by_time if span.label.version), ""),
         resource=0 if named is None else named.resource,

@@ -8,6 +8,7 @@ in Python.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +22,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.genai.messages import called_in, read_output_messages
 from playhead_semconv.genai.other_conventions import in_our_words
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
@@ -36,6 +38,9 @@ STEPS = frozenset(
 
 PARENT_IS_REMOTE = 0x300
 """The two bits of a span's flags that together say that its parent is in another process."""
+
+MOST_CALLED, LONGEST_NAME = 64, 200
+"""Most tools of one answer that are listed, and most characters of their names."""
 
 UNNAMED_ERROR = "_OTHER"
 """The error type of a failed span that names none."""
@@ -205,6 +210,7 @@ _READ = (
     a.ERROR_TYPE,
     a.HTTP_REQUEST_METHOD,
     a.RPC_SYSTEM,
+    a.GEN_AI_OUTPUT_MESSAGES,
 )
 """The attributes that `summarize` reads, except the operation."""
 
@@ -246,9 +252,28 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             (_text(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
             _text(at, a.GEN_AI_AGENT_VERSION),
             bool(_text(at, a.PLAYHEAD_FIDELITY)),
+            "",
+            0,
+            _called(at),
         ),
         usage=_usage(at),
     )
+
+
+def _called(at: Any) -> tuple[str, ...]:
+    """The tools that a model calls, as its span says, else its messages."""
+    told, messages = at.get(a.PLAYHEAD_TOOL_CALLED), _text(at, a.GEN_AI_OUTPUT_MESSAGES)
+    names: list[str] = []
+    if told is not None:
+        names = [one.string_value for one in told.array_value.values[:MOST_CALLED]]
+    elif _CALL in messages:
+        with suppress(ValueError, RecursionError):
+            names = called_in(read_output_messages(messages))
+    return tuple(name[:LONGEST_NAME] for name in names[:MOST_CALLED])
+
+
+_CALL = '"tool_call"'
+"""Occurs in messages that call a tool."""
 
 
 @lru_cache(maxsize=4096)

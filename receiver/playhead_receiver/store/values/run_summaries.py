@@ -52,7 +52,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     """Models that used tokens and have no known price. ``cost_usd`` does not include them."""
     providers: list[str] = []
     tools: list[str] = []
-    """Names of the executed tools. Like all lists here, in order of their first use."""
+    """Names of the tools that were executed or called. Like all lists here, in order of first use."""
     error_types: list[str] = []
     """``error.type`` of the failed spans; ``_OTHER`` for a span without one."""
     version: str = ""
@@ -81,6 +81,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs, in which order. A condition that is None is not applied."""
 
     agent: str | None = None
+    """Name of an agent, or its form in the names of runs."""
     status: RunStatus | None = None
     mode: str | None = "record"
     """``record`` includes forks and resumes, but not services; else one other mode; None: all modes."""

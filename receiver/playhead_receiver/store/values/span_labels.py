@@ -30,6 +30,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """For a request without a GenAI instrumentation: the wire that its bytes follow."""
     derived: int = 0
     """Version of the deriver that has examined the bytes for ``wire``; 0: none has."""
+    called: tuple[str, ...] = ()
+    """The tools that a model's answer calls."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

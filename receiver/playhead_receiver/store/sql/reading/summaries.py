@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.store.runs.listing import measure_of
+from playhead_receiver.store.runs.naming import agent_word
 from playhead_receiver.store.runs.summary_fold import (
     InstanceRow,
     RunRow,
@@ -19,6 +20,7 @@ from playhead_receiver.store.runs.summary_fold import (
 )
 from playhead_receiver.store.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.reading.dead_processes import without_the_dead
 from playhead_receiver.store.values.run_summaries import RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_receiver.store.writing.prepare import PreparedSpan
@@ -88,7 +90,8 @@ def _summaries(
         "ORDER BY started_ns, instance.id",
     ):
         members.setdefault(trace_id, []).append(instance)
-    instances = instances_of(db, {one for some in members.values() for one in some})
+    processes = instances_of(db, {one for some in members.values() for one in some})
+    instances = without_the_dead(db, processes, now_ns)
     marks: dict[bytes, list[str]] = {}
     for trace_id, word in _among(
         db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
@@ -272,7 +275,7 @@ def differs(db: Db, run: StoredRun) -> bool:
 
 def _words(said: RunSummary) -> set[tuple[int, str]]:
     words = (
-        [said.agent],
+        [said.agent, agent_word(said.agent)],
         [said.version],
         [said.environment],
         [said.conversation],

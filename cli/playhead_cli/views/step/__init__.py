@@ -1,0 +1,1 @@
+"""How one step looks: what was said first, the wire behind an option."""

@@ -1,0 +1,55 @@
+"""Which processes have ended without a word, on the machine that reads the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.runs.summary_fold import InstanceRow
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.writing.prepare import bare_run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape
+from playhead_semconv.process.process_identity import has_ended
+
+KNOWN = 1000
+"""Largest number of processes whose identity is remembered."""
+_told: dict[bytes, tuple[int, str]] = {}
+"""By process instance: its number and its identity."""
+
+
+def without_the_dead(
+    db: Db, instances: Mapping[int, InstanceRow], now_ns: int
+) -> dict[int, InstanceRow]:
+    """The instances, by row; those that seem to live and do not are marked `InstanceRow.gone`."""
+    return {
+        row: msgspec.structs.replace(one, gone=has_ended(*_identity(db, row, one)))
+        if one.alive(now_ns)
+        else one
+        for row, one in instances.items()
+    }
+
+
+def _identity(db: Db, row: int, instance: InstanceRow) -> tuple[int, str]:
+    """Number and identity of a process, as its first fact tells them."""
+    known = _told.get(instance.instance)
+    if known is not None:
+        return known
+    found: Any = db.execute("SELECT data FROM fact_run WHERE instance = ? AND first = 0", (row,))
+    data = next(iter(found), None)
+    if data is None:
+        return 0, ""
+    try:
+        start = bare_run(data[0])[0]
+    except (CorruptTape, LookupError):  # `verify` reports it
+        return 0, ""
+    at = start.attributes if start.name == e.PLAYHEAD_PROCESS_START else {}
+    pid, identity = at.get(a.PLAYHEAD_PROCESS_PID), at.get(a.PLAYHEAD_PROCESS_IDENTITY)
+    if len(_told) >= KNOWN:
+        _told.clear()
+    told = (pid if isinstance(pid, int) else 0), (identity if isinstance(identity, str) else "")
+    _told[instance.instance] = told
+    return told
