@@ -122,6 +122,9 @@ def run(words: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as asked:  # a bare `playhead`, `playhead golden`
+        click.echo(asked.ctx.get_help())
+        return 0
     except (KeyboardInterrupt, click.Abort):
         return -signal.SIGINT
     except BrokenPipeError:

@@ -170,6 +170,18 @@ def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
     return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
 
 
+def limit_option(default: int, what: str, least: int = 1, most: int | None = None) -> Callable[[F], F]:
+    """``-n``, the same in every verb: how many lines or items are printed at most."""
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        help=f"How many {what} at most.",
+    )
+
+
 header_option = click.option(
     "--header",
     "header_lines",

@@ -26,10 +26,7 @@ def print_lines(
     has rows, and ``paged``, they go through the pager.
     """
     console = session.out
-    texts = [_shown(line) for line in lines]
-    if session.plain:
-        for text in texts:
-            text.plain = text.plain.translate(ASCII)
+    texts = [printable(session, line) for line in lines]
     terminal = sys.stdout.isatty()
 
     def write() -> None:
@@ -48,8 +45,15 @@ def print_lines(
         write()
 
 
+def printable(session: Session, line: Text) -> Text:
+    """``line`` as stdout can print it: a single line, without hidden text and control sequences."""
+    shown = _shown(line)
+    if session.plain:
+        shown.plain = shown.plain.translate(ASCII)
+    return shown
+
+
 def _shown(line: Text) -> Text:
-    """``line`` as a single line, without hidden text and control sequences."""
     from rich.text import Text
 
     found = hidden_at(line.plain, lines=True)

@@ -23,6 +23,8 @@ class Moment:
     number: int
     what: Literal["started", "streaming", "ended", "failed"]
     name: str
+    began_ns: int
+    """When the step began."""
     said: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -69,7 +71,7 @@ class Following:
         if is_logical(span.attributes) or (is_request(span) and enclosing is None):
             self._count += 1
             enclosing = Step(self._count, span)
-            yield Moment(span.started_ns, self._count, "started", label(span))
+            yield Moment(span.started_ns, self._count, "started", label(span), span.started_ns)
         if enclosing is not None:
             self._steps[span.span_id] = enclosing
 
@@ -77,7 +79,7 @@ class Following:
         step = self._steps.get(fact.span_id.hex())
         if step is not None and step.number not in self._streaming:
             self._streaming.add(step.number)
-            yield Moment(fact.time_ns, step.number, "streaming", label(step.span))
+            yield Moment(fact.time_ns, step.number, "streaming", label(step.span), step.span.started_ns)
 
     def _end(self, span: Span) -> Iterator[Moment]:
         if span.span_id in self._ended:
@@ -88,4 +90,5 @@ class Following:
         if step is not None and step.span.span_id == span.span_id:
             done = Step(step.number, span)
             what = "failed" if span.failed else "ended"
-            yield Moment(span.ended_ns or span.started_ns, step.number, what, label(span), gist(done))
+            ended_ns = span.ended_ns or span.started_ns
+            yield Moment(ended_ns, step.number, what, label(span), span.started_ns, gist(done))

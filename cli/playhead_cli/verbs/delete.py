@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 @verb("delete", short_help="delete runs by name, for good")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Delete runs, with everything that only they hold, and overwrite it.
 

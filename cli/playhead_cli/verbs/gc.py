@@ -62,7 +62,7 @@ class Marking:
     "--mark", nargs=2, metavar="RUN WORD", help="Only mark a run: held, flagged, test, imported."
 )
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @gathered(kept=RetentionOptions, marking=Marking)
 def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from playhead_cli.options import gathered, verb
+from playhead_cli.options import gathered, limit_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import origin_name, reading
@@ -60,7 +60,7 @@ class Listed:
 @click.option("--all", "everything", is_flag=True, help="Replays too.")
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Least first.")
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@limit_option(50, "runs")
 @gathered(listed=Listed)
 def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     """List runs, newest first.

@@ -29,7 +29,7 @@ SHORTEST = 6
     type=click.File("r"),
     help="A file with values to take out, one a line; - reads standard input.",
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be taken out.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be taken out.")
 def command(session: Session, run: str, values: TextIO | None, dry_run: bool) -> int:
     """Take credentials out of a run: facts, bodies, spans and the index of the search.
 

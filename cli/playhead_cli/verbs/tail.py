@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
 
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
+from playhead_cli.options import limit_option, verb
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_semconv.errors import UsageError
@@ -29,11 +29,9 @@ RUNS_AT_ONCE = 1000
 
 @verb("tail", short_help="follow runs while they go on")
 @click.argument("words", metavar="[RUN | QUERY]", nargs=-1)
-@click.option(
-    "-n", "--lines", type=click.IntRange(0), default=10, show_default=True, help="Of what has been."
-)
-def command(session: Session, words: tuple[str, ...], lines: int) -> int:
-    """Follow a run while it goes on; ends with it. ^C detaches, and the run continues.
+@limit_option(10, "steps of what has been", least=0)
+def command(session: Session, words: tuple[str, ...], limit: int) -> int:
+    """Follow a run while it goes on, a line a step; ends with it. ^C detaches, and the run continues.
 
     A QUERY, fields as those of playhead ls, follows all its runs, those that are still to come too:
     playhead tail agent:refund model:gpt-5.5.
@@ -43,21 +41,68 @@ def command(session: Session, words: tuple[str, ...], lines: int) -> int:
     text = " ".join(words)
     try:
         if has_fields(text):
-            _follow_all(session, text, lines)
+            _follow_all(session, text, limit)
             return 0
-        return _follow(session, parse_target(text), lines)
+        return _follow(session, parse_target(text), limit)
     except KeyboardInterrupt:
         return 0
 
 
-def _follow(session: Session, wanted: Target, lines: int) -> int:
+class Printer(Protocol):
+    """Prints what happens in runs."""
+
+    def past(self, moments: Iterable[tuple[str, Moment]], most: int) -> None:
+        """Print the last of what has been, at most so much."""
+        ...
+
+    def take(self, run: str, moment: Moment) -> None:
+        """Print what has just happened."""
+        ...
+
+
+class JsonLines:
+    """A moment a line, as JSON. Use as a context manager."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        pass
+
+    def past(self, moments: Iterable[tuple[str, Moment]], most: int) -> None:
+        """Print the last moments."""
+        for run, moment in deque(sorted(moments, key=lambda one: one[1].time_ns), maxlen=most):
+            self.take(run, moment)
+
+    def take(self, run: str, moment: Moment) -> None:
+        """Print a moment."""
+        self._session.print_json({"run": run, **moment.to_json()})
+
+
+def _printer(session: Session, *, named: bool = False) -> AbstractContextManager[Printer]:
+    if session.as_json:
+        return JsonLines(session)
+    from playhead_cli.views.step_lines import StepLines
+
+    return StepLines(session, named=named)
+
+
+def _follow(session: Session, wanted: Target, limit: int) -> int:
     if wanted.is_file:
         raise UsageError("a tape file does not go on", hint=f"playhead show {wanted.run}")
+    from playhead_cli.targets.live_fold import Following
+
     with reading(session) as store:
         run = store.resolve(wanted.run)
+        following, position = Following(bytes.fromhex(run.trace_id)), store.position()
         try:
-            for moment in _moments(store, run, lines):
-                _print(session, run.name, moment)
+            with _printer(session) as printer:
+                printer.past(_so_far(store, run, following), limit)
+                for moment in _coming(store, run, following, position):
+                    printer.take(run.name, moment)
         except KeyboardInterrupt:
             session.say(f"detached; {run.name} continues")
             return 0
@@ -68,25 +113,19 @@ def _follow(session: Session, wanted: Target, lines: int) -> int:
     return 0
 
 
-def _follow_all(session: Session, text: str, lines: int) -> None:
+def _follow_all(session: Session, text: str, limit: int) -> None:
     from playhead_receiver.asking.language import read_language
     from playhead_receiver.store import Query
 
     asked = read_language(text, Query(mode=None))
     if asked.text:
         raise UsageError("what is to be said cannot be waited for", hint="use fields: agent:NAME")
-    with reading(session) as store:
-        for name, moment in _moments_of_all(store, asked.query, lines):
-            _print(session, name, moment, named=True)
+    with reading(session) as store, _printer(session, named=True) as printer:
+        _print_all(store, asked.query, printer, limit)
 
 
-def _moments(store: Store, run: RunSummary, lines: int) -> Iterator[Moment]:
-    """The last ``lines`` moments of what has been, then what comes, until the run has ended."""
-    from playhead_cli.targets.live_fold import Following
-
-    following = Following(bytes.fromhex(run.trace_id))
-    position = store.position()
-    yield from deque(_so_far(store, run, following), maxlen=lines)
+def _coming(store: Store, run: RunSummary, following: Following, position: int) -> Iterator[Moment]:
+    """What comes after a position, until the run has ended."""
     while True:
         over = store.resolve(run.trace_id).status != "running"
         moved = True
@@ -100,8 +139,8 @@ def _moments(store: Store, run: RunSummary, lines: int) -> Iterator[Moment]:
         time.sleep(POLL_S)
 
 
-def _moments_of_all(store: Store, query: Query, lines: int) -> Iterator[tuple[str, Moment]]:
-    """The same of all runs of a query, each with the run's name; without an end.
+def _print_all(store: Store, query: Query, printer: Printer, limit: int) -> None:
+    """Print all runs of a query as they go on; without an end.
 
     A run that is asked for once is followed from then on, whatever becomes of it.
     """
@@ -116,12 +155,11 @@ def _moments_of_all(store: Store, query: Query, lines: int) -> Iterator[tuple[st
         followed[trace_id] = run.name, Following(trace_id)
         if len(followed) > RUNS_AT_ONCE:
             followed.popitem(last=False)
-        return [(run.name, moment) for moment in _so_far(store, run, followed[trace_id][1])]
+        return _so_far(store, run, followed[trace_id][1])
 
     position = store.position()
     running = [run for run in store.runs(query) if run.status == "running"]
-    past = [one for run in running for one in begin(run)]
-    yield from deque(sorted(past, key=lambda one: one[1].time_ns), maxlen=lines)
+    printer.past([one for run in running for one in begin(run)], limit)
     while True:
         moved = False
         for change in store.changes(position, AT_ONCE):
@@ -129,39 +167,21 @@ def _moments_of_all(store: Store, query: Query, lines: int) -> Iterator[tuple[st
             trace_id = change.item.trace_id
             if trace_id in followed:
                 name, following = followed[trace_id]
-                yield from ((name, moment) for moment in following.take(change.item))
+                for moment in following.take(change.item):
+                    printer.take(name, moment)
             elif (run := watched.run(trace_id)) is not None:
-                yield from begin(run)
+                for name, moment in begin(run):
+                    printer.take(name, moment)
         if not moved:
             time.sleep(POLL_S)
 
 
-def _so_far(store: Store, run: RunSummary, following: Following) -> list[Moment]:
+def _so_far(store: Store, run: RunSummary, following: Following) -> list[tuple[str, Moment]]:
+    """What has happened in a run, with its name, in order of time."""
     past: list[Moment] = []
     for instance in run.instances:
         for fact in store.tape(bytes.fromhex(instance)).facts():
             past += following.take(fact)
     for span in store.spans(bytes.fromhex(run.trace_id)):
         past += following.take(span)
-    return sorted(past, key=lambda moment: moment.time_ns)
-
-
-def _print(session: Session, run: str, moment: Moment, *, named: bool = False) -> None:
-    """A line of a moment; ``named``: with its run."""
-    if session.as_json:
-        session.print_json({"run": run, **moment.to_json()})
-        return
-    from rich.text import Text
-
-    from playhead_cli.views.styles import ERROR, FAINT, NUMBER
-    from playhead_cli.views.words import clock
-
-    line = Text(f"{clock(moment.time_ns)} ", style=FAINT)
-    if named:
-        line.append(f"{run} ", style="bold")
-    line.append(f"{moment.number} ", style=NUMBER)
-    line.append(moment.name)
-    said = moment.said or ("" if moment.what == "started" else moment.what)
-    if said:
-        line.append(f"  {said}", style=ERROR if moment.what == "failed" else "")
-    print_lines(session, [line])
+    return [(run.name, moment) for moment in sorted(past, key=lambda moment: moment.time_ns)]

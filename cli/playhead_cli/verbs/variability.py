@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import click
 
-from playhead_cli.options import verb
+from playhead_cli.options import limit_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target, reading
@@ -16,7 +16,7 @@ from playhead_semconv.errors import UsageError
 @verb("variability", short_help="how many ways the runs of one agent take, and where they part")
 @click.argument("targets", metavar="[RUN…]", nargs=-1)
 @click.option("--agent", help="The latest runs of this agent, instead of naming them.")
-@click.option("-n", "--limit", type=click.IntRange(2), default=20, show_default=True, help="How many.")
+@limit_option(20, "runs", least=2)
 def command(session: Session, targets: tuple[str, ...], agent: str | None, limit: int) -> None:
     """Compare the flows of many runs: distinct paths, where they part, how far apart they are."""
     from playhead_replay.diff import variability

@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.views.words import count, one_line, took
+from playhead_cli.views.folding import find_folds
+from playhead_cli.views.styles import FAINT
+from playhead_cli.views.words import FOLD, count, one_line, took
 
 if TYPE_CHECKING:
     from playhead_replay.diff import RunDiff, StepDifference, Variability
 
 SIDE_CHARS = 160
-LEFT, RIGHT, FAINT = "red", "green", "dim"
+LEFT, RIGHT = "red", "green"
 
 
 def diff_lines(found: RunDiff, everything: bool) -> Iterator[Text]:
-    """The comparison of two runs; ``everything``: includes repetitions of earlier differences."""
+    """The comparison of two runs.
+
+    ``everything``: includes repetitions of earlier differences, and folds no steps.
+    """
     yield Text.assemble(("- ", LEFT), (found.left, "bold"), "  ", ("+ ", RIGHT), (found.right, "bold"))
     yield Text(_summary(found))
-    last: tuple[int | None, int | None] | None = None
-    repeated = 0
-    for one in found.differences:
-        if one.follows and not everything:
-            repeated += 1
+    told = [one for one in found.differences if everything or not one.follows]
+    groups = [list(same) for _, same in groupby(told, lambda one: (one.left, one.right))]
+    folds = [] if everything else find_folds([_sameness(group) for group in groups])
+    repeats = {fold.first + fold.pattern: fold for fold in folds}
+    at = 0
+    while at < len(groups):
+        fold = repeats.get(at)
+        if fold is None:
+            yield Text(
+                f"{_numbers(groups[at][0].left, groups[at][0].right)} {groups[at][0].label}", "bold"
+            )
+            for one in groups[at]:
+                yield from _difference_lines(one)
+            at += 1
             continue
-        if (one.left, one.right) != last:
-            last = one.left, one.right
-            yield Text(f"{_numbers(*last)} {one.label}", style="bold")
-        yield from _difference_lines(one)
+        numbers = _range(groups[at][0], groups[fold.end - 1][0])
+        yield Text(f"{FOLD} {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
+        at = fold.end
+    repeated = len(found.differences) - len(told)
     if repeated:
         yield Text(f"{count(repeated, 'repetition')} of these further on (--all)", style=FAINT)
     if found.outcome is not None:
         yield Text(f"outcome {found.outcome.path}", style="bold")
         yield from _sides(found.outcome.tape, found.outcome.now)
     yield Text(_figures(found))
+
+
+def _sameness(group: Sequence[StepDifference]) -> Hashable:
+    """Equal for steps that differ in the same."""
+    return tuple((one.kind, one.label, one.path, one.left_value, one.right_value) for one in group)
+
+
+def _range(first: StepDifference, last: StepDifference) -> str:
+    """The numbers from one step to another: ``6–23→–``."""
+    sides = [
+        "–" if one is None else f"{one}–{other}"
+        for one, other in ((first.left, last.left), (first.right, last.right))
+    ]
+    return sides[0] if sides[0] == sides[1] else "→".join(sides)
 
 
 def _summary(found: RunDiff) -> str:

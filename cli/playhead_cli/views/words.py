@@ -69,9 +69,9 @@ def cost(run: RunSummary) -> str:
     return str(Cost(Decimal(str(run.cost_usd)), tuple(run.unpriced)))
 
 
-def count(number: int, noun: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 step``, ``2 steps``. ``plural``: of the noun, where it does not end in s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def tokens(usage: TokenUsage) -> str:

@@ -38,7 +38,7 @@ def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
 
 def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
     """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
-    runs = _Runs(store, asked.query)
+    runs = MatchingRuns(store, asked.query)
     if runs.none:
         return
     everything = asked.query == Query(mode=None, limit=asked.query.limit)
@@ -50,7 +50,7 @@ def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
 
 def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
     """The runs that match the query and contain all words of its text."""
-    runs = _Runs(store, asked.query)
+    runs = MatchingRuns(store, asked.query)
     met: set[bytes] = set()
 
     def is_another(trace_id: bytes) -> bool:
@@ -64,7 +64,7 @@ def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
     return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
 
 
-class _Runs:
+class MatchingRuns:
     """Tells which traces match a query: looks each up once, or lists all at once if they are few."""
 
     def __init__(self, store: Upkeep, query: Query) -> None:
@@ -105,17 +105,34 @@ def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
     >>> highlights("Order 81, reorder", '"order 81"')
     [(0, 8)]
     """
+    patterns = _patterns(text)
+    if not patterns:
+        return []
+    return [
+        found.span() for found in re.finditer("|".join(patterns), _unaccented(excerpt), re.IGNORECASE)
+    ]
+
+
+def share_in(said: str, text: str) -> float:
+    """The share of the words and phrases of ``text`` that occur in what was said; 1: all do.
+
+    >>> share_in("Order 81, reorder", "81 order"), share_in("Order 81", 'order "81 order"')
+    (1.0, 0.5)
+    """
+    plain, patterns = _unaccented(said), _patterns(text)
+    held = sum(bool(re.search(one, plain, re.IGNORECASE)) for one in patterns)
+    return held / len(patterns) if patterns else 0.0
+
+
+def _patterns(text: str) -> list[str]:
+    """For each word or phrase of a search an expression that matches it."""
     patterns: list[str] = []
     for phrase, word in _SAID.findall(_unaccented(text)):
         words = re.findall(r"\w+", phrase or word)
         if words:
             ending = "" if word.endswith("*") else r"\b"
             patterns.append(r"\b" + r"\W+".join(map(re.escape, words)) + ending)
-    if not patterns:
-        return []
-    return [
-        found.span() for found in re.finditer("|".join(patterns), _unaccented(excerpt), re.IGNORECASE)
-    ]
+    return patterns
 
 
 def _unaccented(text: str) -> str:

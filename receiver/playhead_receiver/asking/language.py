@@ -17,7 +17,7 @@ import msgspec
 
 from playhead_receiver.store.protocol.upkeep import MARKS
 from playhead_receiver.store.values.run_summaries import Query
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import UsageError, nearest
 
 WORDS = {
     "agent": "agent",
@@ -83,7 +83,7 @@ def has_fields(text: str) -> bool:
     (True, False, False)
     """
     named = (part[1] for part in _PART.finditer(text))
-    return any(name in _FIELDS for name in named)
+    return any(name in FIELDS for name in named)
 
 
 def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns: int) -> None:
@@ -94,7 +94,7 @@ def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns
     elif name in _BOUNDS:
         found = _BOUNDS[name](sign, value)
     else:
-        raise _unknown(name, sign, tuple(_BOUNDS))
+        raise _unknown(name, sign)
     for field, one in found.items():
         if field in fields:
             raise UsageError(f"{name}{sign} is said twice", hint="ask twice")
@@ -116,7 +116,7 @@ def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
         return {"started_from_ns": _moment(name, value, now_ns)}
     if name == "until":
         return {"started_before_ns": _moment(name, value, now_ns)}
-    raise _unknown(name, ":", (*WORDS, "status", "mode", "errors", "mark", "since", "until"))
+    raise _unknown(name, ":")
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
@@ -145,7 +145,8 @@ def _cost(sign: str, value: str) -> dict[str, Any]:
 
 
 _BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
-_FIELDS = frozenset((*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS))
+FIELDS = (*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS)
+"""Names of all fields."""
 
 
 def duration_ns(value: str) -> int:
@@ -167,9 +168,12 @@ def _moment(name: str, value: str, now_ns: int) -> int:
         raise UsageError(f"{value} is no time", hint=hint) from None
 
 
-def _unknown(name: str, sign: str, known: tuple[str, ...]) -> UsageError:
+def _unknown(name: str, sign: str) -> UsageError:
+    near = nearest(name, FIELDS)
+    meant = f", did you mean {near}?" if near and near != name else ""
+    fields = [f"{one}>= {one}<" if one in _BOUNDS else f"{one}:" for one in FIELDS]
     return UsageError(
-        f"{name}{sign} is no field of a run",
-        cause=f"these are: {', '.join(f'{one}{sign}' for one in known)}",
+        f"{name}{sign} is no field of a run{meant}",
+        cause=f"fields are {' '.join(fields)}",
         hint=f'text stands in quotes: "{name}{sign}…"',
     )

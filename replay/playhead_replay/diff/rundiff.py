@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +13,8 @@ from playhead_replay.run.prices import Cost
 from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
+from playhead_semconv.genai.in_words import said_in
+from playhead_semconv.genai.messages import OutputMessage, ToolCall
 
 SCHEMA_VERSION = 1
 
@@ -247,7 +249,8 @@ class _Differences:
 def _whole(
     kind: DifferenceKind, seen: ComparedStep, left: int | None, right: int | None
 ) -> StepDifference:
-    asked = seen.request[:200].decode(errors="replace") or seen.key
+    said = said_in(seen.messages.output)
+    asked = said or seen.request[:200].decode(errors="replace") or seen.key
     sides = (asked, "(absent)") if kind == "removed" else ("(absent)", asked)
     return StepDifference(kind, left, right, seen.label, "", *sides)
 
@@ -261,10 +264,22 @@ def _requests(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
 def _responses(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
     sides = left.output, right.output
     if sides[0] or sides[1]:
-        yield from _named("response", json_differences(*sides))
+        messages = left.messages.output, right.messages.output
+        if _forms(messages[0]) == _forms(messages[1]):
+            yield from _named("response", json_differences(*sides))
+        else:
+            yield Difference("response", *(said_in(one) or "(nothing)" for one in messages))
         yield from _named("response", json_differences(left.finish, right.finish))
     elif left.response != right.response:
         yield from _named("response", body_differences(left.response, right.response))
+
+
+def _forms(messages: Sequence[OutputMessage]) -> list[list[tuple[str, str]]]:
+    """The types of the parts of messages, and the tools that they call."""
+    return [
+        [(part.type, part.name if isinstance(part, ToolCall) else "") for part in message.parts]
+        for message in messages
+    ]
 
 
 def _states(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:

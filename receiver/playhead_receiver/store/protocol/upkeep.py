@@ -63,6 +63,10 @@ class Hit(msgspec.Struct, frozen=True):
     time_ns: int
     excerpt: str
     """The text around the first matching word."""
+    is_request: bool = False
+    """Whether it is in the body of a request."""
+    effect: str = ""
+    """Kind of the effect that it is in (``stdout``, …); empty if it is in none."""
 
 
 class Lag(msgspec.Struct, frozen=True):

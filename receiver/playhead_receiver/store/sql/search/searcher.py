@@ -264,7 +264,9 @@ class Searcher:
                 continue
             if asked_for is None or asked_for(fact.trace_id):
                 excerpt = _excerpt(_words_of_fact(fact), words)
-                yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
+                ids = fact.trace_id.hex(), fact.span_id.hex()
+                effect = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
+                yield Hit(*ids, fact.time_ns, excerpt, not effect, effect)
 
     def _facts_around(self, position: int) -> dict[int, Fact]:
         """The run of facts that contains a position, by position."""

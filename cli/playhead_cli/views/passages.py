@@ -1,0 +1,50 @@
+"""What a search found, a line each, and as plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from playhead_cli.views.styles import FAINT, NUMBER
+from playhead_cli.views.words import one_line
+
+if TYPE_CHECKING:
+    from playhead_receiver.asking.passages import Passage
+
+WHO_CHARS = 20
+"""Most characters of who said it."""
+
+
+def passage_lines(found: Sequence[Passage]) -> Iterator[Text]:
+    """Step, who said it, and the text around; what was searched for stands out."""
+    places = [place_of(one) for one in found]
+    speakers = [one_line(one.who, WHO_CHARS) for one in found]
+    widths = [max(map(len, column), default=0) for column in (places, speakers)]
+    for one, place, who in zip(found, places, speakers, strict=True):
+        line = Text(place.ljust(widths[0]), style=NUMBER)
+        excerpt = Text(one.excerpt)
+        for begin, end in one.highlights:
+            excerpt.stylize("bold reverse", begin, end)
+        yield Text("").append(line).append(f"  {who.ljust(widths[1])}  ", FAINT).append(excerpt)
+
+
+def place_of(passage: Passage) -> str:
+    """``refund-7:2``; the run alone where no step says it."""
+    step = "" if passage.step is None else f":{passage.step}"
+    return f"{passage.run.name}{step}"
+
+
+def passage_object(passage: Passage) -> dict[str, Any]:
+    """A passage as an object of plain values."""
+    return {
+        "run": passage.run.name,
+        "trace_id": passage.run.trace_id,
+        "step": passage.step,
+        "span_id": passage.span_id,
+        "time_ns": passage.time_ns,
+        "who": passage.who,
+        "excerpt": passage.excerpt,
+        "highlights": passage.highlights,
+    }

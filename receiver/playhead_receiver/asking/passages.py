@@ -1,0 +1,167 @@
+"""Where something was said: the step, who said it, and the text around. Each text of a run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+import msgspec
+
+from playhead_receiver.asking.asked_runs import MatchingRuns, highlights, share_in
+from playhead_receiver.asking.language import Asked
+from playhead_receiver.asking.spoken_texts import Speech, earlier_speeches_of, speeches_of
+from playhead_receiver.store import Hit, RunSummary, Upkeep
+from playhead_receiver.store.content.references import References
+from playhead_receiver.store.protocol.upkeep import LOOKED_AT
+from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.store.spans.whole_spans import Deriver
+
+BEFORE, AFTER = 40, 120
+"""Characters of a text that are shown before and after the beginning of a match."""
+HITS = 8
+"""Places of the index that are read for each passage that is asked for, at first."""
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A text in which all is said that was searched for."""
+
+    run: RunSummary
+    step: int | None
+    """Number of the step; None if the text belongs to none."""
+    span_id: str
+    """The span that says it; empty if none does."""
+    time_ns: int
+    who: str
+    """A role, a tool, the method of a request, the name of an attribute, or a stream."""
+    excerpt: str
+    """The text around the first match, in one line."""
+    highlights: list[tuple[int, int]]
+
+
+def find_passages(store: Upkeep, asked: Asked, references: References | None = None) -> list[Passage]:
+    """The passages that say the text of a query, of the runs that match it.
+
+    Runs from the newest on, the passages of a run in its order. As many as the query's limit.
+    `UsageError` if the text has no word.
+    """
+    runs = MatchingRuns(store, asked.query)
+    if runs.none:
+        return []
+    limit, number = asked.query.limit, asked.query.limit * HITS
+    while True:
+        hits = store.search(asked.text, number, runs.has)
+        finder = _Finder(store, asked.text, references or References())
+        found = list(islice(_in_order(hits, runs, finder), limit))
+        if len(found) >= limit or len(hits) < number or number >= LOOKED_AT:
+            return found
+        number = min(number * HITS, LOOKED_AT)
+
+
+def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[Passage]:
+    by_run: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_run.setdefault(hit.trace_id, []).append(hit)
+    known = [(run, own) for id, own in by_run.items() if (run := runs.run(bytes.fromhex(id)))]
+    known.sort(key=lambda one: (-one[0].started_ns, one[0].trace_id))
+    for run, own in known:
+        yield from finder.passages(run, own)
+
+
+class _Finder:
+    """Finds the texts of hits."""
+
+    def __init__(self, store: Upkeep, text: str, references: References) -> None:
+        self._store = store
+        self._text = text
+        self._references = references
+        self._deriver = Deriver(store)
+
+    def passages(self, run: RunSummary, hits: list[Hit]) -> list[Passage]:
+        """The passages of a run, in its order."""
+        steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
+        found: list[Passage] = []
+        said: list[str] = []
+        spoken = [hit for hit in hits if not hit.effect]
+        spoken.sort(key=lambda hit: (steps.number(hit.span_id) or 0, hit.time_ns))
+        for span_id, same in groupby(spoken, key=lambda hit: steps.owner(hit.span_id)):
+            hit = next(same)
+            for speech in self._speeches(run, span_id, hit):
+                if _is_new(speech.text, said):
+                    found.append(self._passage(run, steps.number(span_id), span_id, hit, speech))
+        for hit in hits:
+            if hit.effect and _is_new(hit.excerpt.strip("…"), said):
+                speech = Speech(hit.effect, hit.excerpt)
+                number = steps.number(hit.span_id)
+                found.append(self._passage(run, number, hit.span_id, hit, speech))
+        found.sort(key=lambda one: (one.step is None, one.step or 0))
+        return found
+
+    def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
+        """The texts of a span that hold what is searched for; else the part of the request."""
+        trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
+        whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
+        if whole is None:
+            starts = (one for one in self._store.pending(trace_id) if one.span_id == id)
+            whole = next((self._deriver.begun(one) for one in starts), None)
+        speeches = [] if whole is None else speeches_of(whole, self._references)
+        found = [one for one in speeches if self._held(one.text) == 1]
+        if whole is not None and not found:
+            earlier = earlier_speeches_of(whole, self._references)
+            found = [one for one in earlier if self._held(one.text) == 1]
+        if not found:  # the words stand in different texts
+            found = [one for one in speeches if self._held(one.text)]
+        return found or ([Speech("request", hit.excerpt)] if hit.is_request else [])
+
+    def _held(self, said: str) -> float:
+        """The share of the words and phrases that are searched for which a text holds."""
+        return share_in(said, self._text)
+
+    def _passage(
+        self, run: RunSummary, step: int | None, span_id: str, hit: Hit, speech: Speech
+    ) -> Passage:
+        excerpt = _around(speech.text, self._text)
+        return Passage(
+            run, step, span_id, hit.time_ns, speech.who, excerpt, highlights(excerpt, self._text)
+        )
+
+
+def _is_new(text: str, said: list[str]) -> bool:
+    """Whether nothing that was said before holds the text. Notes that it is said."""
+    text = " ".join(text.split()).casefold()
+    if any(text in one for one in said):
+        return False
+    said.append(text)
+    return True
+
+
+def _around(text: str, asked: str) -> str:
+    """One line of a text, around its first match."""
+    text = " ".join(text.split())
+    first = next(iter(highlights(text, asked)), (0, 0))[0]
+    begin, end = max(0, first - BEFORE), first + AFTER
+    if begin:
+        begin = text.find(" ", begin, first) + 1 or begin
+    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
+
+
+class _Steps:
+    """The steps of a run, by the ids of their spans and of the spans inside them."""
+
+    def __init__(self, rows: list[SpanRow]) -> None:
+        bare = bare_requests(rows)
+        steps = [row for row in rows if row.label.step or row.span_id in bare]
+        steps.sort(key=lambda row: (row.start_ns, row.span_id))
+        self._numbers = {row.span_id: number for number, row in enumerate(steps, 1)}
+        self._parents = {row.span_id: row.parent for row in rows}
+
+    def owner(self, span_id: str) -> str:
+        """The span of the step that a span is or belongs to; the span itself if there is none."""
+        one, seen = bytes.fromhex(span_id), set[bytes]()
+        while one and one not in self._numbers and one not in seen:
+            seen.add(one)
+            one = self._parents.get(one, b"")
+        return one.hex() if one in self._numbers else span_id
+
+    def number(self, span_id: str) -> int | None:
+        """The number of the step that a span is or belongs to."""
+        return self._numbers.get(bytes.fromhex(self.owner(span_id)))
