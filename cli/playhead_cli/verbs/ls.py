@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
+LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "AGE", "COST", "STEPS")))
+"""Columns that a narrow terminal does without."""
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -92,7 +94,7 @@ def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
         session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")
         return
-    print_lines(session, table(runs, _origins(session, runs), time.time_ns()))
+    print_lines(session, table(runs, _origins(session, runs), time.time_ns(), session.width))
     session.suggest(f"playhead show {runs[0].name}")
 
 
@@ -112,8 +114,14 @@ def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
         return {run.trace_id: origin_name(store, run.origin) for run in runs if run.origin}
 
 
-def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> list[Any]:
-    """The lines of the listing, columns aligned. ``origins``: by trace id, what they come from."""
+def table(
+    runs: list[RunSummary], origins: Mapping[str, str], now_ns: int, width: int | None = None
+) -> list[Any]:
+    """The lines of the listing, columns aligned.
+
+    ``origins``: by trace id, what they come from. ``width``: of a terminal, on which less important
+    columns make room for others.
+    """
     from rich.text import Text
 
     from playhead_cli.views.styles import STATUS_STYLES
@@ -134,6 +142,9 @@ def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> li
     ]
     shown = [index for index in range(len(COLUMNS)) if index < 5 or any(row[index] for row in rows)]
     widths = {index: max(len(row[index]) for row in (COLUMNS, *rows)) for index in shown}
+    for index in LEFT_OUT_FIRST:
+        if width is not None and sum(widths[one] + 2 for one in shown) - 2 > width and index in shown:
+            shown.remove(index)
     lines = [
         Text("  ".join(COLUMNS[index].ljust(widths[index]) for index in shown).rstrip(), style="dim")
     ]

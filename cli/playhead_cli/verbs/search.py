@@ -51,7 +51,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
         hits = [passage_object(one) for one in found]
         session.print_json({"schema_version": SCHEMA_VERSION, "hits": hits, "behind": behind})
         return 0 if found else 1
-    print_lines(session, passage_lines(found), paged=True)
+    print_lines(session, passage_lines(found, session.width), paged=True)
     if behind:
         session.say(f"{behind} groups of spans and facts cannot be searched yet")
     if not found:

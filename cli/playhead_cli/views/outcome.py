@@ -49,8 +49,9 @@ def outcome_lines(run: Run) -> Iterator[Text]:
     if error:
         yield Text(f"✗ {one_line(error, LONGEST)}", style=ERROR)
     if (error or any(one.failed for one in requests)) and run.tapes:
-        last = Outputs.last_of_stderr(run.tapes[0], LAST_LINES)
-        yield from (Text(f"  {one_line(line, LONGEST)}", style=FAINT) for line in last)
+        folder = f"{run.command.cwd}/"
+        for line in Outputs.last_of_stderr(run.tapes[0], LAST_LINES):
+            yield Text(f"  {one_line(line.replace(folder, ''), LONGEST)}", style=FAINT)
     if run.status == "interrupted":
         yield Text("interrupted: the process died before it could say how it ended", style="yellow")
 

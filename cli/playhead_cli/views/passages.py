@@ -17,8 +17,11 @@ WHO_CHARS = 20
 """Most characters of who said it."""
 
 
-def passage_lines(found: Sequence[Passage]) -> Iterator[Text]:
-    """Step, who said it, and the text around; what was searched for stands out."""
+def passage_lines(found: Sequence[Passage], width: int | None = None) -> Iterator[Text]:
+    """Step, who said it, and the text around; what was searched for stands out.
+
+    ``width``: columns of the terminal; None if the lines do not go to one.
+    """
     places = [place_of(one) for one in found]
     speakers = [one_line(one.who, WHO_CHARS) for one in found]
     widths = [max(map(len, column), default=0) for column in (places, speakers)]
@@ -27,7 +30,18 @@ def passage_lines(found: Sequence[Passage]) -> Iterator[Text]:
         excerpt = Text(one.excerpt)
         for begin, end in one.highlights:
             excerpt.stylize("bold reverse", begin, end)
+        if width is not None and one.highlights:
+            excerpt = _fitted(excerpt, one.highlights[0], width - sum(widths) - 4)
         yield Text("").append(line).append(f"  {who.ljust(widths[1])}  ", FAINT).append(excerpt)
+
+
+def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
+    """An excerpt without so much of its beginning that the match can be seen."""
+    begin, end = match
+    if end < room or room <= 0:
+        return excerpt
+    left_out = min(begin, end - room * 2 // 3)
+    return Text("…").append(excerpt[max(left_out, 0) :])
 
 
 def place_of(passage: Passage) -> str:

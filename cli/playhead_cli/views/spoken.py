@@ -10,7 +10,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.in_words import said_in, text_of
 from playhead_semconv.genai.messages import read_output_messages
-from playhead_semconv.wire import DIALECTS, derive
+from playhead_semconv.wire import DIALECTS, derive, wire_of
 from playhead_semconv.wire.encodings import decode_body
 
 if TYPE_CHECKING:
@@ -34,11 +34,14 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
         return ""
     last = exchanges[-1]
     try:
-        wire = str(at.get(a.PLAYHEAD_WIRE, ""))
-        if wire in DIALECTS:
-            derived = derive(wire, b"", response_of(last)).attributes
-            return _said(derived.get(a.GEN_AI_OUTPUT_MESSAGES, "[]"))
-        return "" if step.span.operation else body_said(last)
+        if not step.span.operation:
+            return body_said(last)
+        method, _, url = last.key.partition(" ")
+        wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
+        if wire not in DIALECTS:
+            return ""
+        derived = derive(wire, b"", response_of(last)).attributes
+        return _said(derived.get(a.GEN_AI_OUTPUT_MESSAGES, "[]"))
     except TapeError:
         return ""
 

@@ -16,6 +16,7 @@ from playhead_cli.views.styles import ERROR, FAINT, NUMBER, STATUS_STYLES
 from playhead_cli.views.words import AGAIN, FOLD, count, gist, label, one_line, seconds, tokens, took
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.in_words import asked_in
+from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
@@ -24,8 +25,10 @@ LABEL_WIDTH = 34
 """Largest column at which the details of a step begin."""
 SAID_CHARS = 120
 """Characters of what was said that a line shows where the width is not known."""
-LEAST_CHARS = 12
-"""Least room for what was said; a line with less shows nothing of it."""
+LEAST_CHARS = 16
+"""Least room for what was said; where a line has less it stands below."""
+WIDE = 100
+"""Columns from which on the line of a request has its host."""
 
 
 @dataclass(slots=True)
@@ -112,8 +115,8 @@ def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> 
 
 
 def _question(run: Run) -> Iterator[Text]:
-    """What the first call was asked."""
-    calls = (step for step in run.steps if step.span.attributes.get(a.GEN_AI_PROVIDER_NAME))
+    """What the first call of a model was asked."""
+    calls = (step for step in run.steps if step.span.operation not in ("", Operation.EXECUTE_TOOL))
     first = next(calls, None)
     asked = "" if first is None else asked_in(run.messages(first).input)
     if asked:
@@ -161,36 +164,38 @@ class _Tree:
         line.append(f"{step.number if step else '':>{self._digits}}", style=NUMBER)
         line.append(f" {seconds(max(span.started_ns - self._run.started_ns, 0)):>6} ", style=FAINT)
         line.append(("  " * row.depth + label(span)).ljust(self._labels))
-        told = gist(step) if step is not None else span.error
+        told = span.error
+        if step is not None:
+            told = gist(step, self._width is None or self._width >= WIDE)
         if span.pending:
             told = self._progress(step) if step is not None else "not ended"
         if told:
             line.append(f"  {one_line(told, SAID_CHARS)}", style=ERROR if span.failed else "")
         if span.duration_ns is not None and step is not None:
             line.append(f"  {took(span.duration_ns)}", style=FAINT)
-        if step is not None and not span.failed:
-            self._say(line, step)
-        yield line
-        if step is not None:
-            yield from self._attempts(row, step)
-
-    def _say(self, line: Text, step: Step) -> None:
-        """Add what was answered, else what was asked, as far as there is room."""
+        said = self._said(step) if step is not None and not span.failed else ""
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
-        if room < LEAST_CHARS:
-            return
+        if said and room >= LEAST_CHARS:
+            line.append(f"  {one_line(said, room)}")
+        yield line
+        indent = " " * (self._digits + 11) + "  " * row.depth
+        if said and room < LEAST_CHARS:
+            yield Text(f"{indent}{said}")
+        if step is not None:
+            yield from self._attempts(row, step, indent)
+
+    def _said(self, step: Step) -> str:
+        """What was answered, else what was asked."""
         said = answer_of(step, self._exchanges(step))
         if not said and step.span.pending:
             said = asked_in(self._run.messages(step).input)
-        if said:
-            line.append(f"  {one_line(said, room)}")
+        return one_line(said, SAID_CHARS)
 
-    def _attempts(self, row: Row, step: Step) -> Iterator[Text]:
+    def _attempts(self, row: Row, step: Step, indent: str) -> Iterator[Text]:
         """The attempts of a step that were repeated; equal ones that follow each other once."""
         retried = step.retries or any(one.failed for one in step.attempts[:-1])
         if not retried and not (self._everything and step.attempts != [row.span]):
             return
-        indent = " " * (self._digits + 11) + "  " * row.depth
         told: list[tuple[str, list[str]]] = []
         for attempt in step.attempts:
             status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)

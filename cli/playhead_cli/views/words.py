@@ -87,8 +87,11 @@ def one_line(value: Any, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def gist(step: Step) -> str:
-    """The summary of a step: error, tokens, arguments of a tool, messages, status of a request."""
+def gist(step: Step, hosts: bool = True) -> str:
+    """The summary of a step: error, tokens, arguments of a tool, messages, status of a request.
+
+    ``hosts``: requests with the host that answered.
+    """
     span = step.span
     if span.failed:
         return span.error
@@ -103,7 +106,8 @@ def gist(step: Step) -> str:
         place = f"{at.get(a.SERVER_ADDRESS, '')}:{at.get(a.SERVER_PORT) or ''}".strip(":")
         return f"{sent} sent, {received} received {place}".strip()
     if a.HTTP_RESPONSE_STATUS_CODE in at:
-        return f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {span.url.netloc}".strip()
+        host = span.url.netloc if hosts else ""
+        return f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {host}".strip()
     return ""
 
 

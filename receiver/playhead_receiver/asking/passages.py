@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import groupby, islice
 
@@ -18,6 +19,8 @@ from playhead_receiver.store.spans.whole_spans import Deriver
 
 BEFORE, AFTER = 40, 120
 """Characters of a text that are shown before and after the beginning of a match."""
+LAST = sys.maxsize
+"""In the order of steps, what belongs to none."""
 HITS = 8
 """Places of the index that are read for each passage that is asked for, at first."""
 
@@ -82,7 +85,7 @@ class _Finder:
         found: list[Passage] = []
         said: list[str] = []
         spoken = [hit for hit in hits if not hit.effect]
-        spoken.sort(key=lambda hit: (steps.number(hit.span_id) or 0, hit.time_ns))
+        spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
         for span_id, same in groupby(spoken, key=lambda hit: steps.owner(hit.span_id)):
             hit = next(same)
             for speech in self._speeches(run, span_id, hit):
@@ -93,7 +96,7 @@ class _Finder:
                 speech = Speech(hit.effect, hit.excerpt)
                 number = steps.number(hit.span_id)
                 found.append(self._passage(run, number, hit.span_id, hit, speech))
-        found.sort(key=lambda one: (one.step is None, one.step or 0))
+        found.sort(key=lambda one: one.step or LAST)
         return found
 
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:

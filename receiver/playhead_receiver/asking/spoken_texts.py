@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 from playhead_receiver.store.content.references import References
 from playhead_replay.run.messages import Messages, read_messages
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.in_words import arguments_of, calls_in, news, text_of
+from playhead_semconv.genai.in_words import OF_CONVENTIONS, arguments_of, calls_in, news, text_of
 from playhead_semconv.genai.messages import (
     InputMessage,
     OutputMessage,
@@ -35,24 +35,6 @@ class Speech(NamedTuple):
     text: str
 
 
-OURS = "playhead."
-"""Beginning of the names of attributes that only playhead itself reads."""
-TOLD = (
-    a.ERROR_TYPE,
-    a.HTTP_REQUEST_METHOD,
-    a.URL_FULL,
-    a.URL_PATH,
-    a.URL_QUERY,
-    a.GEN_AI_TOOL_CALL_ARGUMENTS,
-    a.GEN_AI_TOOL_CALL_RESULT,
-    a.GEN_AI_INPUT_MESSAGES,
-    a.GEN_AI_OUTPUT_MESSAGES,
-    a.GEN_AI_SYSTEM_INSTRUCTIONS,
-    a.GEN_AI_TOOL_DEFINITIONS,
-)
-"""Attributes that `speeches_of` reads itself."""
-
-
 def speeches_of(envelope: ResourceSpans, references: References) -> list[Speech]:
     """The texts of a span, in the order in which they were said.
 
@@ -67,7 +49,7 @@ def speeches_of(envelope: ResourceSpans, references: References) -> list[Speech]
     if a.PLAYHEAD_RUN_AGENT not in at:
         found.append(Speech("step", span.name))
     for name, value in sorted(at.items()):
-        if name not in TOLD and not name.startswith(OURS):
+        if not name.startswith(OF_CONVENTIONS):
             found.append(Speech(name, text_of(value)))
     return [speech for speech in found if speech.text.strip()]
 

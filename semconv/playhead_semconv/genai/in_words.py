@@ -17,6 +17,27 @@ from playhead_semconv.genai.messages import (
 )
 
 
+OF_CONVENTIONS = (
+    "client.",
+    "code.",
+    "error.",
+    "exception.",
+    "gen_ai.",
+    "http.",
+    "mcp.",
+    "network.",
+    "openai.",
+    "peer.",
+    "playhead.",
+    "rpc.",
+    "server.",
+    "thread.",
+    "url.",
+    "user_agent.",
+)
+"""Beginnings of the names of attributes that conventions define: what they say is shown in other words."""
+
+
 def text_of(value: Any) -> str:
     """A text unchanged, anything else as JSON; values without a JSON form in Python's notation."""
     return value if isinstance(value, str) else spelt(value)

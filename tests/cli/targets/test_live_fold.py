@@ -1,4 +1,6 @@
 import json
+import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -44,13 +46,38 @@ def test_moments_of_a_run_whose_asks_carry_the_starts():
     ]
 
 
-def test_tail_of_an_ended_run_shows_its_last_moments(playhead: CommandLine, refund_1: str):
+def test_tail_of_an_ended_run_shows_its_last_steps(playhead: CommandLine, refund_1: str):
     done = playhead("tail", "-n", "2")
     assert [line.partition(" ")[2] for line in done.lines] == [
-        "10 chat gpt-4o  8→2 tok",
-        "11 execute_tool refund  ValueError: no order",
+        "10 chat gpt-4o  8→2 tok  400ms",
+        "11 execute_tool refund  ValueError: no order  200ms",
     ]
     assert done.err == "playhead: refund-1 failure, 11 steps\n"
+
+
+def test_tail_has_a_line_a_step(playhead: CommandLine, refund_1: str):
+    lines = playhead("tail", "-n", "100").lines
+    assert [int(line.split()[1]) for line in lines] == list(range(1, 12))
+    assert playhead("tail", "-n", "0").lines == []
+
+
+def test_a_step_that_goes_on_when_the_run_ends_is_told_too(playhead: CommandLine):
+    made = HandMade().start()
+    made.begin("execute_tool search", **{a.GEN_AI_OPERATION_NAME: "execute_tool"})
+    store_run(playhead.data_dir, made.wait(3))
+    [line] = playhead("tail").lines
+    assert line.partition(" ")[2].startswith("1 execute_tool search  pending ")
+
+
+def test_on_a_terminal_a_step_is_one_line_that_changes(playhead: CommandLine):
+    """What goes on stands at the end, and gives way to the final line."""
+    from support.terminal import screen_of
+
+    store_run(playhead.data_dir, refund())
+    words = [sys.executable, "-m", "playhead_cli", "tail", "-n", "3"]
+    shown = screen_of([*words, "--data-dir", str(playhead.data_dir), "--no-config"], columns=60)
+    steps = [line.split()[1] for line in shown if re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert steps == ["9", "10", "11"]
 
 
 def test_tail_as_json_is_one_object_a_line(playhead: CommandLine, refund_1: str):
@@ -86,8 +113,9 @@ def test_tail_follows_a_run_until_it_ends(playhead: CommandLine, monkeypatch: py
     writer.join()
     store.close()
     assert done.status == 0
-    assert done.lines[-1].endswith("11 execute_tool refund  ValueError: no order")
-    assert sum("  streaming" in line for line in done.lines) >= 1
+    assert done.lines[-1].endswith("11 execute_tool refund  ValueError: no order  200ms")
+    steps = [line.split()[1] for line in done.lines]
+    assert len(steps) == len(set(steps)) >= 5
 
 
 def test_tail_follows_the_runs_of_a_query(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
@@ -130,7 +158,7 @@ def test_a_query_of_tail(playhead: CommandLine, refund_1: str, monkeypatch: pyte
     monkeypatch.setattr(tail.time, "sleep", interrupted)
     running = playhead("tail", "-n", "1", "status:running", "errors:yes")
     assert [line.partition(" ")[2] for line in running.lines] == [
-        "refund-2 11 execute_tool refund  ValueError: no order"
+        "refund-2 11 execute_tool refund  ValueError: no order  200ms"
     ]
     assert playhead("tail", "tool:nothing").lines == []
     refused = playhead("tail", "agent:refund", '"order 81"')

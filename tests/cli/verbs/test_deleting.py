@@ -90,7 +90,7 @@ def test_what_is_not_to_be_deleted_is_refused_and_then_nothing_is(playhead: Comm
         assert (done.status, said in done.err) == (2, True), (words, done.err)
     assert "hint: playhead delete refund-1 --yes" in playhead("delete", "refund-1").err
     assert "playhead gc --unmark refund-2 held" in playhead("delete", "refund-2", "--yes").err
-    assert playhead("delete", "refund-1", "-n").lines == ["refund-1"]
+    assert playhead("delete", "refund-1", "--dry-run").lines == ["refund-1"]
     assert json.loads(playhead("delete", "refund-1", "--json").err)["error"]["code"] == "usage"
     assert names(playhead.data_dir) == ["refund-1", "refund-2", "refund-3"]
     playhead("gc", "--unmark", "refund-2", "held")
@@ -174,9 +174,9 @@ def test_what_gc_is_not_told_is_as_the_setting_has_it(
         ("success=26w share=0", ("--share", "1"), []),
     ):
         capsys.readouterr()
-        assert gc(data_dir, retention, "-n", *words) == 0
+        assert gc(data_dir, retention, "--dry-run", *words) == 0
         assert capsys.readouterr().out.split() == gone, (retention, words)
-    assert gc(data_dir, "success=soon", "-n") == 2
+    assert gc(data_dir, "success=soon", "--dry-run") == 2
     assert "retention success=soon: 'soon' is no duration" in capsys.readouterr().err
 
 
@@ -187,10 +187,12 @@ def test_a_budget_is_told_before_anything_goes(playhead: CommandLine):
     budget = store.used_bytes() * 3 // 4
     store.close()
     keep = ("--success", "forever", "--budget", str(budget))
-    looked = playhead("gc", "-n", *keep)
+    looked = playhead("gc", "--dry-run", *keep)
     assert (looked.status, looked.out) == (0, "")
     assert "above its budget: the oldest runs go until it is not" in looked.err
-    assert json.loads(playhead("gc", "-n", "--json", *keep).out)["above_budget_bytes"] > budget // 4
+    assert (
+        json.loads(playhead("gc", "--dry-run", "--json", *keep).out)["above_budget_bytes"] > budget // 4
+    )
     assert "the oldest runs would be deleted, and nobody can be asked" in playhead("gc", *keep).err
     assert playhead("gc", "--yes", *keep).status == 0
     left = names(playhead.data_dir)

@@ -96,7 +96,7 @@ def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandL
     assert playhead("gc").err == "playhead: deleted 0 runs: 0 spans, 0 facts, 0 blobs\n"
     assert playhead("gc", "--mark", first, "held").err == f"playhead: {first} is held\n"
     assert playhead("gc", "--failure", "0s", "--dry-run").lines == [second]
-    looked = json.loads(playhead("gc", "--agent", "refund=0s", "-n", "--json").out)
+    looked = json.loads(playhead("gc", "--agent", "refund=0s", "--dry-run", "--json").out)
     assert looked == {"schema_version": 1, "would_delete": [second], "above_budget_bytes": 0}
     done = json.loads(playhead("gc", "--failure", "0s", "--json", "--yes").out)
     assert (done["deleted"]["runs"], done["wiped"]) == (1, True)

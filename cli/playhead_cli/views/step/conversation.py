@@ -111,19 +111,20 @@ def _part_lines(part: Part, calls: Mapping[str, ToolCall], everything: bool) -> 
         yield from _indented(text_of(plain(part)))
 
 
-def call_lines(name: str, arguments: Any, before: str = "") -> Iterator[Text]:
+def call_lines(name: str, arguments: Any, before: str, indent: str = "  ") -> Iterator[Text]:
     """A call of a tool: in one line, or an argument a line if that would be long."""
     whole = _call(name, arguments)
     named = named_arguments(arguments)
     if named is None or (len(whole) <= CALL_CHARS and "\\n" not in whole):
-        yield Text(f"  {before}{whole}", NUMBER)
+        yield Text(f"{indent}{before}{whole}", NUMBER)
         return
-    yield Text(f"  {before}{name}", NUMBER)
+    yield Text(f"{indent}{before}{name}", NUMBER)
     for argument, value in named.items():
         lines = text_of(value).splitlines() or [""]
-        alone = len(lines) == 1
-        yield Text(f"    {argument}: {(spelt(value) if alone else '')}".rstrip())
-        if not alone:
+        if len(lines) == 1:
+            yield Text(f"    {argument}: {spelt(value)}")
+        else:
+            yield Text(f"    {argument}:")
             yield from (Text(f"      {line}") for line in lines)
 
 

@@ -22,7 +22,7 @@ from playhead_cli.views.words import AGAIN, FOLD, clock, count, label, one_line,
 from playhead_replay.run.prices import cost_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
-from playhead_semconv.genai.in_words import text_of
+from playhead_semconv.genai.in_words import OF_CONVENTIONS, text_of
 from playhead_semconv.genai.messages import FinishReason
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.encodings import header as header_in
@@ -34,22 +34,6 @@ if TYPE_CHECKING:
 
 EXPECTED = (FinishReason.STOP, FinishReason.TOOL_CALL)
 """Reasons for the end of an answer that need no mention."""
-OF_CONVENTIONS = (
-    "code.",
-    "error.",
-    "gen_ai.",
-    "http.",
-    "mcp.",
-    "network.",
-    "openai.",
-    "playhead.",
-    "rpc.",
-    "server.",
-    "thread.",
-    "url.",
-    "user_agent.",
-)
-"""Beginnings of attributes that tell nothing which is not shown already, or that concern the wire."""
 
 
 def step_lines(run: Run, step: Step, messages: Messages, everything: bool = False) -> Iterator[Text]:
@@ -103,7 +87,8 @@ def _content(
         return
     if a.GEN_AI_TOOL_NAME in at:
         yield Text()
-        yield from call_lines(str(at[a.GEN_AI_TOOL_NAME]), at.get(a.GEN_AI_TOOL_CALL_ARGUMENTS))
+        name, given = str(at[a.GEN_AI_TOOL_NAME]), at.get(a.GEN_AI_TOOL_CALL_ARGUMENTS)
+        yield from call_lines(name, given, f"{ASKED} ", "")
         yield from (_line_of(one) for one in exchanges if one.id.kind != "tool")
         if a.GEN_AI_TOOL_CALL_RESULT in at:
             yield Text()
@@ -167,7 +152,7 @@ def _again(exchanges: Sequence[RecordedExchange]) -> Iterator[Text]:
         yield Text()
     for outcome, times in told.items():
         status, _, said = outcome.partition("  ")
-        line = Text(f"{AGAIN} {status}{f' ×{times}' if times > 1 else ''}", ERROR)
+        line = Text().append(f"{AGAIN} {status}{f' ×{times}' if times > 1 else ''}", ERROR)
         yield line.append(f"  {said}" if said else "", FAINT)
 
 

@@ -1,0 +1,60 @@
+"""A terminal of a given width in this process: what is printed on it, as text."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+ROWS = 1000
+"""So many that nothing goes through a pager."""
+
+
+class Terminal:
+    """Collects what is printed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def take(self, master: int) -> None:
+        """Read until the other side is closed."""
+        heard = b""
+        try:
+            while piece := os.read(master, 1 << 16):
+                heard += piece
+        except OSError:  # Linux says so
+            pass
+        self.text = heard.decode().replace("\r\n", "\n")
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, *, colour: bool) -> Iterator[Terminal]:
+    """Make stdout and stderr a terminal for the ``with`` block; afterwards its text is complete."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    found = Terminal()
+    reading = threading.Thread(target=found.take, args=(master,))
+    reading.start()
+    try:
+        with monkeypatch.context() as patch, open(slave, "w", encoding="utf-8", buffering=1) as out:
+            for stream in ("stdout", "stderr"):
+                patch.setattr(sys, stream, out)
+            for name in ("FORCE_COLOR", "NO_COLOR", "COLORTERM"):
+                patch.delenv(name, raising=False)
+            if not colour:
+                patch.setenv("NO_COLOR", "1")
+            patch.setenv("TERM", "xterm-256color")
+            patch.setenv("COLUMNS", str(columns))
+            patch.setenv("LINES", str(ROWS))
+            yield found
+    finally:
+        reading.join()
+        os.close(master)
