@@ -149,9 +149,13 @@ class HandMade:
         lane: int = MAIN,
         span: int = 0,
         answered: bool = True,
+        headers: tuple[str, ...] = ("content-type", "application/json"),
         **stated: Any,
     ) -> ExchangeId:
-        """A complete exchange; ``stated``: fidelity and origin, as a player states them."""
+        """A complete exchange; ``headers``: of the answer.
+
+        ``stated``: fidelity and origin, as a player states them.
+        """
         place = (lane, "http")
         ordinal = self._ordinals.get(place, 0)
         self._ordinals[place] = ordinal + 1
@@ -179,7 +183,7 @@ class HandMade:
                 delivery=self._deliver(),
                 attributes={
                     a.HTTP_RESPONSE_STATUS_CODE: status,
-                    a.PLAYHEAD_HTTP_HEADERS: ["content-type", "application/json"],
+                    a.PLAYHEAD_HTTP_HEADERS: list(headers),
                 },
             )
         for chunk in chunks if status else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import sys
 import termios
@@ -58,3 +59,19 @@ def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, *, colour: bool) -> 
     finally:
         reading.join()
         os.close(master)
+
+
+def screen(text: str) -> list[str]:
+    """The lines that stand on a terminal after ``text``, which goes up and erases lines."""
+    lines, at = [""], 0
+    for piece in re.split(r"(\n|\r|\x1b\[[0-9;?]*[A-Za-z])", text):
+        if piece == "\n":
+            at += 1
+            lines += [""] * (at + 1 - len(lines))
+        elif re.fullmatch(r"\x1b\[\d*A", piece):
+            at -= int(piece[2:-1] or 1)
+        elif piece == "\x1b[2K":
+            lines[at] = ""
+        elif piece and not piece.startswith(("\x1b", "\r")):
+            lines[at] += piece
+    return [line.rstrip() for line in lines if line.strip()]

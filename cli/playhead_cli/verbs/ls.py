@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
-LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "AGE", "COST", "STEPS")))
+LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "COST", "STEPS", "AGE")))
 """Columns that a narrow terminal does without."""
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")

@@ -15,6 +15,8 @@ from playhead_cli.views.styles import ERROR, FAINT, NUMBER
 from playhead_cli.views.words import clock, took
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from playhead_cli.session import Session
     from playhead_cli.targets.live_fold import Moment
 
@@ -33,13 +35,13 @@ class StepLines:
         self._going_on: dict[tuple[str, int], Moment] = {}
         self._width = 1
         self._closing = ExitStack()
-        self._is_live = session.width is not None
+        self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        if self._is_live:
+        if self._session.width is not None:
             from rich.live import Live
 
-            live = Live(
+            self._live = Live(
                 console=self._session.out,
                 get_renderable=lambda: Group(*self._lines()),
                 refresh_per_second=REFRESHES_PER_S,
@@ -47,7 +49,7 @@ class StepLines:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            self._closing.enter_context(live)
+            self._closing.enter_context(self._live)
         return self
 
     def __exit__(self, *problem: Any) -> None:
@@ -74,6 +76,8 @@ class StepLines:
             self._print(run, moment)
         else:
             self._going_on[run, moment.number] = moment
+        if self._live is not None:
+            self._live.refresh()
 
     def _lines(self) -> list[Text]:
         some = sorted(list(self._going_on.items()))[-MOST:]
@@ -81,7 +85,7 @@ class StepLines:
 
     def _print(self, run: str, moment: Moment) -> None:
         line = self._line(run, moment)
-        if self._is_live:
+        if self._live is not None:
             self._session.out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
             self._session.out.print(line, soft_wrap=True)

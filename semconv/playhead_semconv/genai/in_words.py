@@ -16,7 +16,6 @@ from playhead_semconv.genai.messages import (
     ToolCallResponse,
 )
 
-
 OF_CONVENTIONS = (
     "client.",
     "code.",
@@ -35,7 +34,7 @@ OF_CONVENTIONS = (
     "url.",
     "user_agent.",
 )
-"""Beginnings of the names of attributes that conventions define: what they say is shown in other words."""
+"""Beginnings of names of attributes that conventions define: what they say is shown in other words."""
 
 
 def text_of(value: Any) -> str:

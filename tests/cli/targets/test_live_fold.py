@@ -1,14 +1,16 @@
 import json
 import re
-import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli import CommandLine, refund, store_run
 from support.handmade import HandMade
+from support.terminal import screen, terminal
 
+from playhead_cli.app import run
 from playhead_cli.targets.live_fold import Following
 from playhead_cli.verbs import tail
 from playhead_receiver.store import Batch, open_store
@@ -69,15 +71,26 @@ def test_a_step_that_goes_on_when_the_run_ends_is_told_too(playhead: CommandLine
     assert line.partition(" ")[2].startswith("1 execute_tool search  pending ")
 
 
-def test_on_a_terminal_a_step_is_one_line_that_changes(playhead: CommandLine):
+def test_on_a_terminal_a_step_is_one_line_that_changes(
+    playhead: CommandLine, monkeypatch: pytest.MonkeyPatch
+):
     """What goes on stands at the end, and gives way to the final line."""
-    from support.terminal import screen_of
+    made = HandMade().start(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000})
+    made.at_ns = time.time_ns()
+    call = made.begin("execute_tool search", **{a.GEN_AI_OPERATION_NAME: "execute_tool"})
+    store_run(playhead.data_dir, made)
+    done = iter([lambda: made.finish(call), lambda: made.exit(0)])
 
-    store_run(playhead.data_dir, refund())
-    words = [sys.executable, "-m", "playhead_cli", "tail", "-n", "3"]
-    shown = screen_of([*words, "--data-dir", str(playhead.data_dir), "--no-config"], columns=60)
-    steps = [line.split()[1] for line in shown if re.match(r"\d\d:\d\d:\d\d ", line)]
-    assert steps == ["9", "10", "11"]
+    def sleep(_: float) -> None:
+        next(done)()
+        store_run(playhead.data_dir, made)
+
+    monkeypatch.setattr(tail.time, "sleep", sleep)
+    with terminal(monkeypatch, 60, colour=False) as shown:
+        run(["tail", "--data-dir", str(playhead.data_dir), "--no-config"])
+    assert re.search(r"1 execute_tool search  pending \d+m?s", shown.text)
+    steps = [line for line in screen(shown.text) if "execute_tool" in line]
+    assert len(steps) == 1 and re.search(r"1 execute_tool search  \d+m?s$", steps[0])
 
 
 def test_tail_as_json_is_one_object_a_line(playhead: CommandLine, refund_1: str):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.cli import CommandLine, store_run
 from support.handmade import HandMade
+from support.spoken import QUESTION, answer, request
 
 
 def made(trace: int, question: str, *searches: str) -> HandMade:
@@ -88,3 +89,34 @@ def test_variability_shows_paths_and_forks(stored: CommandLine):
     ]
     assert json.loads(stored("variability", "refund-1", "refund-2", "--json").out)["distinct_paths"] == 2
     assert stored("variability", "refund-1").status == 2
+
+
+def test_equal_steps_are_folded_as_in_show(playhead: CommandLine):
+    for trace, loops in ((1, 9), (2, 1)):
+        run = HandMade(bytes([trace] * 16), bytes([trace] * 16))
+        run.wait(trace).start()
+        for _ in range(loops):
+            run.chat(b'{"model":"gpt-4o"}')
+            run.tool("search", '{"q":"order 83"}')
+        store_run(playhead.data_dir, run.exit(0))
+    folded = playhead("diff", "refund-1", "refund-2").lines
+    assert folded[2:9] == [
+        "3→– chat",
+        "  removed",
+        '  - {"model":"gpt-4o"}',
+        "4→– execute_tool search",
+        "  removed",
+        '  - {"q":"order 83"}',
+        "⋮ 5–18→– same ×7 (--all)",
+    ]
+    assert "17→– chat" in playhead("diff", "refund-1", "refund-2", "--all").lines
+
+
+def test_what_a_model_answers_otherwise_is_said_in_words(playhead: CommandLine):
+    call = [{"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"q":"x"}'}}]
+    for trace, said in ((1, answer(tool_calls=call)), (2, answer(content="Nothing."))):
+        run = HandMade(bytes([trace] * 16), bytes([trace] * 16))
+        run.wait(trace).start().chat(request(QUESTION), (said,))
+        store_run(playhead.data_dir, run.exit(0))
+    lines = playhead("diff", "refund-1", "refund-2").lines
+    assert lines[2:6] == ["1 chat", "  response", '  - calls search("x")', "  + Nothing."]
