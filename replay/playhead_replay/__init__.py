@@ -6,10 +6,13 @@ from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import AnswerPart, RecordedExchange, exchanges_of
+from playhead_replay.run.held_tapes import Gap
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.run import Gap, Run, StoreLike, TokenUsage
+from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span, spans_of
 from playhead_replay.run.steps import Step
+from playhead_replay.run.store_shape import StoreLike
+from playhead_replay.run.token_usage import TokenUsage
 from playhead_replay.tape_files.tape_file import (
     TapeFile,
     read_tape_file,

@@ -9,7 +9,7 @@ from support.home import Home
 
 from playhead_cli.demo.provider import Provider
 from playhead_replay import Run
-from playhead_replay.run.run import TokenUsage
+from playhead_replay.run.token_usage import TokenUsage
 from playhead_semconv.attributes import GEN_AI_USAGE_INPUT_TOKENS as INPUT
 from playhead_semconv.attributes import GEN_AI_USAGE_OUTPUT_TOKENS as OUTPUT
 

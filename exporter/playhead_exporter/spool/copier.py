@@ -221,7 +221,7 @@ class Copier:
         fd = self._fds.get(head.number)
         if fd is None:
             home = self._folders.home(self._instance)
-            self._spool.hold(home)
+            self._spool.owned.take(home)
             with contextlib.suppress(OSError):
                 self._folders.tie(self._instance)
             path = home / segment_name(head.number, "tape")

@@ -1,4 +1,4 @@
-"""The lock of an instance: a file lock held as long as the process that writes its tape lives."""
+"""Locks of instances: file locks, held as long as the process that writes the tape lives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import fcntl
 import os
 from pathlib import Path
 
-from playhead_exporter.spool.folders import FILE_MODE, OWNER
+from playhead_exporter.spool.folders import FILE_MODE, OWNER, make_folder, remove_folder
+
+TRIES = 5
+"""Attempts to take a lock: a process that checks an owner holds its lock for a moment."""
 
 
 class OwnerLock:
@@ -50,6 +53,42 @@ class OwnerLock:
     def forget_after_fork(self) -> None:
         """In a forked child: close the inherited descriptor; the parent keeps the lock."""
         os.close(self._fd)
+
+
+class OwnedFolders:
+    """The instance folders that this process owns, each locked."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, OwnerLock] = {}
+
+    def take(self, folder: Path) -> None:
+        """Create and lock an instance folder, once. OSError if that fails."""
+        key = os.fspath(folder)
+        for _ in range(TRIES):
+            if key in self._locks:
+                return
+            make_folder(folder)
+            lock = OwnerLock.take(folder)
+            if lock is not None:
+                self._locks[key] = lock
+                return
+        raise BlockingIOError(errno.EAGAIN, f"{folder} is locked by another process")
+
+    def release(self) -> None:
+        """Release all locks, so that another process may deliver."""
+        for lock in self._locks.values():
+            lock.release()
+
+    def remove(self) -> None:
+        """Delete the folders that are empty, and release all."""
+        for key in list(self._locks):
+            remove_folder(Path(key))
+            self._locks.pop(key).release()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: they belong to the parent."""
+        for lock in self._locks.values():
+            lock.forget_after_fork()
 
 
 def owner_alive(folder: Path) -> bool:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,13 +16,11 @@ from playhead_exporter.spool.background_threads import NO_THREADS, BackgroundThr
 from playhead_exporter.spool.blobs import BLOB_BYTES, split
 from playhead_exporter.spool.folders import (
     SpoolFolders,
-    make_folder,
     remove_file,
-    remove_folder,
     segment_name,
 )
 from playhead_exporter.spool.head import Head
-from playhead_exporter.spool.owner import OwnerLock
+from playhead_exporter.spool.owner import OwnedFolders
 from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -36,8 +32,6 @@ HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
 PATIENCE_S = 1.0
 """Seconds that an append waits for a working disk if facts come faster than it takes them."""
-HOLD_TRIES = 5
-"""Attempts to take a lock: a process that checks an owner holds its lock for a moment."""
 GAP_ROOM_BYTES = 1024
 """An upper bound for the frame of a gap fact."""
 
@@ -96,15 +90,15 @@ class Spool:
         self._prepared: Head | None = None
         self._begun = False
         self._numbers = itertools.count(1)
-        self._locks: dict[str, OwnerLock] = {}
+        self.owned = OwnedFolders()
+        """Folders with heads or segments of this instance."""
         self._lost: tuple[int, int] | None = None
         self.lost_facts = 0
         self.lost_spans = 0
         self._why_lost = ""
 
     def _after_fork(self) -> None:
-        for lock in self._locks.values():
-            lock.forget_after_fork()
+        self.owned.forget_after_fork()
         self._begin()
 
     # The caller's path
@@ -280,24 +274,11 @@ class Spool:
             if folder == home and self._threads.disk_stalled():
                 continue
             try:
-                self.hold(folder)
+                self.owned.take(folder)
                 return Head(folder, next(self._numbers), wanted, header)
             except OSError as problem:
                 self._why_lost = str(problem)
         return None
-
-    def hold(self, folder: Path) -> None:
-        """Create and lock an instance folder, once. OSError if that fails."""
-        key = os.fspath(folder)
-        for _ in range(HOLD_TRIES):
-            if key in self._locks:
-                return
-            make_folder(folder)
-            lock = OwnerLock.take(folder)
-            if lock is not None:
-                self._locks[key] = lock
-                return
-        raise BlockingIOError(errno.EAGAIN, f"{folder} is locked by another process")
 
     def _lose(self, record: Record, why: str) -> None:
         self._why_lost = why
@@ -389,8 +370,7 @@ class Spool:
 
     def unlock(self) -> None:
         """Release the locks so that another process may deliver; a later append is a new instance."""
-        for lock in self._locks.values():
-            lock.release()
+        self.owned.release()
         self._begin()
 
     def clear(self) -> None:
@@ -404,6 +384,4 @@ class Spool:
         for number in list(self.segments):
             remove_file(home / segment_name(number, "tape"))
             self.segments.discard(number)
-        for key in list(self._locks):
-            remove_folder(Path(key))
-            self._locks.pop(key).release()
+        self.owned.remove()

@@ -10,15 +10,13 @@ random values that no tape holds, they are compared leaf by leaf.
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from typing import NamedTuple, TypeAlias
 
 from playhead_instrumentation.determinism.gates.tape_order import Order
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
@@ -26,6 +24,7 @@ from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.recorded_exchange import deliveries_of
 from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
+from playhead_instrumentation.playback.lookup_keys import canonical, digests_of, host_of, is_encoded
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -131,7 +130,7 @@ class Player:
         number, ask = len(self._recordings), exchange.ask
         key = sys.intern(ask.key)
         self._recordings.append(RecordedAsk(exchange.id, key, ask.body.digest))
-        for digest in _digests(ask):
+        for digest in digests_of(ask):
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
 
     def came(self) -> list[Exchange]:
@@ -152,13 +151,13 @@ class Player:
         found = self.find(id, ask, body)
         if found is not None:
             return self._played(found, id)
-        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
+        if ask.kind == "http" and self._allowed.reaches(host_of(ask.key)):
             return LIVE
         return self.refusal(id, ask, body)
 
     def find(self, id: ExchangeId, ask: Ask, body: bytes) -> FoundRecording | None:
         """Take the recording of a request, which counts as used then; None where none is left."""
-        for digest in _digests(ask):
+        for digest in digests_of(ask):
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
                 return FoundRecording(self._exchange(found[0]))
@@ -364,12 +363,6 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
         yield from deliveries_of(exchange)
 
 
-def is_encoded(exchange: Exchange) -> bool:
-    """Whether the bytes of an answer are compressed."""
-    flat: list[Any] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
-    return any(str(name).lower() == "content-encoding" for name in flat[::2])
-
-
 def _stretch(tape: IndexedTape) -> tuple[int, int]:
     """First and last time on a tape, in nanoseconds since the epoch."""
     times = array("q", (fact.time_ns for fact in tape.facts())) or array("q", (0,))
@@ -378,33 +371,3 @@ def _stretch(tape: IndexedTape) -> tuple[int, int]:
 
 def _nobody(exchange: Exchange) -> None:
     """No-op callback."""
-
-
-def _digests(ask: Ask) -> list[bytes]:
-    """The digests under which a request is found.
-
-    They are the digest of the body that was sent, the digest of the body that the program made where a
-    fork edited it, and the keyed digest of the redacted parts.
-    """
-    edited = ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
-    digests = [bytes.fromhex(str(edited)), ask.body.digest] if edited else [ask.body.digest]
-    keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
-    return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
-
-
-def _host_of(key: str) -> str:
-    """The host in a key of method and URL; empty where there is none."""
-    return urlsplit(key.partition(" ")[2]).hostname or ""
-
-
-def canonical(body: bytes) -> bytes:
-    """The same bytes for bodies with the same meaning.
-
-    JSON: sorted keys, no whitespace. Multipart: without the boundary, which differs each time.
-    """
-    if body[:1] in (b"{", b"["):
-        try:
-            return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
-        except ValueError:
-            return body
-    return plain(body)

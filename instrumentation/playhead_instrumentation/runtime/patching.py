@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 import wrapt
 
+from playhead_instrumentation.runtime.layers import FollowingCall, Layer, guarded, guarded_async
 from playhead_semconv.errors import PlayheadError
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,6 @@ T = TypeVar("T")
 Apply = Callable[[ModuleType], object]
 """Patches a module that has just been imported. Raises `Unpatchable`, or any exception, on failure."""
 
-Layer = Callable[..., Any]
-"""``layer(following, *args, **kwargs)``: calls ``following`` to do what the target does."""
-
 OUTER, MIDDLE, INNER = 10, 20, 30
 """Order of layers: lower ones are called first."""
 
@@ -42,14 +40,6 @@ ROOM: Final = __name__.partition(".")[0]
 
 class Unpatchable(Exception):
     """The module does not have what the patch needs; the text says what."""
-
-
-class ErrorInstead(Exception):
-    """Raised by a layer: the program gets ``error`` in place of the outcome of the following call."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__()
-        self.error = error
 
 
 class Patches:
@@ -177,11 +167,11 @@ class Patches:
 
     def call(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``layer`` around ``call``, for a replacement that is no target of `around`."""
-        return _guarded(self, layer, call, *args, **kwargs)
+        return guarded(self, layer, call, *args, **kwargs)
 
     async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """`call` for coroutine functions."""
-        return await _guarded_async(self, layer, call, *args, **kwargs)
+        return await guarded_async(self, layer, call, *args, **kwargs)
 
     def meant(self, layer: Layer, following: FollowingCall, problem: Exception) -> BaseException | None:
         """The error for the program where a layer raised ``problem``; None: use the following call."""
@@ -256,7 +246,7 @@ class _Target:
         self._layers.sort(key=lambda item: item[0])
         call = self.original
         for _, one in reversed(self._layers):
-            guard = _guarded_async if inspect.iscoroutinefunction(one) else _guarded
+            guard = guarded_async if inspect.iscoroutinefunction(one) else guarded
             call = functools.partial(guard, self._patches, one, call)
         self.call = call
 
@@ -320,107 +310,6 @@ def calling() -> FrameType | None:
             return None
         frame = frame.f_back
     return frame.f_back
-
-
-class FollowingCall:
-    """The callable after a layer, whether it was called, and its result or error."""
-
-    __slots__ = ("_call", "began", "ended", "error", "result")
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
-        self.began = self.ended = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the callable and keep its outcome."""
-        self.began, self.ended, self.error = True, False, None
-        try:
-            self.result = result = self._call(*args, **kwargs)
-        except BaseException as error:
-            self.error = error
-            raise
-        self.ended = True
-        return result
-
-    def raise_again(self, problem: Exception) -> None:
-        """Raise the error of the original, if any; ``problem`` may come from handling that error."""
-        if not self.began or self.ended:
-            return
-        raised, self.error = self.error, None  # break the cycle of the error and its frames
-        try:
-            raise raised or problem
-        finally:
-            del raised, problem
-
-
-class _AsyncFollowing(FollowingCall):
-    """A `FollowingCall` for a coroutine function."""
-
-    __slots__ = ()
-
-    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.began, self.ended, self.error = True, False, None
-        try:
-            self.result = result = await self._call(*args, **kwargs)
-        except BaseException as error:
-            self.error = error
-            raise
-        self.ended = True
-        return result
-
-
-def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call ``layer``; where the layer itself fails, give the outcome of the following call."""
-    following = FollowingCall(call)
-    error: BaseException
-    try:
-        return layer(following if patches.forgiving else call, *args, **kwargs)
-    except ErrorInstead as outcome:
-        error = outcome.error
-    except Exception as problem:
-        known = patches.meant(layer, following, problem)
-        if known is problem:
-            del known
-            raise
-        if known is None:
-            return following.result if following.ended else call(*args, **kwargs)
-        error = known
-        del known
-    finally:
-        following.error = None  # break the cycle of the error and its frames
-    try:
-        raise error
-    finally:
-        del error
-
-
-async def _guarded_async(
-    patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any
-) -> Any:
-    """`_guarded` for coroutine functions."""
-    following = _AsyncFollowing(call)
-    error: BaseException
-    try:
-        return await layer(following if patches.forgiving else call, *args, **kwargs)
-    except ErrorInstead as outcome:
-        error = outcome.error
-    except Exception as problem:
-        known = patches.meant(layer, following, problem)
-        if known is problem:
-            del known
-            raise
-        if known is None:
-            return following.result if following.ended else await call(*args, **kwargs)
-        error = known
-        del known
-    finally:
-        following.error = None
-    try:
-        raise error
-    finally:
-        del error
 
 
 def found(place: str) -> Any:

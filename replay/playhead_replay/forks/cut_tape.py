@@ -10,7 +10,7 @@ import msgspec
 
 from playhead_replay.launch.child_processes import FORK, WORKERS
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.run.run import held
+from playhead_replay.run.held_tapes import held
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact

@@ -16,7 +16,8 @@ from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.forks.resume import Decide, decisions
 from playhead_replay.launch.child_processes import begun_in
 from playhead_replay.run.exchanges import RecordedExchange
-from playhead_replay.run.run import Run, gaps_of, held
+from playhead_replay.run.held_tapes import gaps_of, held
+from playhead_replay.run.run import Run
 from playhead_semconv.errors import TapeGap, UsageError
 from playhead_semconv.facts import ExchangeId
 from playhead_semconv.rerun.plans import Unknown

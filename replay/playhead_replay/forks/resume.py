@@ -10,7 +10,8 @@ from playhead_replay.forks.cut_tape import CutTape, end_of_life, is_fork, is_wor
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.run.run import Run, held
+from playhead_replay.run.held_tapes import held
+from playhead_replay.run.run import Run
 from playhead_semconv.boundaries import had
 from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.held_connections import STDIO, is_server, may_not_repeat

@@ -17,7 +17,8 @@ from typing import Any
 
 from playhead_replay.launch.surroundings import moved
 from playhead_replay.run.command import Command, readable
-from playhead_replay.run.run import Run, gaps_of
+from playhead_replay.run.held_tapes import gaps_of
+from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError

@@ -12,7 +12,8 @@ from pathlib import Path
 
 PROBE_TIMEOUT_S = 10.0
 
-SCRIPT = Path(__file__).with_name("isolated.py")
+PROGRAM = Path(__file__).with_name("isolated")
+"""The folder of the program that isolates itself and becomes the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,11 @@ def isolated(scratch: Path, said: Path, *, network: bool, files: bool, wait_s: f
         return []
     asked = options(scratch, said, parent=os.getpid(), network=network, files=files)
     asked += ["--wait", str(wait_s)]
-    return [sys.executable, "-I", "-S", str(SCRIPT), *asked, "--"]
+    return [sys.executable, "-I", "-S", str(PROGRAM), *asked, "--"]
 
 
 def options(scratch: Path, said: Path, *, parent: int, network: bool, files: bool) -> list[str]:
-    """The options for an existing process (`isolated.enter`), which dies with ``parent``."""
+    """The options for an existing process (`isolated.entering.enter`), which dies with ``parent``."""
     if sys.platform != "linux":
         return []
     words = ["--parent", str(parent), "--said", str(said)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from playhead_replay.launch.isolation import enforceable
+from playhead_replay.run.held_tapes import gaps_of
 from playhead_replay.run.inbound_requests import InboundRequest
-from playhead_replay.run.run import Run, gaps_of
+from playhead_replay.run.run import Run
 from playhead_semconv.boundaries import had
 from playhead_semconv.errors import TapeGap, TapeMissing, UsageError
 from playhead_semconv.tape.slices import AGED_OUT

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from playhead_replay.launch.isolation import SCRIPT, Withheld, isolated, options
+from playhead_replay.launch.isolation import PROGRAM, Withheld, isolated, options
 from playhead_replay.launch.process_start import Start
 
 AT_MOST = 4
@@ -126,7 +126,7 @@ class Warm:
         mine, its = socket.socketpair()
         words = isolated(Path(folder), Path(folder, "enforced"), network=False, files=False)
         words += [interpreter, "-m", "playhead_instrumentation", "warm", "--control", str(its.fileno())]
-        words += ["--tape", f"{folder}/recorded.tape", "--scratch", folder, "--isolation", str(SCRIPT)]
+        words += ["--tape", f"{folder}/recorded.tape", "--scratch", folder, "--isolation", str(PROGRAM)]
         for package in self._left_out[key]:
             words += ["--leave-out", package]
         try:

@@ -15,14 +15,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from google.protobuf.message import DecodeError
 
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.run.held_tapes import Gap, gaps_of, held
 from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
@@ -31,136 +31,16 @@ from playhead_replay.run.prices import Cost, cost_of
 from playhead_replay.run.spans import Span, grow, spans_of
 from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, number_steps
+from playhead_replay.run.store_shape import StoreLike
+from playhead_replay.run.token_usage import TokenUsage, sum_of, used_inside, used_tokens, was_played
 from playhead_replay.run.unnamed_calls import tell_calls
-from playhead_replay.tape_files.tape_file import laid_out
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody.number_ranges import without
 from playhead_semconv.errors import CorruptTape, TapeMissing
-from playhead_semconv.facts import Content
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
 from playhead_semconv.tape.span_starts import TELL_STARTS
-from playhead_semconv.untrusted.counts import count_in
-
-
-class SummaryLike(Protocol):
-    """The summary of a run in a store."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def trace_id(self) -> str: ...  # noqa: D102
-    @property
-    def agent(self) -> str: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def started_ns(self) -> int: ...  # noqa: D102
-    @property
-    def ended_ns(self) -> int | None: ...  # noqa: D102
-    @property
-    def instances(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def mode(self) -> str: ...  # noqa: D102
-    @property
-    def origin(self) -> str: ...  # noqa: D102
-
-
-class StoredSpanLike(Protocol):
-    """A stored span."""
-
-    @property
-    def otlp(self) -> bytes:
-        """OTLP `ResourceSpans` bytes of this span alone."""
-        ...
-
-
-class StoreLike(Protocol):
-    """The part of a store that a run is read from; the receiver's `Store` implements it."""
-
-    def resolve(self, name: str) -> SummaryLike:
-        """A run by name or trace id. `RunUnknown` if there is none."""
-        ...
-
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpanLike]:
-        """Finished spans of a trace."""
-        ...
-
-    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
-        """The tape of a process instance, as far as the run of a trace may need it."""
-        ...
-
-
-@runtime_checkable
-class AgedTape(Protocol):
-    """A tape from which facts may have aged out."""
-
-    def aged(self) -> list[tuple[int, int]]:
-        """Ranges of missing numbers, first and last included."""
-        ...
-
-
-class HeldTape(IndexedTape):
-    """A tape whose facts were copied from their store once; content is still read from the store."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
-        self._aged = tape.aged() if isinstance(tape, AgedTape) else []
-        super().__init__(laid_out(tape.facts()), tape.instance)
-
-    def aged(self) -> list[tuple[int, int]]:
-        """Ranges of numbers whose facts have aged out of the store; they are no gaps."""
-        return self._aged
-
-    def gaps(self) -> list[tuple[int, int]]:
-        """Missing ranges of sequence numbers, first and last included."""
-        return list(without(super().gaps(), self._aged))
-
-    def read(self, content: Content) -> bytes:
-        """The bytes of a content of this tape."""
-        return self._tape.read(content)
-
-
-def held(tape: Tape) -> IndexedTape:
-    """``tape`` with its facts copied into memory."""
-    return tape if isinstance(tape, IndexedTape) else HeldTape(tape)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Facts that are missing from a tape."""
-
-    instance: str
-    first: int
-    last: int
-    """Number of the last missing fact, included."""
-    reason: str = ""
-
-    def __str__(self) -> str:
-        count = self.last - self.first + 1
-        reason = f" ({self.reason})" if self.reason else ""
-        return f"{count} fact{'s' if count > 1 else ''} missing: {self.first} to {self.last}{reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
-    """Tokens of a run: the sum over its calls."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-
-
-COUNTS = (
-    a.GEN_AI_USAGE_INPUT_TOKENS,
-    a.GEN_AI_USAGE_OUTPUT_TOKENS,
-    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
-    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
-)
-"""Attributes that `TokenUsage` sums, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,23 +227,25 @@ class Run:
     @property
     def usage(self) -> TokenUsage:
         """Tokens of all its calls, except those that a fork or a resume played from its tape."""
-        return _sum_of(step for step in self.calls if not _played(step.span))
+        return sum_of(step for step in self.calls if not was_played(step.span))
 
     @property
     def played_usage(self) -> TokenUsage:
         """Tokens of the calls that a fork or a resume played from its tape; its origin used them."""
-        return _sum_of(step for step in self.calls if _played(step.span))
+        return sum_of(step for step in self.calls if was_played(step.span))
 
     @property
     def calls(self) -> list[Step]:
         """Steps that used tokens, without those that only sum up the steps inside them."""
-        return [step for step in self.steps if _used(step.span) and not _used_inside(step.span)]
+        return [step for step in self.steps if used_tokens(step.span) and not used_inside(step.span)]
 
     @property
     def cost(self) -> Cost:
         """Cost of all its calls, except those that a fork or a resume played from its tape."""
         return cost_of(
-            (step.span.attributes, step.span.started_ns) for step in self.calls if not _played(step.span)
+            (step.span.attributes, step.span.started_ns)
+            for step in self.calls
+            if not was_played(step.span)
         )
 
     @property
@@ -457,39 +339,3 @@ def _rank(tape: IndexedTape) -> int:
     if start is None or start.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE):
         return 1 if isinstance(tape, SlicedTape) else 2
     return 1 if isinstance(tape, SlicedTape) else 0
-
-
-def _sum_of(calls: Iterable[Step]) -> TokenUsage:
-    totals = [0, 0, 0, 0]
-    for step in calls:
-        for index, name in enumerate(COUNTS):
-            totals[index] += count_in(step.span.attributes, name)
-    return TokenUsage(*totals)
-
-
-def _played(span: Span) -> bool:
-    return a.PLAYHEAD_FIDELITY in span.attributes
-
-
-def _used(span: Span) -> bool:
-    counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
-    return any(count_in(span.attributes, name) for name in counts)
-
-
-def _used_inside(span: Span) -> bool:
-    return any(_used(one) for child in span.children for one in child.walk())
-
-
-def gaps_of(tape: IndexedTape) -> list[Gap]:
-    """What is missing from a tape: holes in the numbers, and an announced tail that is absent."""
-    missing = tape.gaps()
-    announced = -1
-    reasons: dict[int, str] = {}
-    for fact in tape.named(e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD_GAP):
-        announced = max(announced, int(fact.attributes.get(a.PLAYHEAD_PROCESS_LAST_SEQ, -1)))
-        if fact.name == e.PLAYHEAD_GAP:
-            first = int(fact.attributes[a.PLAYHEAD_GAP_FIRST])
-            reasons[first] = str(fact.attributes.get(a.PLAYHEAD_GAP_REASON, ""))
-    if announced > tape.last_seq:
-        missing.append((tape.last_seq + 1, announced))
-    return [Gap(tape.instance.hex(), first, last, reasons.get(first, "")) for first, last in missing]

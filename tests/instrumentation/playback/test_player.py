@@ -8,7 +8,8 @@ from support.handmade import MAIN, HandMade
 
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
-from playhead_instrumentation.playback.player import Player, is_encoded
+from playhead_instrumentation.playback.lookup_keys import is_encoded
+from playhead_instrumentation.playback.player import Player
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from playhead_instrumentation.runtime.layers import ErrorInstead
 from playhead_instrumentation.runtime.patching import (
-    ErrorInstead,
     Patches,
     Unpatchable,
     calling,

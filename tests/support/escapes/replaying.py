@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
-from playhead_replay.launch import isolated
+from playhead_replay.launch.isolated import capabilities, namespaces, system_calls
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file
 
@@ -23,18 +23,18 @@ def let_others_come(to: str) -> None:
     if closed is None:
         return
     inner = closed / Path(to).relative_to(closed).parts[0]
-    isolated.checked(isolated.libc.unshare(isolated.CLONE_NEWNS), "mounts")
-    isolated.mount(None, "/", None, isolated.MS_REC | isolated.MS_PRIVATE)
+    system_calls.checked(system_calls.libc.unshare(namespaces.CLONE_NEWNS), "mounts")
+    system_calls.mount(None, "/", None, system_calls.MS_REC | system_calls.MS_PRIVATE)
     kept = os.open(inner, os.O_PATH)
-    isolated.mount("tmpfs", str(closed), "tmpfs", 0, "mode=0755")
+    system_calls.mount("tmpfs", str(closed), "tmpfs", 0, "mode=0755")
     inner.mkdir()
-    isolated.mount(f"/proc/self/fd/{kept}", str(inner), None, isolated.MS_BIND)
+    system_calls.mount(f"/proc/self/fd/{kept}", str(inner), None, system_calls.MS_BIND)
     os.close(kept)
 
 
 def without_namespaces() -> None:
     """Forbid the creation of namespaces from now on."""
-    assert isolated.unshared(isolated.CLONE_NEWUSER)
+    assert namespaces.unshared(namespaces.CLONE_NEWUSER)
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
@@ -44,7 +44,7 @@ def become(user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    isolated.drop(0)
+    capabilities.drop(0)
 
 
 def main() -> None:

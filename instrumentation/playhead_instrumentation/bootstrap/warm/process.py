@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import importlib
 import importlib.util
 import json
 import os
@@ -45,7 +46,7 @@ COLD: Final = "-"
 """Content of the file of imported modules when the replay has to be started cold."""
 
 ISOLATED: Final = "playhead_replay.launch.isolated"
-"""Name of the module that isolates a process from network and files; boundaries know it by it."""
+"""Name of the package that isolates a process from network and files; boundaries know it by it."""
 
 
 def wait(words: list[str]) -> list[str]:
@@ -54,10 +55,10 @@ def wait(words: list[str]) -> list[str]:
     parser.add_argument("--control", type=int, required=True, help="descriptor of a socket")
     parser.add_argument("--tape", type=Path, required=True, help="the tape of a replay that is to come")
     parser.add_argument("--scratch", required=True, help="an empty folder")
-    parser.add_argument("--isolation", type=Path, required=True, help="the file of ISOLATED")
+    parser.add_argument("--isolation", type=Path, required=True, help="the folder of ISOLATED")
     parser.add_argument("--leave-out", action="append", default=[], help="a package not to import")
     asked = parser.parse_args(words)
-    isolated = _module(asked.isolation)
+    isolated = _isolation(asked.isolation)
     sink = TapeWriter(Path(os.devnull))
     start_recording(sink=sink, rerun=Rerun(load(asked.tape), scratch=asked.scratch, waits=True))
     return _Waiting(asked.control, sink, isolated, frozenset(asked.leave_out)).serve()
@@ -165,8 +166,10 @@ def _threads() -> int:
         return 0
 
 
-def _module(path: Path) -> ModuleType:
-    spec: Any = importlib.util.spec_from_file_location(ISOLATED, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _isolation(folder: Path) -> ModuleType:
+    """The module that isolates a process, from its folder: the agent may not have its distribution."""
+    file, places = folder / "__init__.py", [str(folder)]
+    spec: Any = importlib.util.spec_from_file_location(ISOLATED, file, submodule_search_locations=places)
+    sys.modules[ISOLATED] = package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    return importlib.import_module(f"{ISOLATED}.entering")

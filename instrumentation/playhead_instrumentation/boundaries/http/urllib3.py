@@ -32,7 +32,8 @@ from playhead_instrumentation.boundaries.recording import recording_requests_of_
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
-from playhead_instrumentation.runtime.patching import PATCHES, ErrorInstead, required
+from playhead_instrumentation.runtime.layers import ErrorInstead
+from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_semconv.facts import ErrorRecord
 
 WRAPPERS = ("ProxyError", "SSLError")

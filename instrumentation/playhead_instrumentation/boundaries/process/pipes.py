@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.patching import PATCHES, ErrorInstead
+from playhead_instrumentation.runtime.layers import ErrorInstead
+from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session.session import current
 
 ENDS: Final[dict[int, PipeEnd]] = {}

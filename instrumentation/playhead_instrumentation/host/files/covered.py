@@ -14,8 +14,9 @@ from playhead_instrumentation.host.files.recorded import Files
 from playhead_instrumentation.runtime import patching
 from playhead_instrumentation.runtime.attribution import readers
 from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, THROUGH
+from playhead_instrumentation.runtime.layers import FollowingCall
 from playhead_instrumentation.runtime.native import Behind
-from playhead_instrumentation.runtime.patching import PATCHES, FollowingCall
+from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import PlayheadError
