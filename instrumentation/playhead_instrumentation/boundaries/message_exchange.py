@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -22,38 +22,29 @@ from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
 log = logging.getLogger(__name__)
 
 
+class Request(NamedTuple):
+    """What the program asks with: the handshake of a connection, or a call with its request."""
+
+    kind: str
+    key: str
+    body: bytes
+    details: dict[str, Any]
+
+
 class MessageExchange:
     """What is known of one exchange while it is in progress."""
 
-    __slots__ = ("_ended_ns", "_session", "_span", "_waits", "call", "received_count", "sent_count")
+    __slots__ = ("_ended_ns", "_span", "_waits", "call", "received_count", "sent_count", "session")
 
     def __init__(
-        self,
-        session: Session,
-        kind: str,
-        key: str,
-        body: bytes,
-        details: dict[str, Any],
-        *,
-        name: str,
-        attributes: dict[str, Any],
-        effect: Literal["read", "write"] = "write",
+        self, session: Session, request: Request, name: str, attributes: dict[str, Any]
     ) -> None:
         """``name`` and ``attributes`` belong to the span."""
-        self._session = session
+        self.session = session
         self._span = span = session.tracer().start_span(
             name, kind=SpanKind.CLIENT, attributes=attributes
         )
-        context = span.get_span_context()
-        self.call = session.driver.open(
-            kind,
-            key,
-            body,
-            details,
-            effect=effect,
-            trace_id=context.trace_id.to_bytes(16),
-            span_id=context.span_id.to_bytes(8),
-        )
+        self.call = session.driver.open(*request, effect="write", span=span.get_span_context())
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0
@@ -107,7 +98,7 @@ class MessageExchange:
         """Return the delivery of the ``place``-th item after ``at`` that arrived together with it."""
         if at is None or not place:
             return at
-        if running_loop() is not None and self._session.driver.gate.level != "strict":
+        if running_loop() is not None and self.session.driver.gate.level != "strict":
             return self.call.arrive().wait()
         return Delivery(at.batch, at.order + place)
 
@@ -125,7 +116,7 @@ class MessageExchange:
         """
         if self.call.missing() <= 0:
             return self.call.arrive()
-        self._waits = turn = self._session.driver.gate.never()
+        self._waits = turn = self.session.driver.gate.never()
         if self.call.missing() <= 0:  # it was sent in the meantime
             turn.give_up()
         return turn
@@ -171,7 +162,7 @@ class MessageExchange:
 
     def recorded(self, error: BaseException) -> ErrorRecord:
         """Return ``error`` as the tape holds it."""
-        return record_of(error, self._session.redactor.text)
+        return record_of(error, self.session.redactor.text)
 
     def abandoned(self) -> None:
         """The program has dropped the exchange. Safe in a finalizer."""
@@ -187,11 +178,11 @@ class MessageExchange:
         try:
             if not self.call.end(how, at, error, values=said):
                 return
-            self._session.closed(self)
+            self.session.closed(self)
             if self.call.inherited:
                 return  # the span is also the parent's
             self._ended_ns = self.call.time_ns
-            self._session.submit(self)
+            self.session.submit(self)
         except Exception:
             log.debug("playhead could not record the end of an exchange", exc_info=True)
 

@@ -10,9 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
 import blake3
+from opentelemetry.trace import SpanContext
 
 from playhead_instrumentation.driver.gate import Gate, Turn
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
@@ -36,6 +37,11 @@ from playhead_semconv.tape.protocols import Sink
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
+
+SpanIds: TypeAlias = tuple[bytes, bytes]
+"""Trace and span of a fact; empty where there is none."""
+
+NO_SPAN: Final[SpanIds] = b"", b""
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +106,7 @@ class Call:
         id: ExchangeId,
         verdict: Verdict,
         body: bytes,
-        trace_id: bytes,
-        span_id: bytes,
+        span: SpanIds,
     ) -> None:
         self.id = id
         self.verdict = verdict
@@ -122,8 +127,7 @@ class Call:
         self._sent = 0
         self._answer: blake3.blake3 | None = None
         """Digest of the answer so far; None before its first chunk."""
-        self._trace_id = trace_id
-        self._span_id = span_id
+        self._trace_id, self._span_id = span
         # list.pop is atomic, also in a finalizer: the caller that pops the item writes the end.
         self._open = [None]
 
@@ -344,6 +348,11 @@ class Call:
             self.last_seq = self._driver.sink.append(fact)
         except Exception:
             log.debug("playhead could not keep a fact of an exchange", exc_info=True)
+
+
+def ids_of(span: SpanContext | None) -> SpanIds:
+    """The ids of a span as facts have them."""
+    return NO_SPAN if span is None else (span.trace_id.to_bytes(16), span.span_id.to_bytes(8))
 
 
 def error_attributes(error: ErrorRecord) -> dict[str, Any]:

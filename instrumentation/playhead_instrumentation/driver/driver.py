@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from opentelemetry import trace
+from opentelemetry.trace import SpanContext
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.bodies import Bodies
-from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.call import Call, ids_of
 from playhead_instrumentation.driver.gate import Gate
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.driver.recorded_exchange import deliveries_of
@@ -149,13 +150,13 @@ class Driver:
         details: dict[str, Any],
         *,
         effect: Literal["read", "write"] = "read",
-        trace_id: bytes = b"",
-        span_id: bytes = b"",
+        span: SpanContext | None = None,
     ) -> Call:
         """Open an exchange. Its request fact is in the sink on return.
 
         ``body``: the request body; credentials are removed here. None: it comes in pieces, through
-        `Call.sent`. ``details``: attributes of the request fact, without credentials.
+        `Call.sent`. ``details``: attributes of the request fact, without credentials. ``span``: of the
+        exchange, or around it.
         """
         if self.redactor.places:
             key = self.redactor.places.text(key)
@@ -199,10 +200,10 @@ class Driver:
         elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
-        begun = self.untold(int.from_bytes(span_id)) if span_id else None
-        if begun:
+        if span is not None and (begun := self.untold(span.span_id)):
             attributes[a.PLAYHEAD_ASK_SPANS] = begun
-        call = Call(self, id, verdict, kept, trace_id, span_id)
+        ids = ids_of(span)
+        call = Call(self, id, verdict, kept, ids)
         call.replaced = replaced
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
@@ -210,8 +211,7 @@ class Driver:
                 call.time_ns,
                 id.lane,
                 e.PLAYHEAD_EXCHANGE_REQUEST,
-                trace_id,
-                span_id,
+                *ids,
                 id,
                 None,
                 attributes,
@@ -272,17 +272,9 @@ class Driver:
             values[a.PLAYHEAD_EFFECT_TARGET] = self.redactor.places.text(target)
         if fidelity is not None:
             values[a.PLAYHEAD_FIDELITY] = fidelity
-        span = trace.get_current_span().get_span_context()
+        ids = ids_of(span_around())
         return self.sink.append(
-            Fact(
-                time.time_ns(),
-                lane.hash,
-                e.PLAYHEAD_EFFECT,
-                span.trace_id.to_bytes(16) if span.is_valid else b"",
-                span.span_id.to_bytes(8) if span.is_valid else b"",
-                attributes=values,
-                body=body,
-            )
+            Fact(time.time_ns(), lane.hash, e.PLAYHEAD_EFFECT, *ids, attributes=values, body=body)
         )
 
     def prints(self, stream: str, text: str, encoding: str) -> str:
@@ -355,6 +347,12 @@ class Driver:
             attributes[a.PLAYHEAD_REDACTED_COUNT] = attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0) + count
             attributes[a.PLAYHEAD_REDACTED_DIGEST] = self.redactor.digest(body)
         return kept, content
+
+
+def span_around() -> SpanContext | None:
+    """The span that is current in this context; None where there is none."""
+    span = trace.get_current_span().get_span_context()
+    return span if span.is_valid else None
 
 
 def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:

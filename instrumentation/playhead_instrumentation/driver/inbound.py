@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from playhead_instrumentation.driver.call import Call
+from opentelemetry.trace import SpanContext
+
+from playhead_instrumentation.driver.call import NO_SPAN, Call, ids_of
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.verdict import LIVE, Played
@@ -36,7 +38,7 @@ class Inbound(Call):
         self._headers: list[str] = []
         self._said: list[bytes] = []
         """Pieces of the answer's body; collected at a replay only."""
-        super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", b"", b"")
+        super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", NO_SPAN)
 
     def comes(self) -> Turn:
         """The turn of the request itself."""
@@ -55,11 +57,10 @@ class Inbound(Call):
         key: str,
         details: dict[str, Any],
         at: Delivery | None,
-        trace_id: bytes,
-        span_id: bytes,
+        span: SpanContext,
     ) -> None:
-        """Append the request fact. ``key``, ``details``: without credentials."""
-        self._trace_id, self._span_id = trace_id, span_id
+        """Append the request fact. ``key``, ``details``: without credentials. ``span``: its span."""
+        self._trace_id, self._span_id = ids_of(span)
         self._arrived = 1
         attributes: dict[str, Any] = {
             a.PLAYHEAD_ASK_KEY: key,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.grpc.aio_call import AioCall, Asked
+from playhead_instrumentation.boundaries.grpc.aio_call import AioCall, AioRequest
 from playhead_instrumentation.boundaries.grpc.aio_live import LiveCall
 from playhead_instrumentation.boundaries.grpc.aio_recorded import RecordedCall
 from playhead_instrumentation.boundaries.grpc.channel import Channel
@@ -43,10 +43,10 @@ class _AioChannel(Channel):
         session = recording_requests_of_program()
         if session is None:
             return call(method, deadline, *more)
-        asked = Asked(session, self.playhead_target, method.decode(), deadline)
+        request = AioRequest(session, self.playhead_target, method.decode(), deadline)
 
         def make() -> Any:
             with Shadow():
                 return call(method, deadline, *more)
 
-        return RecordedCall(asked, make) if session.driver.closed else LiveCall(asked, make())
+        return RecordedCall(request, make) if session.driver.closed else LiveCall(request, make())

@@ -18,7 +18,7 @@ OBSERVED: TypeAlias = Callable[[], None]
 """Called when messages may be sent."""
 
 
-class Asked:
+class AioRequest:
     """The request of a call, once the call begins."""
 
     def __init__(self, session: Session, target: str, method: str, deadline: Any) -> None:
@@ -37,8 +37,8 @@ class AioCall:
 
     core: Any = None
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, request: AioRequest) -> None:
+        self._request = request
         self._loop = asyncio.get_running_loop()
         self._exchange: MessageExchange | None = None
         self._came: Any = None
@@ -50,7 +50,7 @@ class AioCall:
 
     def _begin(self, metadata: Any, request: bytes | None) -> None:
         if self._exchange is None:
-            self._exchange = self._asked.begin(metadata, request)
+            self._exchange = self._request.begin(metadata, request)
 
     def done(self) -> bool:
         """Whether the call has a status."""
@@ -70,7 +70,7 @@ class AioCall:
 
     def time_remaining(self) -> float | None:
         """Seconds until the deadline; None where there is none."""
-        deadline = self._asked.deadline
+        deadline = self._request.deadline
         return None if deadline is None else max(0, deadline - time.time())
 
     def add_done_callback(self, callback: Callable[[], None]) -> None:

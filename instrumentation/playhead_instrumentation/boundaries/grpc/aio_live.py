@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from playhead_instrumentation.boundaries.grpc.aio_call import OBSERVED, AioCall, Asked
+from playhead_instrumentation.boundaries.grpc.aio_call import OBSERVED, AioCall, AioRequest
 from playhead_instrumentation.boundaries.grpc.exchange import Status, answered, ended
 from playhead_instrumentation.boundaries.message_exchange import drive
 from playhead_instrumentation.runtime.lanes import Shadow
@@ -14,8 +14,8 @@ from playhead_instrumentation.runtime.lanes import Shadow
 class LiveCall(AioCall):
     """A call of the core that is listened to."""
 
-    def __init__(self, asked: Asked, call: Any) -> None:
-        super().__init__(asked)
+    def __init__(self, request: AioRequest, call: Any) -> None:
+        super().__init__(request)
         self._call = call
         self._headed = False
 
@@ -79,11 +79,11 @@ class LiveCall(AioCall):
         status = await self._call.status()
         place = 0
         if exchange is not None and not self._cancelled_here:
-            answered(exchange, self._asked.session, metadata, at)
+            answered(exchange, metadata, at)
             if message is not None:
                 place = 1
                 exchange.received(message, exchange.along(at, place))
-            ended(exchange, self._asked.session, _status(status), exchange.along(at, place + 1))
+            ended(exchange, _status(status), exchange.along(at, place + 1))
         self._set_head(metadata)
         self._set_status(_status(status))
         return message
@@ -103,7 +103,7 @@ class LiveCall(AioCall):
         at = None if exchange is None else await exchange.call.arrive()
         metadata = await self._call.initial_metadata()
         if exchange is not None:
-            answered(exchange, self._asked.session, metadata, at)
+            answered(exchange, metadata, at)
         self._set_head(metadata)
 
     def _over(self) -> None:
@@ -123,10 +123,10 @@ class LiveCall(AioCall):
         if exchange is not None:
             if metadata and not self._headed:
                 self._headed = True
-                answered(exchange, self._asked.session, metadata, at)
+                answered(exchange, metadata, at)
                 self._set_head(metadata)
                 at = exchange.along(at, 1)
-            ended(exchange, self._asked.session, _status(status), at)
+            ended(exchange, _status(status), at)
         self._set_status(_status(status))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from playhead_instrumentation.boundaries.grpc.aio_call import OBSERVED, AioCall, Asked
+from playhead_instrumentation.boundaries.grpc.aio_call import OBSERVED, AioCall, AioRequest
 from playhead_instrumentation.boundaries.grpc.aio_live import LiveCall
 from playhead_instrumentation.boundaries.grpc.exchange import play_again, refused, too_late
 from playhead_instrumentation.boundaries.message_exchange import drive
@@ -21,9 +21,9 @@ class RecordedCall(AioCall):
     What waited at the recording (the call, its start, a read) waits for the turn of the next item.
     """
 
-    def __init__(self, asked: Asked, make: Callable[[], Any]) -> None:
+    def __init__(self, request: AioRequest, make: Callable[[], Any]) -> None:
         """``make`` makes a call of the core, for a live call."""
-        super().__init__(asked)
+        super().__init__(request)
         self._make = make
         self._played: RecordedExchange | None = None
         self._index = 0

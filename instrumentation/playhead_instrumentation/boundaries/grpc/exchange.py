@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, Request
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -55,12 +55,9 @@ def begin(
         host, port = _address(target)
         exchange = MessageExchange(
             session,
-            "grpc",
-            f"{redactor.text(target)}{method}",
-            request or b"",
-            details,
-            name=f"{service}/{name}",
-            attributes={
+            Request("grpc", f"{redactor.text(target)}{method}", request or b"", details),
+            f"{service}/{name}",
+            {
                 a.RPC_SYSTEM: "grpc",
                 a.RPC_SERVICE: service,
                 a.RPC_METHOD: name,
@@ -75,10 +72,10 @@ def begin(
         return None
 
 
-def answered(exchange: MessageExchange, session: Session, metadata: Any, at: Delivery | None) -> None:
+def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> None:
     """Record the initial metadata."""
     try:
-        kept, redacted = session.redactor.headers(_pairs(metadata))
+        kept, redacted = exchange.session.redactor.headers(_pairs(metadata))
         values: dict[str, Any] = {a.PLAYHEAD_GRPC_METADATA: kept}
         if redacted:
             values[a.PLAYHEAD_REDACTED_COUNT] = redacted
@@ -87,10 +84,10 @@ def answered(exchange: MessageExchange, session: Session, metadata: Any, at: Del
         log.debug("playhead could not record metadata", exc_info=True)
 
 
-def ended(exchange: MessageExchange, session: Session, status: Status, at: Delivery | None) -> None:
+def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> None:
     """Record the status."""
     try:
-        redactor = session.redactor
+        redactor = exchange.session.redactor
         code, details = int(status.code), redactor.text(status.details or "")
         said: dict[str, Any] = {a.RPC_GRPC_STATUS_CODE: code, a.PLAYHEAD_GRPC_DETAILS: details}
         exchange.describe({a.RPC_GRPC_STATUS_CODE: code})

@@ -25,7 +25,7 @@ from playhead_instrumentation.boundaries.recording import recording_requests_of_
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import current
 from playhead_semconv.errors import PlayheadError
 
 METHOD, METADATA, BATCHES = 1, 4, 6
@@ -73,14 +73,13 @@ class _SyncChannel(Channel):
         return PATCHES.call(self._segregated, original.segregated_call, *given)
 
     def _segregated(self, segregated_call: Any, *given: Any) -> Any:
-        begun = self._begun(given)
-        if begun is None:
+        exchange = self._begun(given)
+        if exchange is None:
             return _make(segregated_call, given, given[BATCHES])
-        session, exchange = begun
 
         def live() -> Any:
             call = _make(segregated_call, given, given[BATCHES])
-            return LiveCall(call, Listener(exchange, session), segregated=True)
+            return LiveCall(call, Listener(exchange), segregated=True)
 
         def again(played: RecordedExchange | None) -> Any:
             return RecordedCall(played, exchange, given[BATCHES])
@@ -93,13 +92,12 @@ class _SyncChannel(Channel):
         return PATCHES.call(self._integrated, original.integrated_call, *given)
 
     def _integrated(self, integrated_call: Any, *given: Any) -> Any:
-        begun = self._begun(given)
-        if begun is None:
+        exchange = self._begun(given)
+        if exchange is None:
             return _make(integrated_call, given, given[BATCHES])
-        session, exchange = begun
 
         def live() -> Any:
-            listener = Listener(exchange, session)
+            listener = Listener(exchange)
             heard = tuple((batch, listener.told(tag)) for batch, tag in given[BATCHES])
             call = LiveCall(_make(integrated_call, given, heard), listener, segregated=False)
             if self._playhead_events is not None:
@@ -142,7 +140,7 @@ class _SyncChannel(Channel):
         for _ in range(count):
             due.put(None)
 
-    def _begun(self, given: tuple[Any, ...]) -> tuple[Session, MessageExchange] | None:
+    def _begun(self, given: tuple[Any, ...]) -> MessageExchange | None:
         """Begin the exchange of a call; None: nothing is recorded."""
         session = recording_requests_of_program()
         if session is None:
@@ -150,8 +148,7 @@ class _SyncChannel(Channel):
         sends = [op.message for batch, _ in given[BATCHES] for op in batch if isinstance(op, Message)]
         request = sends[0] if sends else None
         target, method = self.playhead_target, given[METHOD].decode()
-        exchange = begin(session, target, method, given[METADATA], request)
-        return None if exchange is None else (session, exchange)
+        return begin(session, target, method, given[METADATA], request)
 
 
 def _make(call: Any, given: tuple[Any, ...], batches: Any) -> Any:

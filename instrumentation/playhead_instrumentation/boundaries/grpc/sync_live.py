@@ -9,7 +9,6 @@ from typing import Any
 from playhead_instrumentation.boundaries.grpc.exchange import Status, answered, ended, given_up
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
-from playhead_instrumentation.session.session import Session
 from playhead_semconv.facts import Delivery
 
 SEND_MESSAGE, RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS = 1, 4, 5, 6
@@ -37,9 +36,8 @@ def tell(exchange: MessageExchange, batch: Any) -> None:
 class Listener:
     """Puts what the events of a call bring on the tape, before the library gets them."""
 
-    def __init__(self, exchange: MessageExchange, session: Session) -> None:
+    def __init__(self, exchange: MessageExchange) -> None:
         self.exchange = exchange
-        self._session = session
 
     def told(self, tag: Any) -> Any:
         """Return a callback that records an event after its turn and then passes it to ``tag``."""
@@ -67,10 +65,10 @@ class Listener:
             if op is None:
                 continue
             if kind == RECEIVE_METADATA:
-                answered(exchange, self._session, op.initial_metadata(), exchange.along(at, place))
+                answered(exchange, op.initial_metadata(), exchange.along(at, place))
             elif kind == RECEIVE_STATUS:
                 status = Status(op.code(), op.details(), op.trailing_metadata(), op.error_string())
-                ended(exchange, self._session, status, exchange.along(at, place))
+                ended(exchange, status, exchange.along(at, place))
             elif op.message() is None:
                 continue
             else:

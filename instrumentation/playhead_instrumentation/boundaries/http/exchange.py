@@ -101,8 +101,7 @@ class HttpExchange:
             request.body,
             details,
             effect="read" if method in READS or observer is not None else "write",
-            trace_id=context.trace_id.to_bytes(16),
-            span_id=context.span_id.to_bytes(8),
+            span=context,
         )
         self.attempt = attempt = Attempt(
             call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns

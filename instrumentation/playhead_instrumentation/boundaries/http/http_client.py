@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.http.exchange import (
@@ -30,7 +30,7 @@ from playhead_instrumentation.runtime.patching import PATCHES, required
 log = logging.getLogger(__name__)
 
 GOING_ON = "_playhead_asked"
-"""Attribute of a connection: its `Asked`, from the request to the head of the answer."""
+"""Attribute of a connection: its `OpenRequest`, from the request to the head of the answer."""
 
 BLOCK_BYTES = 8192
 """Bytes of a file that are sent at once, if the connection has no block size."""
@@ -46,7 +46,7 @@ def patch(module: ModuleType) -> None:
         PATCHES.around(secure, "connect", _connect)
 
 
-class Asked:
+class OpenRequest:
     """The open request of a connection."""
 
     __slots__ = ("described", "exchange", "own", "pieces", "streams")
@@ -62,7 +62,7 @@ class Asked:
         self.pieces: list[bytes] = []
 
 
-def hand_on(connection: Any, asked: Asked) -> None:
+def hand_on(connection: Any, asked: OpenRequest) -> None:
     """Record the answer on ``connection``. Raises the `PlayheadError` where nothing answers."""
     setattr(connection, GOING_ON, asked)
     if asked.exchange is not None:
@@ -80,7 +80,7 @@ def plug(connection: Any, exchange: HttpExchange) -> Any:
     return sock
 
 
-def let_go(connection: Any) -> Asked | None:
+def let_go(connection: Any) -> OpenRequest | None:
     """Detach the open request from ``connection``: the next request is a new exchange."""
     return connection.__dict__.pop(GOING_ON, None)
 
@@ -193,7 +193,7 @@ def _endheaders(
         size = b"Content-Length: %d" % len(message_body)
         lines: list[bytes] = connection._buffer
         lines[:] = [size if line.lower().startswith(b"content-length:") else line for line in lines]
-    asked = Asked(exchange, own=True)
+    asked = OpenRequest(exchange, own=True)
     try:
         hand_on(connection, asked)
         refuse(exchange, "request")
@@ -208,7 +208,7 @@ def _endheaders(
 
 def _ask_later(original: Any, connection: Any) -> None:
     """Replay: the lookup needs the whole body, which the program sends after the head."""
-    asked = Asked(None, own=True)
+    asked = OpenRequest(None, own=True)
     asked.described = _outgoing(connection, None)
     hand_on(connection, asked)
     connection.sock = PlayedSocket()
@@ -217,7 +217,7 @@ def _ask_later(original: Any, connection: Any) -> None:
 
 
 def _send(original: Any, connection: Any, data: Any) -> None:
-    asked: Asked | None = connection.__dict__.get(GOING_ON)
+    asked: OpenRequest | None = connection.__dict__.get(GOING_ON)
     if asked is None or not asked.streams:
         return original(connection, data)
     piece = whole(data)
@@ -295,7 +295,7 @@ def _tap(response: Any, exchange: HttpExchange) -> None:
 
 
 def _close(original: Any, connection: Any) -> None:
-    asked: Asked | None = connection.__dict__.get(GOING_ON)
+    asked: OpenRequest | None = connection.__dict__.get(GOING_ON)
     if asked is not None and asked.own:
         let_go(connection)
         if asked.exchange is not None:
@@ -322,19 +322,27 @@ def _outgoing(connection: Any, body: bytes | None) -> Outgoing:
     host = getattr(connection, "_tunnel_host", None) or connection.host
     port = (getattr(connection, "_tunnel_host", None) and connection._tunnel_port) or connection.port
     scheme = "https" if connection.default_port == DEFAULT_PORTS["https"] else "http"
-    return outgoing(str(connection._method), scheme, host, port, target, _header_lines(connection), body)
+    server, headers = Server(scheme, host, port), _header_lines(connection)
+    return outgoing(str(connection._method), server, target, headers, body)
+
+
+class Server(NamedTuple):
+    """Where a connection leads."""
+
+    scheme: str
+    host: str
+    port: int | None
 
 
 def outgoing(
     method: str,
-    scheme: str,
-    host: str,
-    port: int | None,
+    server: Server,
     target: str,
     headers: Iterable[tuple[bytes, bytes]],
     body: bytes | None,
 ) -> Outgoing:
     """Describe a request for ``target``: a path, or a whole URL for a proxy."""
+    scheme, host, port = server
     if "://" in target.partition("?")[0]:
         parts = urlsplit(target)
         known = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)

@@ -18,7 +18,8 @@ from playhead_instrumentation.boundaries.http.exchange import HttpExchange, Outg
 from playhead_instrumentation.boundaries.http.framing import error_of
 from playhead_instrumentation.boundaries.http.http_client import (
     BLOCK_BYTES,
-    Asked,
+    OpenRequest,
+    Server,
     as_bytes,
     hand_on,
     let_go,
@@ -100,7 +101,7 @@ def _make_request(
         kept = {name: value for name, value in headers.items() if str(name).lower() != "content-length"}
         kwargs["headers"] = {**kept, "Content-Length": str(len(exchange.call.replaced))}
     try:
-        hand_on(connection, Asked(exchange, own=False))
+        hand_on(connection, OpenRequest(exchange, own=False))
         exchange.call.answer(_nothing, _connect_again, pool, connection, url)
         response = _ask(original, pool, connection, method, url, *args, **kwargs)
     except BaseException as problem:
@@ -199,7 +200,7 @@ def _outgoing(
     pool: Any, method: str, url: str, headers: Mapping[str, Any] | None, body: bytes | None
 ) -> Outgoing:
     sent = [(_latin(name), _latin(value)) for name, value in (headers or {}).items()]
-    return outgoing(method, pool.scheme, pool.host, pool.port, url, sent, body)
+    return outgoing(method, Server(pool.scheme, pool.host, pool.port), url, sent, body)
 
 
 def _latin(text: Any) -> bytes:

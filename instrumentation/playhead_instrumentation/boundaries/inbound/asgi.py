@@ -8,8 +8,8 @@ from typing import Any
 from playhead_instrumentation.boundaries.inbound.applications import once
 from playhead_instrumentation.boundaries.inbound.exchange import (
     END,
-    Asked,
     InboundExchange,
+    InboundRequest,
     begin,
     recording,
 )
@@ -113,7 +113,7 @@ def _sends(going: InboundExchange, send: Any) -> Any:
     return sent
 
 
-def _asked(scope: Any) -> Asked:
+def _asked(scope: Any) -> InboundRequest:
     raw = scope.get("raw_path")
     path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope.get("path", ""))
     method = str(scope.get("method", "GET"))
@@ -134,4 +134,4 @@ def _asked(scope: Any) -> Asked:
     if scope.get("root_path"):
         details[a.PLAYHEAD_INBOUND_ROOT] = str(scope["root_path"])
     query = bytes(scope.get("query_string") or b"").decode("latin-1")
-    return Asked("asgi", method, path, query, list(scope.get("headers") or ()), details)
+    return InboundRequest("asgi", method, path, query, list(scope.get("headers") or ()), details)

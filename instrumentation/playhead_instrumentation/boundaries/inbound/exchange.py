@@ -41,7 +41,7 @@ BROKEN = "broken"
 """Value of ``playhead.inbound.message`` for the fact that follows a piece that could not be sent."""
 
 
-class Asked(NamedTuple):
+class InboundRequest(NamedTuple):
     """A request, as an edge has it."""
 
     interface: str
@@ -60,7 +60,7 @@ def recording() -> Session | None:
     return None if session is None or lanes.current().of_request else session
 
 
-def begin(session: Session, application: Application, asked: Asked) -> InboundExchange | None:
+def begin(session: Session, application: Application, asked: InboundRequest) -> InboundExchange | None:
     """Begin the exchange of a request that is about to be served; None when that failed."""
     try:
         return InboundExchange(session, application, asked)
@@ -74,7 +74,7 @@ class InboundExchange:
 
     __slots__ = ("_asked", "_context", "_details", "_key", "_session", "_span", "_status", "call")
 
-    def __init__(self, session: Session, application: Application, asked: Asked) -> None:
+    def __init__(self, session: Session, application: Application, asked: InboundRequest) -> None:
         redactor = session.redactor
         headers, redacted = redactor.headers(asked.headers)
         path = redactor.url(f"{asked.path}?{asked.query}" if asked.query else asked.path)
@@ -144,9 +144,7 @@ class InboundExchange:
         """The request enters the program."""
         try:
             ids = self._span.get_span_context()
-            self.call.begin(
-                self._key, self._details, at, ids.trace_id.to_bytes(16), ids.span_id.to_bytes(8)
-            )
+            self.call.begin(self._key, self._details, at, ids)
         except Exception:
             log.debug("playhead could not record a request", exc_info=True)
 

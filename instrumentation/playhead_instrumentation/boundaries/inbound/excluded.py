@@ -9,7 +9,7 @@ import re
 from collections.abc import Generator
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.inbound.exchange import Asked
+from playhead_instrumentation.boundaries.inbound.exchange import InboundRequest
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.processor import UNRECORDED
@@ -35,7 +35,7 @@ class Excluded:
         self._pattern: re.Pattern[str] | None = None
         self._of: Session | None = None
 
-    def has(self, session: Session, asked: Asked) -> bool:
+    def has(self, session: Session, asked: InboundRequest) -> bool:
         """Whether this request is excluded. Never raises."""
         try:
             if self._of is not session:
@@ -84,7 +84,7 @@ def _compiled(setting: str) -> re.Pattern[str] | None:
     return re.compile("|".join(wanted) or DEFAULT)
 
 
-def _url(asked: Asked) -> str:
+def _url(asked: InboundRequest) -> str:
     host = next((value for name, value in asked.headers if name.lower() == b"host"), b"")
     place = host.decode("latin-1") or str(asked.details.get(a.SERVER_ADDRESS, ""))
     return f"{asked.details.get(a.URL_SCHEME, 'http')}://{place}{asked.path}"

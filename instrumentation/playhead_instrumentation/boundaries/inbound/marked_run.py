@@ -18,8 +18,8 @@ from playhead_instrumentation.boundaries.inbound.applications import Application
 from playhead_instrumentation.boundaries.inbound.exchange import (
     END,
     MARKED,
-    Asked,
     InboundExchange,
+    InboundRequest,
     begin,
 )
 from playhead_instrumentation.runtime import lanes
@@ -192,7 +192,7 @@ def _begun(describe: Callable[[], _Asked]) -> _Going | None:
     session.driver.serves()
     try:
         asked = describe()
-        request = Asked(MARKED, "", asked.name, "", (), {})
+        request = InboundRequest(MARKED, "", asked.name, "", (), {})
         exchange = begin(session, asked.application(), request)
         return None if exchange is None else _Going(exchange, asked.given)
     except Exception:

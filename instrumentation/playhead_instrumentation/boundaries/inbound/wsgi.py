@@ -9,8 +9,8 @@ from urllib.parse import quote
 from playhead_instrumentation.boundaries.inbound.applications import once
 from playhead_instrumentation.boundaries.inbound.exchange import (
     END,
-    Asked,
     InboundExchange,
+    InboundRequest,
     begin,
     recording,
 )
@@ -195,7 +195,7 @@ def _starts(going: InboundExchange, start_response: Any) -> Any:
     return started
 
 
-def _asked(environ: Any) -> Asked:
+def _asked(environ: Any) -> InboundRequest:
     root = environ.get("SCRIPT_NAME", "")
     path = quote((root + environ.get("PATH_INFO", "")).encode("latin-1"), safe="/:@!$&'()*+,;=~")
     details: dict[str, Any] = {
@@ -220,7 +220,7 @@ def _asked(environ: Any) -> Asked:
         if key.startswith("HTTP_") or (key in _UNPREFIXED and value)
     ]
     method = str(environ.get("REQUEST_METHOD", "GET"))
-    return Asked("wsgi", method, path, str(environ.get("QUERY_STRING", "")), headers, details)
+    return InboundRequest("wsgi", method, path, str(environ.get("QUERY_STRING", "")), headers, details)
 
 
 def _header(key: str) -> str:

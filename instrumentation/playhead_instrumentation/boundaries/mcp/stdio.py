@@ -9,10 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
 from typing import Any, Final, cast
 
-from opentelemetry import trace
-
 from playhead_instrumentation.boundaries.mcp.reopened_server import Reopened
 from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.driver import span_around
 from playhead_instrumentation.driver.exceptions import again, record_of
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
@@ -77,15 +76,13 @@ class Connection:
         session.opened(self)
 
     def _open(self, key: str, body: Any, details: dict[str, Any], effect: Any) -> Call:
-        span = trace.get_current_span().get_span_context()
         call = self._session.driver.open(
             KIND,
             key,
             b"" if body is None else _dumped(body),
             details,
             effect=effect,
-            trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
-            span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
+            span=span_around(),
         )
         call.scrub = self._session.redactor.response("application/json", "")
         return call

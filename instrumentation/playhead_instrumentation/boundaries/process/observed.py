@@ -12,10 +12,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from opentelemetry import trace
-
 from playhead_instrumentation.boundaries.process.words import Started, described
 from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.driver import span_around
 from playhead_instrumentation.driver.exceptions import record_of
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session, current
@@ -45,15 +44,13 @@ def observe(session: Session, started: Started) -> Observed | None:
 def asked(session: Session, started: Started) -> Call:
     """Open the ask for a child, on the current span."""
     body, details = described(started, session.redactor)
-    span = trace.get_current_span().get_span_context()
     return session.driver.open(
         KIND,
         session.redactor.text(started.key),
         body,
         details,
         effect="write",
-        trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
-        span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
+        span=span_around(),
     )
 
 

@@ -72,15 +72,13 @@ class ToolExchange:
         self._span = session.tracer().start_span(
             f"execute_tool {tool.name}", kind=SpanKind.INTERNAL, attributes=attributes
         )
-        context = self._span.get_span_context()
         self.call = session.driver.open(
             "tool",
             tool.name,
             asked,
             {},
             effect=tool.effect,
-            trace_id=context.trace_id.to_bytes(16),
-            span_id=context.span_id.to_bytes(8),
+            span=self._span.get_span_context(),
         )
         self._session: Final = session
         self._tool: Final = tool

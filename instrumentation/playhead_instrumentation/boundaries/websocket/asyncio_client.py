@@ -33,7 +33,6 @@ from playhead_instrumentation.boundaries.websocket.recorded_connection import (
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
-from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import ExchangeExhausted
 
 
@@ -67,17 +66,17 @@ async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> 
         return await original(connecter, *args, **kwargs)
     setattr(connecter, name, functools.partial(_made, connection))
 
-    async def live(session: Session) -> Any:
-        _listen(LiveConnection(exchange, session, connection))
+    async def live() -> Any:
+        _listen(LiveConnection(exchange, connection))
         with Shadow():
             return await original(connecter, *args, **kwargs)
 
-    async def again(played: RecordedExchange, session: Session) -> Any:
-        return await _connect_again(RecordedConnection(exchange, session, connection, played))
+    async def again(played: RecordedExchange) -> Any:
+        return await _connect_again(RecordedConnection(exchange, connection, played))
 
     try:
         try:
-            return await exchange.call.answer(live, again, session)
+            return await exchange.call.answer(live, again)
         except Exception as error:
             at = await exchange.call.arrive()
             exchange.broken(record_of_opening(exchange, error), at)
@@ -138,8 +137,8 @@ def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
 class LiveConnection(LiveListener):
     """Listens to a connection. What arrives waits for its turn before the program gets it."""
 
-    def __init__(self, exchange: MessageExchange, session: Session, connection: Any) -> None:
-        super().__init__(exchange, session)
+    def __init__(self, exchange: MessageExchange, connection: Any) -> None:
+        super().__init__(exchange)
         self.connection = connection
         self._waiting: deque[Callable[[], None]] = deque()
 
@@ -211,10 +210,8 @@ class LiveConnection(LiveListener):
 class RecordedConnection(RecordedListener):
     """Feeds a connection from a recording."""
 
-    def __init__(
-        self, exchange: MessageExchange, session: Session, connection: Any, played: RecordedExchange
-    ) -> None:
-        super().__init__(exchange, session, played)
+    def __init__(self, exchange: MessageExchange, connection: Any, played: RecordedExchange) -> None:
+        super().__init__(exchange, played)
         self.connection = connection
         self._lost = False
 

@@ -10,10 +10,10 @@ import json
 import logging
 import struct
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, Request
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.session.session import Session
@@ -46,12 +46,9 @@ def begin(session: Session, url: str, headers: Headers) -> MessageExchange | Non
             details[a.PLAYHEAD_REDACTED_COUNT] = redacted
         exchange = MessageExchange(
             session,
+            Request("websocket", f"GET {kept}", b"", details),
             "websocket",
-            f"GET {kept}",
-            b"",
-            details,
-            name="websocket",
-            attributes={
+            {
                 a.HTTP_REQUEST_METHOD: "GET",
                 a.URL_FULL: kept,
                 a.SERVER_ADDRESS: parts.hostname or "",
@@ -66,24 +63,24 @@ def begin(session: Session, url: str, headers: Headers) -> MessageExchange | Non
         return None
 
 
-def answered(
-    exchange: MessageExchange,
-    session: Session,
-    at: Delivery | None,
-    *,
-    status: int = 0,
-    reason: str = "",
-    headers: Headers = (),
-    addresses: tuple[Any, Any] = (None, None),
-) -> None:
-    """Record the answer to the handshake.
+class Handshake(NamedTuple):
+    """The answer to a handshake."""
 
-    ``status`` 0: it was not HTTP. ``addresses``: local, remote.
-    """
+    addresses: tuple[Any, Any]
+    """Local and remote address of the connection."""
+    status: int = 0
+    """0: it is not HTTP."""
+    reason: str = ""
+    headers: Headers = ()
+
+
+def answered(exchange: MessageExchange, handshake: Handshake, at: Delivery | None) -> None:
+    """Record the answer to the handshake."""
+    addresses, status, reason, headers = handshake
     values: dict[str, Any] = {a.PLAYHEAD_CONNECTION_ADDRESSES: json.dumps(addresses, default=str)}
     if status:
         pairs = list(headers)
-        flat, redacted = session.redactor.headers(_encoded(pairs))
+        flat, redacted = exchange.session.redactor.headers(_encoded(pairs))
         values[a.HTTP_RESPONSE_STATUS_CODE] = status
         values[a.PLAYHEAD_HTTP_REASON] = reason
         values[a.PLAYHEAD_HTTP_HEADERS] = flat

@@ -11,13 +11,13 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.boundaries.websocket.exchange import (
     CLOSED,
     OPCODES,
+    Handshake,
     answered,
     closing,
     described,
     error_body,
 )
 from playhead_instrumentation.runtime.lanes import UNRECORDED, current
-from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
 from playhead_semconv.facts import Delivery, ErrorRecord
 
@@ -34,9 +34,8 @@ class Listener:
     """Puts what passes through a connection on the tape, whoever answers. Never raises, except what a
     replay refuses."""
 
-    def __init__(self, exchange: MessageExchange, session: Session) -> None:
+    def __init__(self, exchange: MessageExchange) -> None:
         self.exchange = exchange
-        self.session = session
         self.at: Delivery | None = None
         """Delivery of what is arriving now."""
         self.place = 0
@@ -122,8 +121,8 @@ class Listener:
 class LiveListener(Listener):
     """Puts what the world sends on the tape before the program gets it."""
 
-    def __init__(self, exchange: MessageExchange, session: Session) -> None:
-        super().__init__(exchange, session)
+    def __init__(self, exchange: MessageExchange) -> None:
+        super().__init__(exchange)
         self.feeding = False
         """Whether the state machine is being given bytes now."""
         self.raw = b""
@@ -158,15 +157,9 @@ class LiveListener(Listener):
 
     def _head(self, response: Any, addresses: tuple[Any, Any]) -> None:
         self.answered = True
-        answered(
-            self.exchange,
-            self.session,
-            self.next_at(),
-            status=response.status_code,
-            reason=response.reason_phrase,
-            headers=response.headers.raw_items(),
-            addresses=addresses,
-        )
+        status, reason = response.status_code, response.reason_phrase
+        handshake = Handshake(addresses, status, reason, response.headers.raw_items())
+        answered(self.exchange, handshake, self.next_at())
         if response.body:
             self.exchange.received(bytes(response.body), self.next_at(), described("body"))
         if response.status_code != SWITCHING:
@@ -175,7 +168,7 @@ class LiveListener(Listener):
     def _noise(self, data: bytes) -> None:
         """What arrived instead of an answer is not HTTP."""
         self.answered = True
-        answered(self.exchange, self.session, self.next_at(), addresses=self.addresses())
+        answered(self.exchange, Handshake(self.addresses()), self.next_at())
         self.exchange.received(data, self.next_at(), described("raw"))
 
     def _events(self, protocol: Any, original: Any) -> Any:

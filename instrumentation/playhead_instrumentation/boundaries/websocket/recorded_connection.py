@@ -20,7 +20,6 @@ from playhead_instrumentation.boundaries.websocket.exchange import (
 )
 from playhead_instrumentation.boundaries.websocket.protocol import Listener
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
-from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted
 from playhead_semconv.facts import Delivery
@@ -43,8 +42,8 @@ class Item(NamedTuple):
 class RecordedListener(Listener):
     """Puts on the tape of the replay what the recording delivers."""
 
-    def __init__(self, exchange: MessageExchange, session: Session, played: RecordedExchange) -> None:
-        super().__init__(exchange, session)
+    def __init__(self, exchange: MessageExchange, played: RecordedExchange) -> None:
+        super().__init__(exchange)
         self.played = played
         self._pings: dict[bytes, bytes] = {}
         """Payloads of pings, recorded → now."""

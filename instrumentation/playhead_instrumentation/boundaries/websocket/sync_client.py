@@ -26,7 +26,6 @@ from playhead_instrumentation.boundaries.websocket.sync_connections import (
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_instrumentation.runtime.patching import PATCHES, required
-from playhead_instrumentation.session.session import Session
 
 
 def patch(module: ModuleType) -> None:
@@ -57,19 +56,19 @@ def _opening(original: Any, connecter: Any, deadline: Any) -> Any:
     def opens() -> Any:
         return original(connecter, deadline)
 
-    def live(session: Session) -> Any:
-        return _opened(LiveConnection(exchange, session), connecter, asked.key, opens)
+    def live() -> Any:
+        return _opened(LiveConnection(exchange), connecter, asked.key, opens)
 
-    def again(played: RecordedExchange, session: Session) -> Any:
+    def again(played: RecordedExchange) -> Any:
         failed = opening_error(played)
         if failed is not None:
             exchange.failed(failed, exchange.call.arrive().wait(), "request")
             raise failed
-        listener = RecordedConnection(exchange, session, played)
+        listener = RecordedConnection(exchange, played)
         return _opened(listener, connecter, key_of(played) or asked.key, opens)
 
     try:
-        return exchange.call.answer(live, again, session)
+        return exchange.call.answer(live, again)
     except BaseException as error:
         exchange.failed(error)
         raise

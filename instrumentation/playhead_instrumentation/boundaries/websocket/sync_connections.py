@@ -17,7 +17,6 @@ from playhead_instrumentation.boundaries.websocket.recorded_connection import (
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.lanes import Outside
-from playhead_instrumentation.session.session import Session
 from playhead_semconv.errors import ExchangeExhausted
 
 
@@ -88,8 +87,8 @@ class ThreadedConnection(Listener):
 class LiveConnection(ThreadedConnection, LiveListener):
     """Listens to a connection, in the thread that reads from it."""
 
-    def __init__(self, exchange: MessageExchange, session: Session) -> None:
-        super().__init__(exchange, session)
+    def __init__(self, exchange: MessageExchange) -> None:
+        super().__init__(exchange)
         self.sock: Any = None
         self.waits: Outside | None = None
         """What the reading thread waits in, outside the scheduler."""
@@ -177,8 +176,8 @@ class LiveSocket:
 class RecordedConnection(ThreadedConnection, RecordedListener):
     """Feeds a connection from a recording, in the thread that reads from it."""
 
-    def __init__(self, exchange: MessageExchange, session: Session, played: RecordedExchange) -> None:
-        super().__init__(exchange, session, played)
+    def __init__(self, exchange: MessageExchange, played: RecordedExchange) -> None:
+        super().__init__(exchange, played)
         self._items: deque[tuple[int, Item]] = deque(enumerate(self.items()))
 
     def openers(self, connecter: Any) -> dict[str, Any]:

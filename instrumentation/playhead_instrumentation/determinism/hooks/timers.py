@@ -14,7 +14,7 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from types import FrameType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from playhead_instrumentation.determinism.ambient.stand_ins import Ambient
 from playhead_instrumentation.determinism.scheduler.timer_ends import Wake, opened
@@ -104,7 +104,7 @@ def _hook_loop(owner: Any) -> None:
         live = functools.partial(call_at, loop, when - _ahead())
         if not wake.live:
             wake.after_s = when - time_of(loop) - _ahead()
-        return _timer(wake, loop, when, live, callback, args, context)
+        return _scheduled(wake, _Timer(loop, when, callback, args, context), live)
 
     def call_later_at_its_turn(
         call_later: Any, loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
@@ -115,7 +115,7 @@ def _hook_loop(owner: Any) -> None:
         when = 0.0
         if not wake.live:
             wake.after_s, when = delay, time_of(loop) + delay
-        return _timer(wake, loop, when, live, callback, args, context)
+        return _scheduled(wake, _Timer(loop, when, callback, args, context), live)
 
     PATCHES.around_all(owner, {"call_at": call_at_its_turn, "call_later": call_later_at_its_turn})
     PATCHES.put(owner, "time", _time_of_loop(time_of))
@@ -131,24 +131,27 @@ def _ahead() -> float:
     return 0.0 if session is None else session.driver.reads.ahead(KIND)
 
 
-def _timer(
-    wake: Wake,
-    loop: Any,
-    when: float,
-    live: Callable[..., Any],
-    callback: Any,
-    args: tuple[Any, ...],
-    context: Context | None,
-) -> Any:
+class _Timer(NamedTuple):
+    """What the program has asked a loop for."""
+
+    loop: Any
+    when: float
+    """On the clock of the loop, in seconds; of no use for a timer that waits in real time."""
+    callback: Any
+    args: tuple[Any, ...]
+    context: Context | None
+
+
+def _scheduled(wake: Wake, timer: _Timer, live: Callable[..., Any]) -> Any:
     """The handle of a timer. ``live``: schedules it for real."""
-    context = copy_context() if context is None else context
+    context = copy_context() if timer.context is None else timer.context
     if not wake.live:
-        check = getattr(loop, "_check_closed", None)
+        check = getattr(timer.loop, "_check_closed", None)
         if check is not None:
             check()
-        return _Played(wake, loop, when, callback, args, context)
-    fires = _Fires(wake, loop, callback, context)
-    fires.handle = handle = live(fires, *args, context=context)
+        return _TapeTimer(wake, timer, context)
+    fires = _Fires(wake, timer.loop, timer.callback, context)
+    fires.handle = handle = live(fires, *timer.args, context=context)
     return handle
 
 
@@ -177,17 +180,15 @@ class _Fires:
         return repr(self.__wrapped__)
 
 
-class _Played(TimerHandle):
-    """A timer that fires at its delivery."""
+class _TapeTimer(TimerHandle):
+    """A timer that fires at its delivery on the tape."""
 
     __slots__ = ("_gives_up", "_wake")
 
-    def __init__(
-        self, wake: Wake, loop: Any, when: float, callback: Any, args: Any, context: Context
-    ) -> None:
-        super().__init__(when, callback, args, loop, context)
+    def __init__(self, wake: Wake, timer: _Timer, context: Context) -> None:
+        super().__init__(timer.when, timer.callback, timer.args, timer.loop, context)
         self._wake = wake
-        self._gives_up = wake.turn().call(loop, self._called)
+        self._gives_up = wake.turn().call(timer.loop, self._called)
 
     def _called(self, at: Delivery | None) -> None:
         if not self._cancelled:

@@ -33,7 +33,9 @@ def opening(files: Files, live: Any, path: Any, flags: int, mode: int = 0o777, *
     if name is None or (name.startswith(PACKAGES) and not flags & _WRITING and not files.touched(name)):
         return live(path, flags, mode, **kwargs)
     if flags & _UNNAMED == _UNNAMED:
-        return _unnamed(files, live, path, name, flags, mode, kwargs)
+        return _unnamed(
+            files, name, lambda place: live(path if place is None else place, flags, mode, **kwargs)
+        )
 
     def real(place: str | None, flags: int) -> int:
         return live(path, flags, mode, **kwargs) if place is None else live(place, flags, mode)
@@ -41,14 +43,12 @@ def opening(files: Files, live: Any, path: Any, flags: int, mode: int = 0o777, *
     return files.open(name, flags, mode, real)
 
 
-def _unnamed(
-    files: Files, live: Any, path: Any, name: str, flags: int, mode: int, kwargs: dict[str, Any]
-) -> int:
+def _unnamed(files: Files, name: str, opens: Callable[[str | None], int]) -> int:
     """Open a file without a name (``O_TMPFILE``). It is not recorded, and is made wherever possible."""
     made: list[int] = []
 
     def real(place: str | None) -> bool:
-        made.append(live(path if place is None else place, flags, mode, **kwargs))
+        made.append(opens(place))
         return True
 
     files.query("tmpfile", name, real)
