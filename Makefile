@@ -20,14 +20,20 @@ help: ## list the targets
 
 venv: .venv/ready ## make .venv from the pinned files
 
-generate: .venv/ready ## write attribute and event names from the registry
+generate: .venv/ready ## write names from the registry, and the pages of the reference from the code
 	$(BIN)/python semconv/generate.py
+	$(BIN)/python docs/generate.py
 
-lint: .venv/ready ## ruff, pyright (strict), names against the registry
+lint: .venv/ready ## ruff, pyright (strict), what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python semconv/generate.py --check
+	$(BIN)/python docs/generate.py --check
 	$(BIN)/pyright
+	$(MAKE) --no-print-directory docs
+
+docs: .venv/ready ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 test: lint ## lint, then the test suite (about 17 minutes on 2 cores)
 	$(BIN)/pytest -q -n 2 -m "not acceptance"
@@ -103,4 +109,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate lint test mutants acceptance demo incident bench
+.PHONY: help venv generate lint docs test mutants acceptance demo incident bench

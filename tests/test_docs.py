@@ -3,11 +3,14 @@
 import ast
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
 from support.commands import refused
 
+from playhead_cli.app import VERBS
 from playhead_semconv import errors
 from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.settings import Settings, environment_name
@@ -94,40 +97,64 @@ def test_every_make_target_has_a_comment():
     assert set(phony) == {name for name, _ in named if "/" not in name}
 
 
-def commands(*documents):
-    """(document, words) of every line ``$ …`` of the documents, assignments in front left out."""
-    for document in documents:
-        for block in re.findall(
-            r"^```(?:console)?\n(.*?)^```", (ROOT / document).read_text("utf-8"), re.M | re.S
-        ):
-            for line in re.findall(r"^(?:\$ )?(.*\b(?:playhead|make) .*)$", block, re.M):
-                words = shlex.split(line, comments=True)
-                while words and re.match(r"[A-Z_]+=", words[0]):
-                    del words[0]
-                if words and words[0].rpartition("/")[2] in ("playhead", "make"):
-                    yield document, [words[0].rpartition("/")[2], *words[1:]]
+ELSEWHERE = sorted(ROOT.glob("*/README.md"))
+"""Texts beside the code. Their commands are parsed; those of README and docs are run (tests/docs)."""
 
 
-TOLD = (
-    "README.md",
-    "examples/README.md",
-    "collector-config/README.md",
-    "deploy/README.md",
-    "docs/errors.md",
-    "docs/install.md",
-)
+def commands(document):
+    """The words of every line of a shell in a document, assignments in front left out."""
+    for block in re.findall(r"^```(?:console)?\n(.*?)^```", document.read_text("utf-8"), re.M | re.S):
+        for line in re.findall(r"^(?:\$ )?(.*\b(?:playhead|make) .*)$", block, re.M):
+            words = shlex.split(line, comments=True)
+            while words and re.match(r"[A-Z_]+=", words[0]):
+                del words[0]
+            if words and words[0].rpartition("/")[2] in ("playhead", "make"):
+                yield [words[0].rpartition("/")[2], *words[1:]]
 
 
-def test_commands_in_documents_are_accepted():
-    found = list(commands(*TOLD))
-    assert len(found) > 10
+def test_commands_in_texts_beside_the_code_are_accepted():
+    found = [(document, words) for document in ELSEWHERE for words in commands(document)]
+    assert len(found) > 5
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
     wrong = []
     for document, words in found:
         why = refused(words) if words[0] == "playhead" else "" if words[1] in targets else "no target"
         if why:
-            wrong.append(f"{document}: {' '.join(words)}: {why}")
+            wrong.append(f"{document.relative_to(ROOT)}: {' '.join(words)}: {why}")
     assert wrong == []
+
+
+def test_verbs_that_texts_name_are_there():
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md"), *ELSEWHERE]
+    named = {
+        (str(document.relative_to(ROOT)), verb)
+        for document in documents
+        for verb in re.findall(r"`playhead ([a-z]+)", document.read_text("utf-8"))
+    }
+    assert len(named) > 100
+    assert [one for one in named if one[1] not in VERBS] == []
+
+
+def test_generated_pages_are_what_the_code_says():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_documents_that_sources_name_exist():
+    sources = [
+        path
+        for room in (*ROOMS, "tests", "examples", "benchmarks")
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    named = {
+        (str(source.relative_to(ROOT)), name)
+        for source in sources
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", source.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    assert [one for one in named if not (ROOT / one[1]).exists()] == []
 
 
 def test_links_between_documents_lead_somewhere():

@@ -1,4 +1,4 @@
-"""The recipe for tokens, as the README has it: run line by line."""
+"""The recipe for tokens, as docs/how-to/team.md has it, and what happens where tokens are mixed up."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 import trustme
+from docs.blocks import typed
 from support.endpoints import http_endpoint
 
 from playhead_receiver.access.scopes import SCOPES
 
 ROOT = Path(__file__).parents[3]
-MARK = "<!-- recipe: tokens -->\n```console\n"
+PAGE = ROOT / "docs" / "how-to" / "team.md"
 AGENT = (
     "import os, urllib.request\nurllib.request.urlopen(os.environ['ASKED'] + '/v1/playhead').read()\n"
 )
@@ -26,8 +27,8 @@ ANY_PORT = " --http-port 0 --grpc-port 0 --query-port 0 --json"
 
 
 def recipe() -> list[str]:
-    text = (ROOT / "README.md").read_text("utf-8").partition(MARK)[2].partition("```")[0]
-    return [line.removeprefix("$ ") for line in text.splitlines()]
+    """Two tokens, the receiver, where an agent finds it, an agent, and who looks."""
+    return [command.text for command in typed(PAGE)][:6]
 
 
 class Shell:
@@ -78,7 +79,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 def test_the_recipe_lets_agents_in_and_those_who_look(shell: Shell):
-    ingest, read, up, agent, curl = recipe()
+    ingest, read, up, exports, agent, curl = recipe()
+    assert exports.startswith("export PLAYHEAD_ENDPOINT=https://localhost:4318 ")
+    agent = f"{exports.removeprefix('export ')} {agent}"
     for line in (ingest, read):
         name = line.partition("=")[0]
         shell.environ[name] = shell.run(f'{line}; echo "${name}"')[0].strip()
@@ -87,7 +90,7 @@ def test_the_recipe_lets_agents_in_and_those_who_look(shell: Shell):
         assert receiver.stdout is not None
         said: dict[str, Any] = json.loads(receiver.stdout.readline())
         for port, face in ((4318, "http"), (4319, "query")):
-            shell.hosts[f"recorder:{port}"] = f"localhost:{said[face].rpartition(':')[2]}"
+            shell.hosts[f"localhost:{port}"] = f"localhost:{said[face].rpartition(':')[2]}"
         _, complaints = shell.run(agent)
         assert "wait in the spool" not in complaints
         runs = json.loads(shell.run(curl)[0])["runs"]
@@ -98,7 +101,7 @@ def test_the_recipe_lets_agents_in_and_those_who_look(shell: Shell):
         _, complaints = shell.run(agent)
         assert "playhead token create NAME --scope ingest" in complaints
         assert json.loads(shell.run(curl)[0])["type"] == "urn:playhead:forbidden"
-        settings = {"PLAYHEAD_ENDPOINT": "https://recorder:4318", "PLAYHEAD_TOKEN": "$INGEST"}
+        settings = {"PLAYHEAD_ENDPOINT": "https://localhost:4318", "PLAYHEAD_TOKEN": "$INGEST"}
         asked = " ".join(f'{name}="{value}"' for name, value in settings.items())
         found = json.loads(shell.run(f"{asked} playhead doctor --json || true")[0])["findings"]
         bad = [one for one in found if one["mark"] == "bad"]
