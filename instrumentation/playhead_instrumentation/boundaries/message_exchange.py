@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from playhead_instrumentation.driver.exceptions import name_of, record_of
+from playhead_instrumentation.boundaries.span_end import end_span
+from playhead_instrumentation.driver.exceptions import record_of
 from playhead_instrumentation.driver.gate import Turn, running_loop
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.light import note
@@ -188,21 +189,11 @@ class MessageExchange:
 
     def finish(self) -> None:
         """End the span, off the caller's path."""
-        span, end = self._span, self.call.ended
-        if end is not None and span.is_recording():
-            note(
-                span,
-                {
-                    a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
-                    a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
-                },
-            )
-            if end.error is not None:
-                note(span, {a.ERROR_TYPE: name_of(end.error)})
-                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
-            if end.how == "abandoned":
-                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
-        span.end(end_time=self._ended_ns)
+        counts = {
+            a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
+            a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
+        }
+        end_span(self._span, self.call.ended, self._ended_ns, counts)
 
 
 def drive(coroutine: Coroutine[Any, None, None]) -> None:

@@ -55,15 +55,16 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
     driver.wakes = Wakes(sink, gate, driver.reads, driver.declare, player.wakes, kept=virtual is None)
     gate.on_moved = driver.moved
     _expect(driver, player, player.order)
-    limit_bytes = opening.file_limit_bytes
-    workspace = Workspace.of_process(limit_bytes, recorded_cwd=player.cwd, hidden=opening.hidden)
-    driver.files = PlayedFiles(
-        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, limit_bytes
-    )
+    driver.files = PlayedFiles(driver, _workspace(opening, player), tape, scratch)
     if gate.level == "strict":
         gate.on_spun, gate.ledger.on_lost = driver.wakes.spun, driver.wakes.turn_lost
     timer_ends.keep(driver.wakes)
     return driver
+
+
+def _workspace(opening: Opening, player: Player) -> Workspace:
+    limit_bytes, hidden = opening.file_limit_bytes, opening.hidden
+    return Workspace.of_process(limit_bytes, recorded_cwd=player.cwd, hidden=hidden)
 
 
 def _reads(
@@ -130,12 +131,7 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     driver.states = States(sink, redactor, driver.declare, tape, plan.states, linked=True)
     gate.on_moved = driver.moved
     _expect(driver, branch, order)
-    limit_bytes = opening.file_limit_bytes
-    workspace = Workspace.of_process(limit_bytes, recorded_cwd=branch.cwd, hidden=opening.hidden)
-    files = driver.files = BranchFiles(
-        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, limit_bytes
-    )
-
+    files = driver.files = BranchFiles(driver, _workspace(opening, branch), tape, scratch)
     files.say = say
 
     def part(error: PlayheadError) -> None:

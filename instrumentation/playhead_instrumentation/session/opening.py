@@ -41,11 +41,8 @@ def _record(opening: Opening) -> Driver:
         from playhead_instrumentation.host.files.recorded import Files
         from playhead_instrumentation.host.files.workspace import Workspace
 
-        limit_bytes = opening.file_limit_bytes
-        workspace = Workspace.of_process(limit_bytes, hidden=opening.hidden)
-        driver.files = Files(
-            sink, opening.redactor, driver.declare, driver.effect, workspace, limit_bytes
-        )
+        workspace = Workspace.of_process(opening.file_limit_bytes, hidden=opening.hidden)
+        driver.files = Files(driver, workspace)
     if "timers" in names:
         from playhead_instrumentation.determinism.scheduler import timer_ends
 

@@ -177,7 +177,7 @@ class BodyChunk(Body):
     time_ns: int
 
 
-class RecordedExchange(Model):
+class VerbatimExchange(Model):
     """An attempt at a boundary: what was asked and answered, verbatim."""
 
     name: str
@@ -205,7 +205,7 @@ class SpanExchanges(Model):
 
     trace_id: TraceId
     span_id: SpanId
-    exchanges: list[RecordedExchange]
+    exchanges: list[VerbatimExchange]
 
 
 class DiffSide(Model):
@@ -221,7 +221,7 @@ class DiffSide(Model):
     cost_usd: float
 
 
-class StepDifference(Model):
+class RunDifference(Model):
     """A difference between two runs."""
 
     kind: str
@@ -272,8 +272,8 @@ class Diff(Model):
     right: DiffSide
     identical: bool
     same_steps: list[int]
-    first_difference: StepDifference | None
-    differences: list[StepDifference]
+    first_difference: RunDifference | None
+    differences: list[RunDifference]
     steps: list[StepPair]
     tools: dict[str, ToolCounts]
     tool_sequence: ToolSequences

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from support.handmade import HandMade
 
-from playhead_instrumentation.host.files.workspace import Change, Names, Workspace
+from playhead_instrumentation.host.files.changes import Change
+from playhead_instrumentation.host.files.workspace import Names, Workspace
 from playhead_replay.forks.workspace import copied, folder_of_fork, settled
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

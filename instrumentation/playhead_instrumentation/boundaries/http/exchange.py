@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from playhead_instrumentation.driver.exceptions import name_of, record_of
+from playhead_instrumentation.boundaries.span_end import end_span
+from playhead_instrumentation.driver.exceptions import record_of
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt, current_call
 from playhead_instrumentation.spans.light import note
@@ -252,11 +253,4 @@ class HttpExchange:
 
     def finish(self) -> None:
         """End the span, off the caller's path: that takes locks, which a finalizer must not."""
-        span, end = self._span, self.attempt.end
-        if end is not None and span.is_recording():
-            if end.error is not None:
-                note(span, {a.ERROR_TYPE: name_of(end.error)})
-                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
-            if end.how == "abandoned":
-                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
-        span.end(end_time=self.attempt.ended_ns)
+        end_span(self._span, self.attempt.end, self.attempt.ended_ns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from playhead_semconv.rerun.held_connections import HANDSHAKE
 from playhead_semconv.rerun.plans import Reopen
@@ -32,32 +32,35 @@ class Recorded(Protocol):
         ...
 
 
+class PlayedClient(NamedTuple):
+    """The client's side of a connection whose recorded part has been played."""
+
+    kit: Any
+    """The parts of the SDK that are used here."""
+    told: list[Any]
+    """What the client has sent so far."""
+    inbox: Any
+    """What the program reads."""
+    tasks: Any
+    """The task group of the connection."""
+
+
 class Reopened:
     """Takes the client's messages that no tape answers."""
 
     def __init__(
         self,
         connection: Recorded,
-        kit: Any,
+        client: PlayedClient,
         opens: Callable[[], Any],
         how: Reopen | None,
-        told: list[Any],
-        inbox: Any,
-        tasks: Any,
     ) -> None:
-        """``opens`` starts the server. ``how`` None: the tape says that the server has ended.
-
-        ``told``: what the client has sent so far. ``inbox``: what the program reads. ``tasks``: the task
-        group of the connection.
-        """
+        """``opens`` starts the server. ``how`` None: the tape says that the server has ended."""
         self._connection = connection
-        self._kit = kit
         self._opens = opens
         self._how = how
-        self._told = told
-        self._inbox = inbox
-        self._tasks = tasks
-        self._lock = kit.anyio.Lock()
+        self._kit, self._told, self._inbox, self._tasks = client
+        self._lock = self._kit.anyio.Lock()
         self._writer: Any = None
         self._problem: BaseException | None = None
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
 from typing import Any, Final, cast
 
-from playhead_instrumentation.boundaries.mcp.reopened_server import Reopened
+from playhead_instrumentation.boundaries.mcp.reopened_server import PlayedClient, Reopened
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import span_around
 from playhead_instrumentation.driver.exceptions import again, record_of
@@ -223,7 +223,8 @@ class Connection:
             async with anyio.create_task_group() as self._tasks:
                 with Shadow():
                     self._tasks.start_soon(self._speak, played)
-                reopened = Reopened(self, self._kit, opens, played.reopen, self._told, send, self._tasks)
+                client = PlayedClient(self._kit, self._told, send, self._tasks)
+                reopened = Reopened(self, client, opens, played.reopen)
                 try:
                     yield receive, SentMessages(reopened, self)
                 finally:

@@ -9,14 +9,14 @@ from typing import Any, Final, Literal, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind
 
 from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.driver.exceptions import again, name_of, record_of
+from playhead_instrumentation.boundaries.span_end import end_span
+from playhead_instrumentation.driver.exceptions import again, record_of
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeUnmatched
@@ -163,14 +163,8 @@ class ToolExchange:
     def finish(self) -> None:
         """End the span, off the caller's path."""
         span, end = self._span, self.call.ended
-        if end is not None and span.is_recording():
-            note(span, self._content())
-            if end.error is not None:
-                note(span, {a.ERROR_TYPE: name_of(end.error)})
-                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
-            if end.how == "abandoned":
-                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
-        span.end(end_time=self.call.time_ns)
+        content = self._content() if end is not None and span.is_recording() else None
+        end_span(span, end, self.call.time_ns, content)
 
     def _content(self) -> dict[str, Any]:
         found: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)}

@@ -34,7 +34,7 @@ from playhead_instrumentation.host.sqlite.databases import Databases, dump, snap
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact, Fidelity, digest_of
+from playhead_semconv.facts import Fact, Fidelity
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +67,11 @@ class BranchFiles(PlayedFiles):
         """Called with a message on a database that another process has changed."""
         self._brought = False
         """Whether the world has been asked."""
-        self._scratch: dict[int, tuple[Handle, int]] = {}
+        self._unbrought: dict[int, tuple[Handle, int]] = {}
         """Files in the scratch folder that are open for writing, with their flags, by descriptor."""
         super().__init__(*args, **kwargs)
         # Contents that the tape holds are not put on the tape again.
-        self._held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
+        self._facts.held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
 
     def forget(self) -> None:
         """Let the disk answer from now on."""
@@ -88,7 +88,7 @@ class BranchFiles(PlayedFiles):
             self._brought = True
             for laid in list(self._laid):
                 self._is_ours(laid, self._digest_at(self.place(laid)))
-        for fd, (handle, flags) in list(self._scratch.items()):
+        for fd, (handle, flags) in list(self._unbrought.items()):
             if path in ("", handle.path):
                 try:
                     self._bring(fd, handle, flags)
@@ -123,13 +123,13 @@ class BranchFiles(PlayedFiles):
         fd = super().open(path, flags, mode, real)
         handle = self._handles.get(fd)
         if handle is not None:
-            self._scratch[fd] = handle, flags
+            self._unbrought[fd] = handle, flags
         return fd
 
     def closing(self, fd: int) -> None:
         """See `Files.closing`."""
         super().closing(fd)
-        self._scratch.pop(fd, None)
+        self._unbrought.pop(fd, None)
 
     def database(self, path: str) -> str | None:
         """See `Files.database`."""
@@ -151,8 +151,8 @@ class BranchFiles(PlayedFiles):
             return super()._settle_database(path, most_bytes)
         said = self.databases.changed(path, most_bytes)
         if said is not None:
-            digest = digest_of(self._redactor.body(said)[0]).hex()
-            self._did("write", path, {a.PLAYHEAD_FILE_DIGEST: digest}, None)
+            digest = self._facts.digest(said)
+            self._facts.did(self._facts.question("write", path), {a.PLAYHEAD_FILE_DIGEST: digest})
             found = self._take("write", path)
             if found is None or found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) != digest:
                 self._put_database(path, digest)
@@ -186,11 +186,11 @@ class BranchFiles(PlayedFiles):
         return UNREADABLE if data is None else self._digest(data)
 
     def _digest(self, data: bytes) -> str:
-        return digest_of(self._redactor.body(dump(data))[0]).hex() if data else ""
+        return self._facts.digest(dump(data)) if data else ""
 
     def _written_before(self, path: str) -> set[str]:
         """Digests of all states of the database on the tape and in this run."""
-        target = self._target(path, "")
+        target = self._facts.target(path)
         known = self._ours.setdefault(path, set())
         for fact in self._tape.facts():
             at = fact.attributes
@@ -212,7 +212,7 @@ class BranchFiles(PlayedFiles):
 
     def _take(self, op: str, path: str, to: str = "") -> TapeAnswer | None:
         """The next recording of this question in this lane."""
-        question = f"{op} {self._target(path, to)}"
+        question = self._facts.question(op, path, to)
         with self._lock:
             found = self._answers.take(question, lanes.current().hash, elsewhere=False)
         fact = None if found is None else self._tape.fact(found[0])
@@ -224,7 +224,7 @@ class BranchFiles(PlayedFiles):
         return given or (None, Fidelity.LIVE)
 
     def _written(self, handle: Handle) -> Written | None:
-        known = self._scratch.get(handle.fd)
+        known = self._unbrought.get(handle.fd)
         written = Files._written(self, handle)
         if written is None or known is None or known[0] is not handle:
             return written
@@ -249,7 +249,7 @@ class BranchFiles(PlayedFiles):
             os.dup2(disk, fd, inheritable=os.get_inheritable(fd))
         finally:
             _os_close(disk)
-        self._scratch.pop(fd, None)
+        self._unbrought.pop(fd, None)
 
     def _settle(self, handle: Handle, *, over: bool) -> bool:
         """Put on disk what the program has written; False where the disk has more and it goes on.

@@ -7,23 +7,20 @@ tape does not know are refused: the real disk is not asked.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import os
-import shutil
 import stat
-import tempfile
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
+from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.host.files.recorded import (
     DATABASE,
-    Effects,
     Files,
     Handle,
     Real,
@@ -31,78 +28,34 @@ from playhead_instrumentation.host.files.recorded import (
     how_of,
     opening,
 )
-from playhead_instrumentation.host.files.workspace import LIMIT_BYTES, Workspace
+from playhead_instrumentation.host.files.recorded_contents import FileBlocked, RecordedContents
+from playhead_instrumentation.host.files.scratch import OWN_MODE, Scratch
+from playhead_instrumentation.host.files.workspace import Workspace
 from playhead_instrumentation.host.sqlite import databases
-from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError, WorldBlocked
 from playhead_semconv.facts import Content, Fact, Fidelity, digest_of
 from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.protocols import Sink
 
 _decode: Final = msgspec.msgpack.Decoder().decode
 _os_open: Final = os.open
 _os_close: Final = os.close
 _getcwd: Final = os.getcwd
 
-OWN_MODE: Final = stat.S_IRUSR | stat.S_IWUSR
-
-
-_scratches: Final[list[tuple[int, str]]] = []
-"""Scratch folders, each with the process that made it."""
-
-
-@atexit.register
-def _remove_scratches() -> None:
-    """Delete the folders at exit, outside the program's view. Registered early, so it runs late."""
-    for process, scratch in _scratches:
-        if process == os.getpid():
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-class FileBlocked(WorldBlocked, FileNotFoundError):
-    """A file that the tape does not know. An `OSError`, as a program expects for files."""
-
-    def __init__(self, op: str, path: str, cause: str = "") -> None:
-        WorldBlocked.__init__(
-            self,
-            f"the replay does not let the program {op} {path}",
-            cause=cause or "nothing on the tape answers it",
-        )
-        self.errno = errno.ENOENT
-        self.strerror = self.what
-        self.filename = path
-
-    __str__ = WorldBlocked.__str__
-
 
 class PlayedFiles(Files):
     """Answers from a tape. Safe from any thread."""
 
     def __init__(
-        self,
-        sink: Sink,
-        redactor: Redactor,
-        declare: Callable[[lanes.Lane], None],
-        effect: Effects,
-        tape: IndexedTape,
-        workspace: Workspace,
-        scratch: str = "",
-        limit_bytes: int = LIMIT_BYTES,
+        self, driver: Driver, workspace: Workspace, tape: IndexedTape, scratch: str = ""
     ) -> None:
         """``scratch``: an empty folder for written files; by default a new one."""
-        if not scratch:
-            scratch = tempfile.mkdtemp(prefix="playhead-scratch-")
-            _scratches.append((os.getpid(), scratch))
-        self.scratch = scratch
-        self._tree = os.path.join(scratch, "tree")
-        self._store = os.path.join(scratch, "contents")
-        for folder in (self._tree, self._store):
-            os.makedirs(folder, exist_ok=True)
+        self._scratch = Scratch(scratch)
+        self.scratch = self._scratch.folder
         self._tape = tape
-        self._instance = sink.instance
+        self._driver = driver
+        self._instance = driver.sink.instance
         self._lock = threading.Lock()
         self._answers: UnusedAnswers[str] = UnusedAnswers()
         """Sequence numbers of facts, by question."""
@@ -113,16 +66,17 @@ class PlayedFiles(Files):
         """Files of whose beginning only the length is known."""
         self._cwd = ""
         self._over = False
-        self._contents_told: dict[Any, int] = {}
-        """Facts with the contents of large files, by the number in the fact of the opening."""
+        self._recorded = RecordedContents(
+            tape, self._scratch.store, lambda path, cause: self._blocked("open", path, cause=cause)
+        )
         for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT):
             question = _question(fact)
             if question.startswith("content "):
-                self._contents_told[fact.attributes.get(a.PLAYHEAD_FILE_CONTENT, 0)] = fact.seq
+                self._recorded.report(fact)
             elif question:
                 self._answers.put(fact.seq, question, fact.lane)
         workspace = workspace.placed(self.place, self._other.add)
-        super().__init__(sink, redactor, declare, effect, workspace, limit_bytes)
+        super().__init__(driver, workspace)
 
     def at_end(self) -> None:
         """At the end of the process: later writes go to the scratch folder and are not recorded."""
@@ -131,7 +85,7 @@ class PlayedFiles(Files):
 
     def place(self, path: str) -> str:
         """The place of an absolute path in the scratch folder."""
-        return f"{self._tree}{path}"
+        return self._scratch.place(path)
 
     def cwd(self) -> str:
         """The working folder, as the program knows it."""
@@ -160,9 +114,10 @@ class PlayedFiles(Files):
             value = self._own(path, real)
         except OSError as problem:
             failed = {a.PLAYHEAD_FILE_ERROR: problem.errno or 0}
-            self._read(op, path, None, failed, fidelity=Fidelity.LIVE)
+            self._facts.read(self._facts.question(op, path), None, failed, Fidelity.LIVE)
             raise
-        self._read(op, path, msgspec.msgpack.encode(value), {}, fidelity=Fidelity.LIVE)
+        data = msgspec.msgpack.encode(value)
+        self._facts.read(self._facts.question(op, path), data, {}, Fidelity.LIVE)
         return value
 
     def _merged(self, folder: str, entries: list[Any]) -> list[Any]:
@@ -199,7 +154,7 @@ class PlayedFiles(Files):
                     if path in these:
                         these.discard(path)
                         these.add(to)
-        return self._did(op, path, {}, None, to)
+        return self._facts.did(self._facts.question(op, path, to), {})
 
     def open(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
         """See `Files.open`."""
@@ -207,7 +162,7 @@ class PlayedFiles(Files):
         if self._unheard:
             own = how != "open" or self.touched(path)
             if own:
-                self._parent(path)
+                self._scratch.make_parent(path)
             return _named(path, lambda: real(self.place(path) if own else None, flags))
         self._after_fork()
         fact, fidelity = self._answer(opening(how), path)
@@ -226,10 +181,10 @@ class PlayedFiles(Files):
         elif not stat.S_ISREG(values[a.PLAYHEAD_FILE_MODE]):
             raise self._blocked(how, path, cause="it was no file, but a device or a pipe")
         elif how == "open":
-            fd = _os_open(self._content_file(path, fact), flags)
+            fd = _os_open(self._recorded.file(path, fact), flags)
         else:
             fd = self._open_laid(path, flags, mode, real, fact)
-        held = None if fact is None else self._told(fact).body
+        held = None if fact is None else self._recorded.told(fact).body
         body = None if held is None else Content(held.digest, held.size)
         self._handles.pop(fd, None)
         if how != "open" and stat.S_ISREG(os.fstat(fd).st_mode):
@@ -239,12 +194,12 @@ class PlayedFiles(Files):
             large = a.PLAYHEAD_FILE_CONTENT in values
             before = b"" if body is None or large else body.digest
             self._handles[fd] = Handle(path, fd, how if there else "write", start, before)
-        self._read(opening(how), path, body, values, fidelity=fidelity)
+        self._facts.read(self._facts.question(opening(how), path), body, values, fidelity)
         return fd
 
     def database(self, path: str) -> str | None:
         """See `Files.database`. Never opens the real database: SQLite would change it."""
-        self._parent(path)
+        self._scratch.make_parent(path)
         place = self.place(path)
         if self._unheard:
             return place
@@ -252,14 +207,14 @@ class PlayedFiles(Files):
         if fact is None and not self.touched(path):
             raise self._blocked("open", path, cause="nothing on the tape says what this database holds")
         if fact is None or path in self._other:
-            self._read(DATABASE, path, None, {}, fidelity=Fidelity.LIVE)
+            self._facts.read(self._facts.question(DATABASE, path), None, {}, Fidelity.LIVE)
             return place
         values = _values(fact)
         error = fact.attributes.get(a.PLAYHEAD_FILE_ERROR, 0)
         if error:
             values = {a.PLAYHEAD_FILE_ERROR: error}
             if error != errno.ENOENT:
-                place = os.path.join(self._store, "nowhere", "database")
+                place = os.path.join(self._scratch.store, "nowhere", "database")
             else:
                 databases.remove(place)
                 self.databases.holds(path, digest_of(b""))
@@ -270,7 +225,7 @@ class PlayedFiles(Files):
         elif values:
             raise self._blocked("open", path, cause="it was too large to be kept, or busy")
         body = None if fact.body is None else Content(fact.body.digest, fact.body.size)
-        self._read(DATABASE, path, body, values, fidelity=fidelity)
+        self._facts.read(self._facts.question(DATABASE, path), body, values, fidelity)
         return place
 
     def _looks(self, path: str, fd: int, how: str) -> dict[str, Any]:
@@ -290,7 +245,7 @@ class PlayedFiles(Files):
 
     def _open_own(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
         if flags & os.O_CREAT:
-            self._parent(path)
+            self._scratch.make_parent(path)
             if not os.path.lexists(self.place(path)):
                 self._other.add(path)
                 if how_of(flags) == "append":
@@ -306,7 +261,7 @@ class PlayedFiles(Files):
         fact: Fact,
     ) -> int:
         """Open for writing, over the content that was there when recorded."""
-        self._parent(path)
+        self._scratch.make_parent(path)
         place, how = self.place(path), how_of(flags)
         size = fact.attributes.get(a.PLAYHEAD_FILE_OFFSET)
         if size is None or how == "write":
@@ -316,7 +271,7 @@ class PlayedFiles(Files):
                     os.unlink(place)
             self._hollow.discard(path)
         elif how == "update":
-            self._lay(self._content_file(path, fact), place)
+            self._scratch.lay(self._recorded.file(path, fact), place)
             self._hollow.discard(path)
         elif not os.path.exists(place) or os.stat(place).st_size != size:
             fd = _os_open(place, os.O_CREAT | os.O_WRONLY, OWN_MODE)
@@ -324,81 +279,6 @@ class PlayedFiles(Files):
             _os_close(fd)
             self._hollow.add(path)
         return _named(path, lambda: real(place, flags | os.O_CREAT))
-
-    def _lay(self, source: str, place: str) -> None:
-        """Write over the file in place, since it may be open elsewhere."""
-        if os.path.exists(place):
-            with open(source, "rb") as file, open(place, "rb") as there:
-                if digest_of(file.read()) == digest_of(there.read()):
-                    return
-        shutil.copyfile(source, place)
-        os.chmod(place, OWN_MODE)
-
-    def _content_file(self, path: str, fact: Fact) -> str:
-        """Path of a file with the recorded content and modification time."""
-        values, fact = fact.attributes, self._told(fact)
-        if fact.body is None:
-            digest = fact.attributes.get(a.PLAYHEAD_FILE_DIGEST)
-            if digest is None:
-                why = fact.attributes.get(a.PLAYHEAD_FILE_UNKEPT)
-                return self._alike_file(path, values, str(why))
-            return self._same_file(path, str(digest))
-        mtime_ns = int(values.get(a.PLAYHEAD_FILE_MTIME_NS, 0))
-        name = os.path.join(self._store, f"{fact.body.digest.hex()}-{mtime_ns}")
-        with self._lock:
-            if not os.path.exists(name):
-                own = os.path.join(self._store, fact.body.digest.hex())
-                if os.path.exists(own):
-                    shutil.copyfile(own, name)
-                else:
-                    try:
-                        data = self._tape.read(fact.body)
-                    except TapeError as problem:
-                        raise FileBlocked("open", path, str(problem)) from None
-                    with open(name, "wb") as file:
-                        file.write(data)
-                os.utime(name, ns=(mtime_ns, mtime_ns))
-        return name
-
-    def _told(self, fact: Fact) -> Fact:
-        """The fact with the content of the file that ``fact`` opened; else ``fact`` itself."""
-        number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
-        seq = None if number is None else self._contents_told.get(number)
-        return (None if seq is None else self._tape.fact(seq)) or fact
-
-    def _alike_file(self, path: str, values: dict[str, Any], why: str) -> str:
-        """The real file, if it has the recorded size and time; for a file whose content was not kept."""
-        try:
-            found = os.stat(path)
-        except OSError:
-            looks = "it is not there any more"
-        else:
-            if (found.st_size, found.st_mtime_ns) == (
-                values.get(a.PLAYHEAD_FILE_SIZE),
-                values.get(a.PLAYHEAD_FILE_MTIME_NS),
-            ):
-                return path
-            looks = "the file that is there now has another size or time"
-        reason = UNKEPT.get(why, UNKEPT["ended"])
-        cause = f"its content is not on the tape ({reason}), and {looks}"
-        raise self._blocked("open", path, cause=cause)
-
-    def _same_file(self, path: str, digest: str) -> str:
-        """The real file, if it has the recorded digest; for a file that was too large to keep."""
-        try:
-            import blake3
-
-            with open(path, "rb") as file:
-                hasher = blake3.blake3()
-                while piece := file.read(1 << 20):
-                    hasher.update(piece)
-        except OSError:
-            hasher = None
-        if hasher is None or hasher.hexdigest() != digest:
-            raise self._blocked(
-                "open", path, cause="it was too large to be kept, and is not there as it was"
-            )
-        return path
 
     def _written(self, handle: Handle) -> Written | None:
         written = super()._written(handle)
@@ -419,29 +299,25 @@ class PlayedFiles(Files):
         own = f"/proc/self/fd/{handle.fd}"
         with contextlib.suppress(OSError):
             source = own if os.path.exists(own) else self.place(handle.path)
-            shutil.copyfile(source, os.path.join(self._store, digest.hex()))
+            self._recorded.keep(source, digest)
 
     @property
     def _unheard(self) -> bool:
         """Whether the asker is not on the tape: a finalizer, machinery, the child of a fork."""
-        return self._over or self.quiet or self._sink.instance != self._instance
+        return self._over or self.quiet or self._driver.sink.instance != self._instance
 
     def _own(self, path: str, real: Real) -> Any:
         return _named(path, lambda: real(self.place(path) if self.touched(path) else None))
 
     def _make(self, op: str, path: str, real: Real, to: str, known: bool) -> None:
-        self._parent(path)
+        self._scratch.make_parent(path)
         if op in ("rename", "link") and to.startswith("/"):
-            self._parent(to)
+            self._scratch.make_parent(to)
         _named(path, lambda: real(self.place(path)))
-
-    def _parent(self, path: str) -> None:
-        with contextlib.suppress(OSError):
-            os.makedirs(os.path.dirname(self.place(path)), exist_ok=True)
 
     def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
         """The next recorded answer: of this lane, else of another, else the last one again."""
-        question = f"{op} {self._target(path, to)}"
+        question = self._facts.question(op, path, to)
         with self._lock:
             found = self._answers.take(question, lanes.current().hash)
             if found is not None:
@@ -455,27 +331,18 @@ class PlayedFiles(Files):
     def _play(self, op: str, path: str, fact: Fact, fidelity: Fidelity, to: str = "") -> Any:
         """Give the recorded answer, and put it on the tape of this run."""
         number = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
+        question = self._facts.question(op, path, to)
         if number is not None:
-            failed = {a.PLAYHEAD_FILE_ERROR: number}
-            self._read(op, path, None, failed, to, fidelity)
+            self._facts.read(question, None, {a.PLAYHEAD_FILE_ERROR: number}, fidelity)
             raise OSError(number, os.strerror(number), path)
         data = b"" if fact.body is None else self._tape.read(fact.body)
-        self._read(op, path, data, {}, to, fidelity)
+        self._facts.read(question, data, {}, fidelity)
         return _decode(data)
 
     def _blocked(self, op: str, path: str, to: str = "", cause: str = "") -> FileBlocked:
-        self._effect(f"file.{op}", self._target(path, to), fidelity=Fidelity.BLOCKED)
+        self._driver.effect(f"file.{op}", self._facts.target(path, to), fidelity=Fidelity.BLOCKED)
         return FileBlocked(op, path, cause)
 
-
-UNKEPT: Final = {
-    "changed": "it was changed while it was read",
-    "budget": "more was opened than is read behind the program's back",
-    "busy": "too many large files were opened at once",
-    "unreadable": "it could not be opened again",
-    "ended": "the process ended before it was read",
-}
-"""The meaning of each reason why a content was not kept."""
 
 MAKING: Final = frozenset(("mkdir", "symlink", "mkfifo"))
 """Operations that make something where nothing exists."""

@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 import blake3
 import msgspec
 
+from playhead_instrumentation.host.files.changes import Change, make
 from playhead_instrumentation.host.sqlite import databases
 from playhead_semconv.errors import PathOutside
 from playhead_semconv.facts import digest_of
@@ -59,8 +60,6 @@ _now_s: Final = time.monotonic
 
 _FOLDER: Final = stat.S_IFDIR
 
-What: TypeAlias = Literal["folder", "written", "mode", "link", "deleted"]
-
 
 class Names:
     """Paths in the form of the tape: ``./…`` below the folder of the run, ``~/…`` below the home."""
@@ -83,22 +82,6 @@ class Names:
             if name[:1] == sign and name[1:2] in ("", "/"):
                 return here + name[1:]
         return name
-
-
-class Change(msgspec.Struct, frozen=True, array_like=True):
-    """One change in the workspace. Encoded on the tape as MessagePack."""
-
-    path: str
-    """The name of the file or folder, see `Names`."""
-    what: What
-    st_mode: int = 0
-    """Type and permissions, as `os.stat` gives them."""
-    data: bytes | None = None
-    """The content that was written, where it is not too large; for a link, its target."""
-    digest: bytes = b""
-    """BLAKE3 digest of the content that was written."""
-    size: int = 0
-    mtime_ns: int = 0
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -140,7 +123,8 @@ class Workspace:
         self._unlooked: Unlooked = "folder" if len(self._roots) < len(given) else ""
         self._place = place
         self._changed = changed
-        self._limit_bytes = limit_bytes
+        self.limit_bytes: Final = limit_bytes
+        """Above it, the content of a file is not kept."""
         self._most = most
         self.is_database: Callable[[str], bool] = lambda path: False
         """Whether this process has a SQLite database open there; we must not open that file then."""
@@ -166,7 +150,7 @@ class Workspace:
             place=place,
             changed=changed,
             hidden=self._hidden,
-            limit_bytes=self._limit_bytes,
+            limit_bytes=self.limit_bytes,
             most=self._most,
         )
 
@@ -314,13 +298,13 @@ class Workspace:
             if not left.take(now[1]):
                 yield Change(name, "written", mode, None, b"", now[1], now[2])
                 return
-            if now[1] > self._limit_bytes:
+            if now[1] > self.limit_bytes:
                 yield Change(name, "written", mode, None, _digest_of(path), now[1], now[2])
                 return
             data = databases.snapshot(path) if self.is_database(path) else _content(path, now[1])
             if data is None:
                 return
-            kept = data if len(data) <= self._limit_bytes else None
+            kept = data if len(data) <= self.limit_bytes else None
             yield Change(name, "written", mode, kept, digest_of(data), len(data), now[2])
 
     def _beside(self, path: str) -> bool:
@@ -337,7 +321,7 @@ class Workspace:
                 if change.what == "written" and change.data is not None and self.is_database(path):
                     databases.take_over(change.data, place)
                 else:
-                    _make(change, place)
+                    make(change, place)
             except (OSError, ValueError, PathOutside):
                 continue
             if self._changed is not None:
@@ -420,39 +404,3 @@ def _digest_of(path: str) -> bytes:
         while piece := file.read(1 << 20):
             hasher.update(piece)
     return hasher.digest()
-
-
-def _make(change: Change, path: str) -> None:
-    is_folder = os.path.isdir(path) and not os.path.islink(path)
-    if change.what == "mode":
-        if not os.path.islink(path):
-            os.chmod(path, stat.S_IMODE(change.st_mode))
-        return
-    if change.what == "folder":
-        if not is_folder:
-            _remove(path)
-            os.makedirs(path, exist_ok=True)
-        os.chmod(path, stat.S_IMODE(change.st_mode) | stat.S_IRWXU)
-        return
-    _remove(path)
-    if change.what == "deleted":
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    if change.what == "link":
-        os.symlink(os.fsdecode(change.data or b""), path)
-        return
-    if change.data is None:
-        with open(path, "wb") as file:
-            file.truncate(change.size)
-    else:
-        with open(path, "wb") as file:
-            file.write(change.data)
-    os.chmod(path, stat.S_IMODE(change.st_mode))
-    os.utime(path, ns=(change.mtime_ns, change.mtime_ns))
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        os.rmdir(path)
-    elif os.path.lexists(path):
-        os.unlink(path)

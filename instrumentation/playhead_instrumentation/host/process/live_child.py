@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from playhead_instrumentation.boundaries.process.observed import EXPIRED
 from playhead_instrumentation.boundaries.process.words import Started
 from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.host.files.changes import Change, encode_changes
 from playhead_instrumentation.host.files.covered import files_of
-from playhead_instrumentation.host.files.workspace import Change, Look
+from playhead_instrumentation.host.files.workspace import Look
 from playhead_instrumentation.host.process.child import CHILDREN, RUNNING, Child, said_timeout
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content
-
-_encode: Final = msgspec.msgpack.Encoder().encode
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +118,7 @@ class LiveChild(Child):
             if data is not None and change.what == "written":
                 data = redactor.response("", "").chunk(data)
             changes.append(msgspec.structs.replace(change, data=data))
-        return Content.of(_encode(changes)) if changes else None
+        return Content.of(encode_changes(changes)) if changes else None
 
     def abandoned(self) -> None:
         """See `Child.abandoned`."""

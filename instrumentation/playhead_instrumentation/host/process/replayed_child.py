@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-import msgspec
-
 from playhead_instrumentation.boundaries.process import unpatched
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process.observed import EXPIRED, KIND
@@ -27,8 +25,8 @@ from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.host.files.changes import decode_changes
 from playhead_instrumentation.host.files.covered import files_of
-from playhead_instrumentation.host.files.workspace import Change
 from playhead_instrumentation.host.process.child import STATUS, Child, stream_of
 from playhead_instrumentation.host.process.far_ends import FarEnds
 from playhead_instrumentation.host.process.stdin import Stdin
@@ -39,9 +37,6 @@ from playhead_semconv.facts import Content, Delivery, End, Fidelity
 
 ENDED_BY: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 """Signals with which a program ends a child that takes too long."""
-
-decode_changes: Final = msgspec.msgpack.Decoder(list[Change]).decode
-"""Reads the body of the end: what the child changed in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)

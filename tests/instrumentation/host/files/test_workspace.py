@@ -11,7 +11,8 @@ import pytest
 
 from playhead_exporter.spool.folders import default_spool
 from playhead_instrumentation.host.files import workspace as workspaces
-from playhead_instrumentation.host.files.workspace import Change, Look, Names, Workspace
+from playhead_instrumentation.host.files.changes import Change
+from playhead_instrumentation.host.files.workspace import Look, Names, Workspace
 from playhead_instrumentation.session.surroundings import own_folders
 from playhead_receiver.host.data_folder import data_dir
 from playhead_semconv.settings import Settings

@@ -223,7 +223,7 @@ def test_what_it_did_to_the_workspace_is_on_the_tape(folder):
         subprocess.run(["sh", "-c", "sed -i s/old/new/ notes; echo x > more; mkdir sub"], check=True)
 
     _, tape = record(program)
-    from playhead_instrumentation.host.process.replayed_child import decode_changes
+    from playhead_instrumentation.host.files.changes import decode_changes
 
     [exchange] = tape.exchanges().values()
     assert exchange.end is not None and exchange.end.body is not None
