@@ -164,13 +164,13 @@ def http() -> str:
             ]
             if asked:
                 text += ["", table(["parameter", "in", "type", "what it is"], asked)]
-    text += ["", "# Shapes"]
+    text += ["", "## Shapes"]
     for name, declared in described["components"]["schemas"].items():
         rows = [
             [f"`{field}`", shape(of), cell(of.get("description", ""))]
             for field, of in declared.get("properties", {}).items()
         ]
-        text += ["", f"## {name}", "", paragraphs(declared.get("description", ""))]
+        text += ["", f"### {name}", "", paragraphs(declared.get("description", ""))]
         text += ["", table(["field", "type", "what it is"], rows)] if rows else []
     return "\n".join(text)
 
