@@ -13,6 +13,7 @@ from docs.readers import ROOT
 from docs.terminal import lacking
 
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
+INSTALLING = ROOT / "docs" / "install.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -49,6 +50,12 @@ def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
         one for one in figures if not any(abs(float(one.replace(",", "")) - it) <= 0.5 for it in told)
     ]
     assert wrong == []
+
+
+def test_the_sizes_of_the_readme_are_those_of_the_text_about_installing():
+    told = re.findall(r"\d+ MB", README.read_text("utf-8"))
+    assert len(told) == 3
+    assert [one for one in told if one not in INSTALLING.read_text("utf-8")] == []
 
 
 def test_the_readme_is_short():
