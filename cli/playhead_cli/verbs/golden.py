@@ -1,21 +1,50 @@
-"""``playhead golden``: keep a run as a regression test."""
+"""``playhead golden``: runs as regression tests, kept, listed, written anew and removed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.options import Verbs, verb
+from playhead_cli.options import Verbs, gathered, verb
+from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
-from playhead_cli.targets.trust import is_foreign, note_known
+from playhead_cli.targets.trust import is_foreign, note_known, require_trust, trust_option
 from playhead_cli.views.words import count, size
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.safe_paths import inside
+
+if TYPE_CHECKING:
+    from playhead_replay.goldens.renewing import Renewed
 
 SCHEMA_VERSION = 1
 FOLDER = Path("tests") / "goldens"
+COLUMNS = ("NAME", "PROGRAM", "STEPS", "SIZE", "EXPECTS", "DESCRIPTION")
+
+folder_option = click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=FOLDER,
+    show_default=True,
+    help="Where goldens lie: the folder goldens beside the test.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Options that say how a run is kept, and what for."""
+
+    name: str
+    folder: Path
+    description: str
+    expect: tuple[str, ...]
+    compressed: bool
+    force: bool
 
 
 @click.group("golden", cls=Verbs, short_help="keep runs as regression tests")
@@ -26,33 +55,42 @@ def command() -> None:
 @verb("add", short_help="write a run as a golden")
 @click.argument("target", metavar="[RUN]", required=False)
 @click.option("--name", required=True, help="Name of the golden: what the test replays.")
+@folder_option
+@click.option("--description", default="", help="What it shows, in a sentence.")
 @click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=FOLDER,
-    show_default=True,
-    help="Where goldens lie: the folder goldens beside the test.",
+    "--expect",
+    multiple=True,
+    metavar="CONDITION",
+    help="What a later run has to fulfil instead of having the same outcome, several times: "
+    "printed~TEXT, answer~TEXT, calls.TOOL=1, tool.TOOL.PATH=VALUE, response.PATH=VALUE, cost<=0.05.",
 )
 @click.option("--compressed", is_flag=True, help="Packed instead of text.")
 @click.option("--force", is_flag=True, help="Replace a golden of that name.")
-def add(
-    session: Session, target: str | None, name: str, folder: Path, compressed: bool, force: bool
-) -> None:
-    """Write a run as a golden: one file that a repository keeps and people can review."""
-    from playhead_replay.goldens import write_golden
+@gathered(keeping=Keeping)
+def add(session: Session, target: str | None, keeping: Keeping) -> None:
+    """Write a run as a golden: one file that a repository keeps and people can review.
 
-    file = f"{name}.tape{'.gz' if compressed else ''}"
-    inside(folder, file)
-    path = folder / file
-    if path.exists() and not force:
+    A bad run is kept with what is expected instead: its test is red until the program is mended.
+    """
+    from playhead_replay.goldens import Purpose, write_golden
+    from playhead_replay.goldens.conditions import read_condition, unfulfilled
+    from playhead_replay.goldens.observed import Observed
+
+    for text in keeping.expect:
+        read_condition(text)
+    file = f"{keeping.name}.tape{'.gz' if keeping.compressed else ''}"
+    inside(keeping.folder, file)
+    path = keeping.folder / file
+    if path.exists() and not keeping.force:
         raise UsageError(
-            f"there is a golden at {path}", hint=f"playhead golden add RUN --name {name} --force"
+            f"there is a golden at {path}", hint=f"playhead golden add RUN --name {keeping.name} --force"
         )
     wanted = parse_target(target)
+    purpose = Purpose(keeping.description, keeping.expect)
     with opened_run(session, wanted) as run:
         foreign = is_foreign(session, wanted, run)
-        made = write_golden(path, run, compressed=compressed)
+        made = write_golden(path, run, compressed=keeping.compressed, purpose=purpose)
+        wrong = unfulfilled(Observed(run), keeping.expect)
     if not foreign:
         note_known(session.data_dir, path)
     if session.as_json:
@@ -63,6 +101,7 @@ def add(
                 "size_bytes": made.size_bytes,
                 "redacted": made.redacted,
                 "edited": made.edited,
+                "unfulfilled": [{"condition": str(one), "found": found} for one, found in wrong],
             }
         )
         return
@@ -72,7 +111,149 @@ def add(
     if made.edited:
         session.say(f"edited at a fork, not by the program: {', '.join(made.edited)}")
         session.say('a test fails where an edit answers, unless it says tape.replay(…, edited="allow")')
-    session.suggest(f"pytest -k {name}")
+    for (_, found), same in groupby(wrong, lambda one: (one[0].subject, one[1])):
+        conditions = ", ".join(str(condition) for condition, _ in same)
+        session.say(f"this run does not fulfil: {conditions}; it has {found}")
+    if wrong:
+        session.say("the test is red until the program is mended")
+    session.suggest(f"pytest -k {keeping.name}")
 
 
-command.add_command(add)
+@verb("ls", short_help="list goldens")
+@folder_option
+def ls(session: Session, folder: Path) -> None:
+    """List the goldens in a folder and below it, with what they are kept for."""
+    found = [_described(folder, path) for path in _goldens_in(folder)]
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "goldens": found})
+        return
+    if not found:
+        session.say(f"no goldens in {folder}")
+        session.suggest("playhead golden add RUN --name NAME")
+        return
+    _print_table(session, found)
+
+
+@verb("rm", short_help="remove goldens")
+@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@folder_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
+    """Remove goldens. The tests that replay them then fail."""
+    from playhead_cli.changing.deleting import agreed
+
+    paths = [_path_of(folder, name) for name in names]
+    if not yes:
+        again = f"playhead golden rm {' '.join(names)} --yes"
+        if not agreed(session, [str(path) for path in paths], count(len(paths), "golden"), again):
+            return 1
+    for path in paths:
+        path.unlink()
+        if path.parent != folder and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "removed": [str(path) for path in paths]})
+        return 0
+    for path in paths:
+        session.say(f"removed {path}")
+    return 0
+
+
+@verb("update", short_help="accept changed outcomes of goldens")
+@click.argument("names", metavar="[NAME…]", nargs=-1)
+@folder_option
+@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
+@trust_option
+def update(session: Session, names: tuple[str, ...], folder: Path, python: str, trust: bool) -> int:
+    """Replay goldens, all or those named, and write anew those whose outcome has changed.
+
+    Nothing goes live: a golden whose program asks otherwise is left as it is, and so is one whose
+    conditions do not hold. Exit status 1 when one was left so.
+    """
+    from playhead_replay.goldens.renewing import renew
+
+    paths = [_path_of(folder, name) for name in names] or _goldens_in(folder)
+    done: list[Renewed] = []
+    for path in paths:
+        target = parse_target(str(path))
+        with opened_run(session, target) as run:
+            require_trust(session, target, run, trust=trust, live=False)
+        session.progress(f"replaying {path}")
+        done.append(renew(path, python))
+        note_known(session.data_dir, path)
+    if session.as_json:
+        said = [{"path": str(one.path), "updated": one.updated, "problem": one.problem} for one in done]
+        session.print_json({"schema_version": SCHEMA_VERSION, "goldens": said})
+    else:
+        for one in done:
+            state = "updated" if one.updated else "left as it is" if one.problem else "the same"
+            session.say(f"{one.path}: {state}" + (f"; {one.problem}" if one.problem else ""))
+    return 1 if any(one.problem for one in done) else 0
+
+
+for one in (add, ls, remove, update):
+    command.add_command(one)
+
+
+def _goldens_in(folder: Path) -> list[Path]:
+    found = {*folder.rglob("*.tape"), *folder.rglob("*.tape.gz")}
+    return sorted(path for path in found if path.is_file())
+
+
+def _path_of(folder: Path, name: str) -> Path:
+    """The file of a golden. `UsageError` if there is none, `PathOutside`."""
+    inside(folder, f"{name}.tape")
+    for suffix in (".tape", ".tape.gz"):
+        path = folder / f"{name}{suffix}"
+        if path.is_file():
+            return path
+    raise UsageError(f"there is no golden {name} in {folder}", hint="playhead golden ls")
+
+
+def _described(folder: Path, path: Path) -> dict[str, Any]:
+    """A golden as an object of plain values; ``problem``: why it cannot be read."""
+    from playhead_replay.goldens import read_stored
+
+    name = str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")
+    found: dict[str, Any] = {"name": name, "path": str(path), "size_bytes": path.stat().st_size}
+    try:
+        stored = read_stored(path)
+        purpose = stored.purpose
+        return found | {
+            "program": str(stored.run.command),
+            "steps": len(stored.run.steps),
+            "description": purpose.description,
+            "expect": list(purpose.expect),
+            "problem": None,
+        }
+    except PlayheadError as problem:
+        return found | {
+            "program": None,
+            "steps": None,
+            "description": "",
+            "expect": [],
+            "problem": problem.what,
+        }
+
+
+def _print_table(session: Session, found: list[dict[str, Any]]) -> None:
+    from rich.text import Text
+
+    rows = [
+        (
+            one["name"],
+            one["program"] or "",
+            "" if one["steps"] is None else str(one["steps"]),
+            size(one["size_bytes"]),
+            ", ".join(one["expect"]),
+            one["problem"] or one["description"],
+        )
+        for one in found
+    ]
+    shown = [at for at in range(len(COLUMNS)) if at < 4 or any(row[at] for row in rows)]
+    widths = {at: max(len(row[at]) for row in (COLUMNS, *rows)) for at in shown}
+    lines = [
+        Text("  ".join(row[at].ljust(widths[at]) for at in shown).rstrip(), style="dim" if not n else "")
+        for n, row in enumerate((COLUMNS, *rows))
+    ]
+    print_lines(session, lines)

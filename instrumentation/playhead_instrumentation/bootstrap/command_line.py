@@ -5,7 +5,7 @@
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
-           [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
+           [--live-model] [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
     warm --control FD --tape FILE --scratch FOLDER --isolation FOLDER [--leave-out PACKAGE]…
     command [--] COMMAND ARGUMENTS…
     fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
@@ -104,6 +104,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
+    parser.add_argument("--live-model", action="store_true", help="calls of models are real")
     parser.add_argument("--check", action="append", default=[], help="a file of check functions")
     parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
@@ -119,6 +120,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
         asked.origin,
         tuple(asked.live),
         tuple(asked.allow),
+        asked.live_model,
         tuple(asked.check),
         ReplayProcess.held(),
         ReplayProcess.held_by_kernel(),

@@ -48,6 +48,7 @@ class ReplayProcess:
     origin: str
     live: tuple[str, ...]
     allow: tuple[str, ...]
+    live_model: bool
     checks: tuple[str, ...]
     held_descriptor: int
     by_kernel: tuple[str, ...]
@@ -75,7 +76,7 @@ class ReplayProcess:
             now = now.with_suffix(f".{os.getpid()}{now.suffix}")
             scratch = scratch and f"{scratch}/{os.getpid()}"
         forks = load_several(Path(self.forks)) if self.forks else []
-        allowed = Allowed(frozenset(self.live), frozenset(self.allow))
+        allowed = Allowed(frozenset(self.live), frozenset(self.allow), self.live_model)
         start_recording(sink=TapeWriter(now), rerun=Rerun(tape, self.origin, allowed, scratch))
         running = _running()
         if beside:

@@ -13,9 +13,11 @@ class Allowed:
 
     tools: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
+    model: bool = False
+    """Whether all calls of models are made for real; the tape answers the rest, however often."""
 
     def __bool__(self) -> bool:
-        return bool(self.tools or self.hosts)
+        return bool(self.tools or self.hosts or self.model)
 
     def reaches(self, host: str) -> bool:
         """Whether ``host``, a name or an address, may be reached."""

@@ -45,3 +45,11 @@ def is_encoded(exchange: Exchange) -> bool:
     """Whether the bytes of an answer are compressed."""
     flat: list[Any] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
     return any(str(name).lower() == "content-encoding" for name in flat[::2])
+
+
+def is_model_call(key: str, body: bytes) -> bool:
+    """Whether a request is a call of a model, by its method, URL and body."""
+    from playhead_semconv.wire.recognition import recognised  # imported late: a replay needs it rarely
+
+    method, _, url = key.partition(" ")
+    return recognised(method, url, body) is not None

@@ -18,13 +18,21 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from playhead_instrumentation.determinism.gates.tape_order import Order
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.recorded_exchange import deliveries_of
 from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
-from playhead_instrumentation.playback.lookup_keys import canonical, digests_of, host_of, is_encoded
+from playhead_instrumentation.playback.lookup_keys import (
+    canonical,
+    digests_of,
+    host_of,
+    is_encoded,
+    is_model_call,
+)
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -40,6 +48,9 @@ from playhead_semconv.volatile.multipart_boundary import plain
 Question: TypeAlias = tuple[str, str, bytes]
 """Kind, key and digest of the body of a request."""
 
+
+MODEL = "\0model"
+"""Stands for all calls of models where recordings are found by lane and key."""
 
 CANDIDATES = 64
 """Recordings that are compared leaf by leaf, of the asking lane and again of all lanes."""
@@ -106,8 +117,11 @@ class Player:
         self._queues: dict[tuple[str, int | None], deque[int]] | None = None
         """Recordings by kind and lane (None: all lanes), without used ones at the front; built when no
         body matches a request."""
-        self._of_tool: dict[tuple[int, str], deque[int]] | None = None
-        """Recordings of tools by lane and name; built when a tool is called for real."""
+        self._of_live: dict[tuple[int, str], deque[int]] | None = None
+        """Recordings of tools by lane and name, of calls of models by lane; built when one is called for
+        real."""
+        self._answered: dict[Question, Exchange] = {}
+        """The last recording that answered a question; kept where calls of models are real."""
         for id in tape.exchange_ids():
             exchange = tape.exchange(id)
             if exchange is None:
@@ -147,7 +161,9 @@ class Player:
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """The recording that answers, or the refusal; live for what is allowed to be live."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
-            return self._instead(id, ask)
+            return self._instead(id.lane, ask.key)
+        if self._allowed.model:
+            return self._beside_model(id, ask, body)
         found = self.find(id, ask, body)
         if found is not None:
             return self._played(found, id)
@@ -191,14 +207,37 @@ class Player:
     def ended(self, id: ExchangeId) -> None:
         """See `Source.ended`. Does nothing."""
 
-    def _instead(self, id: ExchangeId, ask: Ask) -> Live:
-        """Live in place of a recording: the next of that lane with the same key."""
-        if self._of_tool is None:
-            self._of_tool = {}
+    def _beside_model(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """Live for a call of a model; for all else a recording, which may answer more than once."""
+        if ask.kind == "http" and is_model_call(ask.key, body):
+            return self._instead(id.lane, MODEL)
+        question = ask.kind, ask.key, ask.body.digest
+        found = self.find(id, ask, body)
+        if found is not None:
+            self._answered[question] = found.exchange
+            return self._played(found, id)
+        recording = self._answered.get(question)
+        if recording is None:
+            return self.refusal(id, ask, body)
+        return Played(
+            _undelivered(recording),
+            self._tape.instance,
+            self._tape.read,
+            fidelity=Fidelity.MOVED,
+            elsewhere=False,
+            made=True,
+        )
+
+    def _instead(self, lane: int, key: str) -> Live:
+        """Live in place of a recording: the next of that lane of the same tool, or of a model."""
+        if self._of_live is None:
+            self._of_live = {}
             for number, one in enumerate(self._recordings):
                 if one.id.kind == "tool":
-                    self._of_tool.setdefault((one.id.lane, one.key), deque()).append(number)
-        waiting = self._of_tool.get((id.lane, ask.key))
+                    self._of_live.setdefault((one.id.lane, one.key), deque()).append(number)
+                elif one.id.kind == "http" and is_model_call(one.key, self._body_of(number)):
+                    self._of_live.setdefault((one.id.lane, MODEL), deque()).append(number)
+        waiting = self._of_live.get((lane, key))
         if not waiting:
             return LIVE
         number = waiting.popleft()
@@ -371,3 +410,10 @@ def _stretch(tape: IndexedTape) -> tuple[int, int]:
 
 def _nobody(exchange: Exchange) -> None:
     """No-op callback."""
+
+
+def _undelivered(recording: Exchange) -> Exchange:
+    """A recording without its deliveries: it answers as soon as it is asked."""
+    parts = [replace(part, delivery=None) for part in recording.parts]
+    end = None if recording.end is None else replace(recording.end, delivery=None)
+    return replace(recording, head_delivery=None, parts=parts, end=end)

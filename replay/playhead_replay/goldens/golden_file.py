@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +38,12 @@ FOLDER = "playhead.golden.folder"
 EDITED = "playhead.golden.edited"
 """Resource attribute of a golden: what was edited at the fork that it was made from."""
 
+DESCRIPTION = "playhead.golden.description"
+"""Resource attribute of a golden: what it shows, in the words of whoever made it."""
+
+EXPECT = "playhead.golden.expect"
+"""Resource attribute of a golden: what a later run has to fulfil, as conditions."""
+
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
 _LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
 _OF_A_REPLAY = (
@@ -54,6 +60,38 @@ _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
 
 
 @dataclass(frozen=True, slots=True)
+class Purpose:
+    """Why a golden is kept."""
+
+    description: str = ""
+    expect: Sequence[str] = ()
+    """Conditions that a later run has to fulfil (`playhead_replay.goldens.conditions`). Where there are
+    any, they take the place of the recorded outcome."""
+
+    def attributes(self) -> dict[str, Any]:
+        """As resource attributes of the golden."""
+        found = {DESCRIPTION: self.description, EXPECT: list(self.expect)}
+        return {name: value for name, value in found.items() if value}
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Purpose:
+        """The inverse of `attributes`."""
+        expect: Any = resource.get(EXPECT)
+        conditions = tuple(map(str, cast("list[Any]", expect))) if isinstance(expect, list) else ()
+        return cls(str(resource.get(DESCRIPTION, "")), conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGolden:
+    """A golden that has been read."""
+
+    run: Run
+    folder: Path
+    """Folder in which its program is started."""
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
 class Golden:
     """A golden that has been written."""
 
@@ -65,7 +103,9 @@ class Golden:
     """What was edited at a fork, as `playhead_replay.forks.edits_of_run.edits_of` names it."""
 
 
-def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
+def write_golden(
+    path: Path, run: Run, *, compressed: bool = False, purpose: Purpose = Purpose()
+) -> Golden:
     """Write ``run`` as a golden. It appears under its name only when it is complete.
 
     ``compressed``: as a packed tape file instead of text. `TapeMissing` if the run has no tape or was
@@ -89,6 +129,7 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
     edited = edits_of(run)
     if edited:
         resource[EDITED] = edited
+    resource |= purpose.attributes()
     if compressed:
         size = write_tape_file(path, tapes, resources={tape.instance: resource for tape in tapes})
     else:
@@ -104,12 +145,20 @@ def read_golden(path: Path) -> tuple[Run, Path]:
 
     In text form or packed. `TapeMissing`; `CorruptTape` with the line.
     """
+    found = read_stored(path)
+    return found.run, found.folder
+
+
+def read_stored(path: Path) -> StoredGolden:
+    """A golden with everything it holds. Errors as in `read_golden`."""
     found = read_tape_file(path)
     run = Run.of_tapes(found.tapes, found.spans, path.name.partition(".")[0])
-    folder = found.resources.get(found.tape.instance, {}).get(FOLDER)
+    resource = found.resources.get(found.tape.instance, {})
+    folder = resource.get(FOLDER)
     if folder is None:  # an exported tape that was placed among the goldens
-        return run, Path(run.command.cwd or ".")
-    return run, (path.absolute().parent / str(folder)).resolve()
+        return StoredGolden(run, Path(run.command.cwd or "."), Purpose())
+    place = (path.absolute().parent / str(folder)).resolve()
+    return StoredGolden(run, place, Purpose.of(resource))
 
 
 def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Plain]:

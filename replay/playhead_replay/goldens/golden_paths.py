@@ -12,6 +12,8 @@ from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX
 from playhead_semconv.untrusted.safe_paths import inside
 
 FOLDER = "goldens"
+OWN = ".playhead"
+"""Folder beside a project's tests for what playhead puts there; it is in no repository."""
 LONGEST = 80
 """Largest length of a file name in characters; a longer one is cut and ends in a digest of the whole."""
 
@@ -44,7 +46,26 @@ def place_of(test_file: Path, name: str) -> Path:
     return packed if packed.exists() and not path.exists() else path
 
 
+def folder_of_failed(root: Path) -> Path:
+    """The folder below ``root`` for the tapes of replays that failed; it is made, and git ignores it."""
+    own = root / OWN
+    folder = own / "failed"
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = own / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", "utf-8")
+    return folder
+
+
 def own_name(test_file: Path, test: str, parameters: Mapping[str, Any]) -> str:
     """Name of the golden if a test gives none: ``test_refund/test_order,order=81``."""
     words = [test, *(f"{key}={parameters[key]}" for key in sorted(parameters))]
     return f"{safe(test_file.stem)}/{safe(','.join(words))}"
+
+
+def short(path: Path) -> str:
+    """``path`` as a person types it here: relative if it is below this folder."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

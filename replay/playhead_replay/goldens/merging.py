@@ -6,12 +6,21 @@ from collections.abc import Iterable
 
 import msgspec
 
+from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.tape.folds import fold_exchanges
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 from playhead_semconv.tape.protocols import Tape
+
+
+def renewed(recorded: Run, now: Run) -> Run:
+    """The replayed run, with the bytes that its tape refers to put in."""
+    tapes = [answered(recorded.tapes, tape) for tape in now.tapes]
+    first = recorded.tape
+    others = [below(first, now.tape, tape) for tape in recorded.tapes if tape.instance != first.instance]
+    return Run.of_tapes([*tapes, *others], name=recorded.name)
 
 
 def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from playhead_replay.diff.side import Side
+from playhead_replay.goldens.conditions import Condition
+from playhead_replay.goldens.golden_paths import short
+from playhead_replay.goldens.observed import NotSaid, Observed
 from playhead_replay.launch.configuration import ReplayResult
 from playhead_replay.report.matching import match
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.exchanges import exchanges_of
-from playhead_replay.run.messages import Messages, derived_attributes
-from playhead_replay.run.prices import Cost, cost_of
 from playhead_replay.run.run import Run
-from playhead_replay.run.steps import Step
-from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.rerun.state_documents import at
-from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.untrusted.shown_text import visible
 
 LINES = 40
@@ -34,25 +32,31 @@ class Expectation:
 
     unused: Literal["fail", "allow"] = "fail"
     """``allow``: the program may leave recordings unused."""
-    outcome: Literal["same", "changed"] = "same"
-    """``changed``: output, states and exit status may differ, as after a bug fix."""
+    outcome: Literal["same", "changed"] | None = None
+    """``changed``: output, states and exit status may differ, as after a bug fix. None: the same, unless
+    the golden says what is expected."""
 
     edited: Literal["fail", "allow"] = "fail"
     """``allow``: edits at the fork that the golden is made of may answer, though the program differs."""
 
-    def broken(self, report: Report) -> list[Divergence]:
-        """The divergences in ``report`` that are not allowed."""
+    def without_outcome(self) -> Expectation:
+        """The same of a golden that says itself what is expected."""
+        return self if self.outcome is not None else replace(self, outcome="changed")
+
+    def broken(self, report: Report, *, live_model: bool = False) -> list[Divergence]:
+        """The divergences in ``report`` that are not allowed.
+
+        ``live_model``: models answered anew, so only what nobody answered counts, and checks.
+        """
+        if live_model:
+            return [one for one in report.divergences if one.kind in ("blocked", "check")]
         allowed = {"stdout", "stderr", "exit", "state"} if self.outcome == "changed" else set[str]()
         if self.unused == "allow":
             allowed.add("unused")
         return [one for one in report.divergences if one.kind not in allowed]
 
 
-class NotSaid(LookupError):
-    """The program has not reported such a state."""
-
-
-class ReplayedGolden:
+class ReplayedGolden(Observed):
     """A golden that was replayed by the current code."""
 
     def __init__(
@@ -62,60 +66,32 @@ class ReplayedGolden:
 
         ``test``: pytest's id of the test.
         """
+        # Links each answer to the golden, so that its bytes can be read through the replay's own tape.
+        match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
+        super().__init__(now, priced_at_ns=recorded.started_ns)
         self.golden = golden
         self.recorded = recorded
         """The recorded run."""
-        self.run = now
-        """The run of the replay."""
         self.report = done.report
         self.stdout = done.stdout.decode(errors="replace")
         self.stderr = done.stderr.decode(errors="replace")
         self.exit_status = done.returncode
         self._test = test
-        # Links each answer to the golden, so that its bytes can be read through the replay's own tape.
-        match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
-        self._side = Side(now)
 
     @property
-    def steps(self) -> list[Step]:
-        """Calls of models and tools, in order of start."""
-        return self.run.steps
+    def printed(self) -> str:
+        """Its output on stdout."""
+        return self.stdout
 
     @property
-    def tools(self) -> list[str]:
-        """Names of the tools that models requested, in order."""
-        return self._side.tools
-
-    @property
-    def messages(self) -> list[Messages]:
-        """Input and output messages of each step."""
-        return [seen.messages for seen in self._side.steps]
-
-    @property
-    def tokens(self) -> tuple[int, int]:
-        """Input and output tokens of all calls."""
-        counts = [0, 0]
-        for attributes, _ in self._calls():
-            counts[0] += count_in(attributes, a.GEN_AI_USAGE_INPUT_TOKENS)
-            counts[1] += count_in(attributes, a.GEN_AI_USAGE_OUTPUT_TOKENS)
-        return counts[0], counts[1]
-
-    @property
-    def cost(self) -> Cost:
-        """Cost of all calls, at the prices of the day on which they were recorded."""
-        return cost_of(self._calls())
-
-    def _calls(self) -> Iterator[tuple[dict[str, Any], int]]:
-        for seen in self._side.steps:
-            if seen.exchanges:
-                span = seen.step.span
-                derived = derived_attributes(span.attributes, seen.exchanges[-1])
-                yield {**span.attributes, **derived}, self.recorded.started_ns
+    def exit_code(self) -> int | None:
+        """Exit status of the process, negative for a signal."""
+        return self.exit_status
 
     @property
     def status(self) -> str:
         """``success`` or ``failure``."""
-        failed = self.exit_status or any(one.failed for one in self.run.requests)
+        failed = self.exit_status or any(one.failed for one in self.requests)
         return "failure" if failed else "success"
 
     def assert_tool_sequence(self, expected: Sequence[str]) -> None:
@@ -165,16 +141,6 @@ class ReplayedGolden:
             self._fail(f"no price is known for {', '.join(cost.unpriced)}")
         if cost.usd > Decimal(str(at_most)):
             self._fail(f"cost: {cost}, not at most ${at_most}")
-
-    def state(self, step: int, name: str = "") -> Any:
-        """The last state that the program reported up to the end of a step, as plain values.
-
-        ``name``: of the state; by default any. `NotSaid` if none was reported.
-        """
-        said = [one for one in self.run.states if one.step <= step and name in ("", one.name)]
-        if not said:
-            raise NotSaid(f"no state was said up to step {step}")
-        return said[-1].value
 
     def assert_state(self, step: int, path: str, value: Any, *, name: str = "") -> None:
         """At the end of a step the state held ``value`` at ``path``, as in ``order.lines[0]``.
@@ -227,42 +193,79 @@ class ReplayedGolden:
     @property
     def look(self) -> str:
         """The command that shows the golden."""
-        return f"playhead show {_short(self.golden)}"
+        return f"playhead show {short(self.golden)}"
 
 
-def failure(
-    golden: Path, report: Report, broken: Sequence[Divergence], kept: Path | None, node: str
-) -> str:
-    """The failure message of a diverged golden: both sides, and commands for the next steps."""
-    lines = [f"golden diverged: {golden.name.partition('.')[0]} ({_short(golden)})"]
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A golden whose replay is not as it should be, for the message about it."""
+
+    golden: Path
+    test: str
+    """Pytest's id of the test."""
+    kept: Path | None = None
+    """Where the tape of the replay was put."""
+
+    @property
+    def name(self) -> str:
+        """Name of the golden."""
+        return self.golden.name.partition(".")[0]
+
+    def diverged(self, report: Report, broken: Sequence[Divergence]) -> str:
+        """Both sides of what differs, and commands for the next steps; each thing once."""
+        lines = [f"golden diverged: {self.name} ({short(self.golden)})", *_sides(broken)]
+        if len(lines) > LINES:
+            lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines"]
+        exact, asked = report.count(Fidelity.EXACT), report.asked
+        live = report.count(Fidelity.LIVE)
+        lines.append(f"{exact} of {asked} requests exact; {live or 'nothing'} went live")
+        for note in report.notes:
+            told, asks, _ = note.partition(" give it: ")
+            lines += [f"{told} give it: tape.replay(…, headers={{NAME: VALUE}})"] if asks else []
+        lines += self._next_steps(asks_anew=any(one.kind == "blocked" for one in broken))
+        return visible("\n".join(lines))
+
+    def unfulfilled(self, wrong: Sequence[tuple[Condition, str]]) -> str:
+        """What was expected of the run, and what there was instead."""
+        lines = [f"golden {self.name}: not as expected ({short(self.golden)})"]
+        for (_, found), same in groupby(wrong, lambda one: (one[0].subject, one[1])):
+            lines += [f"  - expected: {condition}" for condition, _ in same]
+            lines.append(f"  + now:      {found}")
+        lines += self._look()
+        return visible("\n".join(lines))
+
+    def _look(self) -> Iterator[str]:
+        if self.kept is not None:
+            yield f"look:   playhead diff {short(self.golden)} {short(self.kept)}"
+        yield f"again:  {_pytest(self.test)}"
+
+    def _next_steps(self, *, asks_anew: bool) -> Iterator[str]:
+        yield from self._look()
+        if asks_anew:
+            yield "try:    the same with --playhead-live=model, tools from the tape"
+            yield "accept: the same with --playhead-record=all, which asks and does everything anew"
+        else:
+            yield "accept: the same with --playhead-update"
+
+
+FOLLOWS = ("stdout", "stderr", "exit", "state", "unused", "inbound", "effect")
+"""Kinds of divergences that follow from a request that was refused."""
+
+
+def _sides(broken: Sequence[Divergence]) -> Iterator[str]:
+    """What differs. What follows from a refused request is only named."""
+    refused = next((at for at, one in enumerate(broken) if one.kind == "blocked"), len(broken))
+    follows = [one for one in broken[refused:] if one.kind in FOLLOWS]
     for one in broken:
-        lines += one.lines()
-    if len(lines) > LINES:
-        lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines"]
-    exact, asked = report.count(Fidelity.EXACT), report.asked
-    live = report.count(Fidelity.LIVE)
-    lines.append(f"{exact} of {asked} requests exact; {live or 'nothing'} went live")
-    lines += [f"unused: {name}" for name in report.unused[:5]]
-    for note in report.notes:
-        told, asks, _ = note.partition(" give it: ")
-        lines += [f"{told} give it: tape.replay(…, headers={{NAME: VALUE}})"] if asks else []
-    lines += list(_commands(golden, kept, node))
-    return visible("\n".join(lines))
-
-
-def _commands(golden: Path, kept: Path | None, node: str) -> Iterator[str]:
-    if kept is not None:
-        yield f"look:   playhead diff {_short(golden)} {_short(kept)}"
-    yield f"again:  {_pytest(node)}"
-    yield f"accept: {_pytest(node)} --playhead-update, or --playhead-record=all to ask the model again"
+        if one not in follows:
+            yield from one.lines()
+    unused = sum(one.kind == "unused" for one in follows)
+    named = dict.fromkeys(one.kind for one in follows if one.kind != "unused")
+    said = [f"{', '.join(named)} differ{'s' if len(named) == 1 else ''}"] if named else []
+    said += [f"{unused} recording{'s' if unused > 1 else ''} unused"] if unused else []
+    if said:
+        yield f"after that: {'; '.join(said)}"
 
 
 def _pytest(node: str) -> str:
     return shlex.join(["pytest", node])
-
-
-def _short(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead_replay.launch.isolation import Withheld
-from playhead_replay.launch.process_start import child_environment, interpreter_for
+from playhead_replay.launch.process_start import (
+    child_environment,
+    interpreter_for,
+    with_providers,
+)
 from playhead_replay.launch.warm_processes import Warm
 from playhead_replay.report.report import Report
 from playhead_replay.run.command import Command
@@ -43,9 +47,13 @@ class Surroundings:
         """The Python that runs ``command``. `UsageError` if ``python`` is not an interpreter."""
         return interpreter_for(command, self.python)
 
-    def environment_of(self, command: Command) -> dict[str, str]:
-        """The environment of ``command``, with stand-ins for credentials."""
-        return child_environment(command, self.inherited)
+    def environment_of(self, command: Command, *, live_model: bool = False) -> dict[str, str]:
+        """The environment of ``command``, with stand-ins for credentials.
+
+        ``live_model``: those of providers are real, and so are their addresses.
+        """
+        child = child_environment(command, self.inherited)
+        return with_providers(child, self.inherited) if live_model else child
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class Rules:
     """Tools that run for real, by name."""
     allow: Collection[str] = ()
     """Hosts that may be reached when the tape has no answer."""
+    live_model: bool = False
+    """Make all calls of models for real; the tape answers the rest, however often it is asked."""
     force: bool = False
     """Execute a script even if it has changed."""
     repeat_effects: bool = False
@@ -68,18 +78,22 @@ class Rules:
     @property
     def withheld(self) -> Withheld:
         """What the kernel is asked to withhold from the program."""
-        return Withheld(network=not (self.live or self.allow), files=not self.live)
+        is_connected = bool(self.live or self.allow or self.live_model)
+        return Withheld(network=not is_connected, files=not self.live)
 
     def words(self) -> list[str]:
         """The rules as command-line options of the replaying process."""
         files = [os.path.abspath(path) for path in self.checks]
         given = ("--live", self.live), ("--allow", self.allow), ("--check", files)
-        return [word for option, names in given for name in names for word in (option, name)]
+        words = [word for option, names in given for name in names for word in (option, name)]
+        return words + (["--live-model"] if self.live_model else [])
 
     def real(self) -> Iterator[str]:
         """What may run for real, in words."""
         yield from (f"tool {name}" for name in self.live)
         yield from (f"host {name}" for name in self.allow)
+        if self.live_model:
+            yield "calls of models"
 
 
 def _silent(_: str) -> None: ...

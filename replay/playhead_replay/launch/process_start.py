@@ -21,6 +21,9 @@ STAND_IN = "playhead-replay"
 CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 """Credentials that get the stand-in if the tape does not say which variables the program had."""
 
+PROVIDERS = ("OPENAI_", "ANTHROPIC_", "AZURE_OPENAI_", "GOOGLE_CLOUD_", "HTTP_PROXY", "HTTPS_PROXY")
+"""Beginnings of variables that say where models are reached, and with which credentials."""
+
 DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
 """Prefixes of variables that belong to the launcher and not to the program."""
 
@@ -78,6 +81,18 @@ def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str,
     if path:
         child["PYTHONPATH"] = os.pathsep.join(path)
     return child
+
+
+def with_providers(child: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """``child`` with the addresses and credentials of providers that ``environ`` has.
+
+    Of a provider that ``environ`` names, what was recorded is left out.
+    """
+    there = tuple(one for one in PROVIDERS if any(name.startswith(one) for name in environ))
+    kept = {name: value for name, value in child.items() if not name.startswith(there)}
+    given = {name: value for name, value in environ.items() if name.startswith(there)}
+    withheld = (name for name, value in kept.items() if value == STAND_IN and environ.get(name))
+    return {**kept, **given, **{name: environ[name] for name in withheld}}
 
 
 def program_of(command: Command, came: Sequence[InboundRequest]) -> list[str]:

@@ -117,7 +117,8 @@ class Replay:
             for child in started:
                 processes.prepare(child.tape.instance.hex(), child.tape)
             scratch = processes.prepare("first", self.run.tape)
-            environ = self.configuration.surroundings.environment_of(self.command)
+            live_model = self.configuration.rules.live_model
+            environ = self.configuration.surroundings.environment_of(self.command, live_model=live_model)
             program = program_of(self.command, self.requests)
             start = Start(self.interpreter, program, environ, self.folder, scratch)
             done, told = processes.replayed(start, self.configuration.keep)
@@ -203,7 +204,9 @@ class _Processes:
         if child.why_not:
             return {child.name: child.why_not}
         around = self.replay.configuration.surroundings
-        environ = around.environment_of(around.command_of(child.command, live=False))
+        live_model = self.replay.configuration.rules.live_model
+        command = around.command_of(child.command, live=False)
+        environ = around.environment_of(command, live_model=live_model)
         environ.update(
             (name, STAND_IN if value == PLACEHOLDER else value)
             for name, value in child.environment.items()

@@ -164,6 +164,9 @@ def test_a_changed_prompt_fails_and_names_both_sides(recorded: Project):
     assert "golden diverged: oslo (tests/goldens/oslo.tape)" in said
     assert '- tape: "You advise."' in said and '+ now:  "You refuse."' in said
     assert any("$.messages[0].content" in line for line in said)
+    # What follows from the refused request is named, and nothing is said twice.
+    assert done.stdout.count("You refuse.") == done.stdout.count("unused") == 1
+    assert "after that: stderr, stdout, exit differ; 2 recordings unused" in said
     assert "look:   playhead diff tests/goldens/oslo.tape .playhead/failed/oslo.tape" in said
     assert (recorded.folder / ".playhead" / "failed" / "oslo.tape").is_file()
     [failed] = ElementTree.parse(recorded.folder / "out.xml").iter("failure")
