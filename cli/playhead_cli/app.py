@@ -25,6 +25,7 @@ VERBS = {
     "ls": "list runs, newest first",
     "show": "show a run as a tree of steps, or one step whole",
     "search": "find what was said, in all runs",
+    "stats": "sums over runs: failures, tokens, cost, how long they took",
     "tail": "follow runs while they go on",
     "fork": "go back to a step, change something, and go on for real",
     "resume": "bring a dead run to its end",

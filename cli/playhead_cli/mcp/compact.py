@@ -173,8 +173,15 @@ def group_lines(stats: Answer) -> Iterator[str]:
             f"{group['errors']} errors",
             f"{group['input_tokens']}+{group['output_tokens']} tokens",
             *_cost(group["cost_usd"], bool(group["unpriced_runs"])),
+            *_took(group),
         ]
         yield ", ".join(words)
+
+
+def _took(group: Answer) -> list[str]:
+    """How long half and nearly all of the runs took at most."""
+    half, most = group["duration_p50_ns"], group["duration_p99_ns"]
+    return [] if half is None else [f"p50 {took(half)}, p99 {took(most)}"]
 
 
 def _cost(usd: float | None, more: bool) -> list[str]:

@@ -74,7 +74,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     """
     from playhead_replay.goldens import Purpose, write_golden
     from playhead_replay.goldens.conditions import read_condition, unfulfilled
-    from playhead_replay.goldens.observed import Observed
+    from playhead_replay.goldens.observed import ObservedRun
 
     for text in keeping.expect:
         read_condition(text)
@@ -90,7 +90,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     with opened_run(session, wanted) as run:
         foreign = is_foreign(session, wanted, run)
         made = write_golden(path, run, compressed=keeping.compressed, purpose=purpose)
-        wrong = unfulfilled(Observed(run), keeping.expect)
+        wrong = unfulfilled(ObservedRun(run), keeping.expect)
     if not foreign:
         note_known(session.data_dir, path)
     if session.as_json:

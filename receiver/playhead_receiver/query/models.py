@@ -177,7 +177,7 @@ class BodyChunk(Body):
     time_ns: int
 
 
-class VerbatimExchange(Model):
+class ExchangeItem(Model):
     """An attempt at a boundary: what was asked and answered, verbatim."""
 
     name: str
@@ -205,7 +205,7 @@ class SpanExchanges(Model):
 
     trace_id: TraceId
     span_id: SpanId
-    exchanges: list[VerbatimExchange]
+    exchanges: list[ExchangeItem]
 
 
 class DiffSide(Model):
@@ -221,7 +221,7 @@ class DiffSide(Model):
     cost_usd: float
 
 
-class RunDifference(Model):
+class DifferenceItem(Model):
     """A difference between two runs."""
 
     kind: str
@@ -272,8 +272,8 @@ class Diff(Model):
     right: DiffSide
     identical: bool
     same_steps: list[int]
-    first_difference: RunDifference | None
-    differences: list[RunDifference]
+    first_difference: DifferenceItem | None
+    differences: list[DifferenceItem]
     steps: list[StepPair]
     tools: dict[str, ToolCounts]
     tool_sequence: ToolSequences
@@ -348,6 +348,10 @@ class Group(Model):
     unpriced_runs: int
     """Runs of which something has no known price: the cost is without it."""
     duration_ns: int
+    duration_p50_ns: int | None
+    """Half of the runs that have ended took at most so long; null where none has. Nearest rank."""
+    duration_p90_ns: int | None
+    duration_p99_ns: int | None
 
 
 class Stats(Model):

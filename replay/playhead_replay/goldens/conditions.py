@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from playhead_replay.goldens.observed import NotSaid, Observed
+from playhead_replay.goldens.observed import NotSaid, ObservedRun
 from playhead_semconv.errors import UsageError, nearest
 from playhead_semconv.rerun.edits import steps_of
 from playhead_semconv.rerun.json_text import document_in
@@ -50,13 +50,13 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 NOTHING: Final = object()
 """The value of a subject that the run does not have."""
 
-_NUMBERS: dict[str, Callable[[Observed], Any]] = {
+_NUMBERS: dict[str, Callable[[ObservedRun], Any]] = {
     "exit": lambda run: run.exit_code,
     "steps": lambda run: len(run.steps),
     "tokens": lambda run: sum(run.tokens),
     "cost": lambda run: None if run.usd is None else float(run.usd),
 }
-_TEXTS: dict[str, Callable[[Observed], Any]] = {
+_TEXTS: dict[str, Callable[[ObservedRun], Any]] = {
     "status": lambda run: run.status,
     "tools": lambda run: ",".join(run.tools),
     "printed": lambda run: run.printed,
@@ -79,7 +79,7 @@ class Condition:
         value = self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
         return f"{self.subject} {self.sign} {value}"
 
-    def found_in(self, run: Observed) -> Any:
+    def found_in(self, run: ObservedRun) -> Any:
         """The value of the subject in ``run``; `NOTHING` if it has none."""
         name, _, path = self.subject.partition(".")
         if not path:
@@ -126,7 +126,7 @@ def read_condition(text: str) -> Condition:
     return Condition(subject, sign, value)  # type: ignore[arg-type]
 
 
-def unfulfilled(run: Observed, conditions: Iterable[str]) -> list[tuple[Condition, str]]:
+def unfulfilled(run: ObservedRun, conditions: Iterable[str]) -> list[tuple[Condition, str]]:
     """The conditions that do not hold for ``run``, each with what was found instead."""
     found: list[tuple[Condition, str]] = []
     for text in conditions:
@@ -154,24 +154,24 @@ def _require_known(subject: str) -> None:
     )
 
 
-def _response(run: Observed) -> Any:
+def _response(run: ObservedRun) -> Any:
     requests = run.requests
     return b"".join(requests[-1].pieces).decode("utf-8", "replace") if requests else None
 
 
-def _arguments(run: Observed, tool: str) -> Any:
+def _arguments(run: ObservedRun, tool: str) -> Any:
     calls = [call.arguments for call in run.calls if call.name == tool]
     return calls[-1] if calls else None
 
 
-def _state(run: Observed, _: str) -> Any:
+def _state(run: ObservedRun, _: str) -> Any:
     try:
         return run.state(len(run.steps))
     except NotSaid:
         return None
 
 
-_DOCUMENTS: dict[str, Callable[[Observed, str], Any]] = {
+_DOCUMENTS: dict[str, Callable[[ObservedRun, str], Any]] = {
     "tool": _arguments,
     "response": lambda run, _: document_in(_response(run)),
     "state": _state,

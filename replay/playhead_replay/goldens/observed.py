@@ -22,7 +22,7 @@ class NotSaid(LookupError):
     """The program has not reported such a state."""
 
 
-class Observed:
+class ObservedRun:
     """A run that is looked at."""
 
     def __init__(self, run: Run, *, priced_at_ns: int | None = None) -> None:

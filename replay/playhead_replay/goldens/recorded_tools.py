@@ -20,7 +20,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class AnsweredCall:
     """One call of a tool."""
 
     arguments: Any
@@ -48,7 +48,7 @@ class ToolFailed(RuntimeError):
 class RecordedTool:
     """A tool that answers from the tape: by its arguments, calls with equal ones in their order."""
 
-    def __init__(self, name: str, calls: list[RecordedCall]) -> None:
+    def __init__(self, name: str, calls: list[AnsweredCall]) -> None:
         self.__name__ = name
         self.calls = calls
         """The recorded calls, in order."""
@@ -120,16 +120,16 @@ class RecordedTools(Mapping[str, RecordedTool]):
         return len(self._tools)
 
 
-def _marked(run: Run) -> dict[str, list[RecordedCall]]:
+def _marked(run: Run) -> dict[str, list[AnsweredCall]]:
     """What functions under ``@playhead.tool`` returned: plain values."""
-    found: dict[str, list[RecordedCall]] = defaultdict(list)
+    found: dict[str, list[AnsweredCall]] = defaultdict(list)
     for exchange in run.exchanges:
         if exchange.id.kind == "tool" and (call := _recorded(exchange)) is not None:
             found[exchange.key].append(call)
     return dict(found)
 
 
-def _recorded(exchange: RecordedExchange) -> RecordedCall | None:
+def _recorded(exchange: RecordedExchange) -> AnsweredCall | None:
     end = exchange.end
     if end is None:
         return None
@@ -139,22 +139,22 @@ def _recorded(exchange: RecordedExchange) -> RecordedCall | None:
     except (TapeError, ValueError, RecursionError):
         return None
     if end.error is not None:
-        return RecordedCall(arguments, None, f"{end.error.qualname}: {end.error.message}")
+        return AnsweredCall(arguments, None, f"{end.error.qualname}: {end.error.message}")
     said: list[tuple[str, Any]] = [(how, plain(value)) for one in answers for how, value in one.items()]
     yielded = [value for how, value in said if how == "yield"]
     returned = [value for how, value in said if how == "return"]
-    return RecordedCall(arguments, yielded or (returned[-1] if returned else None))
+    return AnsweredCall(arguments, yielded or (returned[-1] if returned else None))
 
 
-def _spoken(run: Run, marked: Mapping[str, Any]) -> dict[str, list[RecordedCall]]:
+def _spoken(run: Run, marked: Mapping[str, Any]) -> dict[str, list[AnsweredCall]]:
     """What models were told that their tools answered: texts. Without those that are ``marked``."""
     asked: dict[str, ToolCall] = {}
-    found: dict[str, list[RecordedCall]] = defaultdict(list)
+    found: dict[str, list[AnsweredCall]] = defaultdict(list)
     for seen in Side(run).steps:
         for said in seen.messages.input:
             for part in said.parts:
                 if isinstance(part, ToolCallResponse) and (call := asked.pop(part.id or "", None)):
-                    found[call.name].append(RecordedCall(call.arguments, part.response))
+                    found[call.name].append(AnsweredCall(call.arguments, part.response))
         for said in seen.messages.output:
             for part in said.parts:
                 if isinstance(part, ToolCall) and part.name not in marked:

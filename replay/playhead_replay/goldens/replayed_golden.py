@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn
 
 from playhead_replay.goldens.conditions import Condition
 from playhead_replay.goldens.golden_paths import short
-from playhead_replay.goldens.observed import NotSaid, Observed
+from playhead_replay.goldens.observed import NotSaid, ObservedRun
 from playhead_replay.launch.configuration import ReplayResult
 from playhead_replay.report.matching import match
 from playhead_replay.report.report import Divergence, Report
@@ -56,7 +56,7 @@ class Expectation:
         return [one for one in report.divergences if one.kind not in allowed]
 
 
-class ReplayedGolden(Observed):
+class ReplayedGolden(ObservedRun):
     """A golden that was replayed by the current code."""
 
     def __init__(

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from prometheus_client.parser import text_string_to_metric_families
-from support.batches import span_of
+from support.batches import START_NS, span_of
 from support.cli import refund
 from support.handmade import HandMade
 
@@ -240,3 +240,15 @@ def test_a_replay_of_a_conversation_is_no_part_of_it(api: httpx.Client, receiver
     assert counted("") == [1]
     assert counted("mode:all") == [2]
     assert counted("mode:replay") == [1]
+
+
+def test_sums_say_how_long_runs_took(api: httpx.Client, receiver: Receiver):
+    store = receiver.store
+    for number, seconds in enumerate((1, 2, 3, 40), 1):
+        ended_ns = START_NS + number * 1000 + seconds * 10**9
+        store.commit(Batch([span_of(bytes([number]) * 16, number, service="slow", end_ns=ended_ns)]))
+    [group] = api.get("/v1/stats", params={"by": "agent", "q": "agent:slow"}).json()["groups"]
+    took_ns = [group[f"duration_p{one}_ns"] for one in (50, 90, 99)]
+    assert took_ns == [2 * 10**9, 40 * 10**9, 40 * 10**9]
+    none = api.get("/v1/stats", params={"q": "agent:nobody"}).json()["total"]
+    assert (none["runs"], none["duration_p50_ns"]) == (0, None)

@@ -11,7 +11,7 @@ from support.scripted import openai_chat
 
 from playhead_replay import Run
 from playhead_replay.goldens.conditions import read_condition, unfulfilled
-from playhead_replay.goldens.observed import Observed
+from playhead_replay.goldens.observed import ObservedRun
 from playhead_replay.goldens.recorded_tools import RecordedTools
 from playhead_semconv.errors import ExchangeUnmatched, UsageError
 
@@ -25,18 +25,18 @@ TOLD = [
 ]
 
 
-def observed(code: int = 0) -> Observed:
+def observed(code: int = 0) -> ObservedRun:
     made = HandMade().start()
     for messages, answer in ((TOLD[:1], CALLING), (TOLD, ANSWER)):
         request = json.dumps({"model": "gpt-4o", "messages": messages}).encode()
         made.chat(request, (json.dumps(answer).encode(),))
     made.say("490 EUR are on their way\n").exit(code)
     spans = [span.otlp for span in made.spans]
-    return Observed(Run.of_tape(made.tape(), spans, name="refund-1"))
+    return ObservedRun(Run.of_tape(made.tape(), spans, name="refund-1"))
 
 
 @pytest.fixture(scope="module")
-def run() -> Observed:
+def run() -> ObservedRun:
     return observed()
 
 
@@ -70,7 +70,7 @@ def run() -> Observed:
         ("state.order=81", "(nothing)"),
     ],
 )
-def test_a_condition_is_about_what_the_run_did(run: Observed, text: str, found: str | None):
+def test_a_condition_is_about_what_the_run_did(run: ObservedRun, text: str, found: str | None):
     wrong = unfulfilled(run, [text])
     assert [said for _, said in wrong] == ([] if found is None else [found])
 
@@ -97,7 +97,7 @@ def test_what_is_no_condition_says_what_would_be_one(text: str, what: str, hint:
     assert refused.value.hint.startswith(hint)
 
 
-def test_what_a_model_was_told_stands_in_for_a_tool_that_is_not_marked(run: Observed):
+def test_what_a_model_was_told_stands_in_for_a_tool_that_is_not_marked(run: ObservedRun):
     tools = RecordedTools(run.run)
     assert list(tools) == ["refund"]
     arguments: dict[str, Any] = {"order": 81, "amount": 490, "why": {"a": [1]}}

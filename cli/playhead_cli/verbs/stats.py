@@ -1,0 +1,115 @@
+"""``playhead stats``: how many runs, how many failed, what they cost and how long they took."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.options import verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import reading
+from playhead_cli.targets.searchable_store import searchable
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.asking.sums import By, SummedRuns
+    from playhead_receiver.store import Upkeep
+
+SCHEMA_VERSION = 1
+WAYS = ("agent", "model", "day", "version", "environment", "status", "provider", "tool", "error", "none")
+COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
+FAILED = ("failure", "interrupted")
+"""Statuses that count as failed."""
+
+
+@verb("stats", short_help="sums over runs: failures, tokens, cost, how long they took")
+@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Groups.")
+def command(session: Session, words: tuple[str, ...], by: By) -> None:
+    """Sum up runs: how many, how many failed, steps, tokens, cost, and how long they took.
+
+    QUERY says which, as in playhead ls: playhead stats agent:refund since:7d --by day. P50, P90 and P99
+    are how long at most so many of a hundred runs took. A run with several models, tools or kinds of
+    error counts whole in the group of each.
+    """
+    from playhead_receiver.asking.language import read_language
+    from playhead_receiver.asking.sums import MOST_RUNS
+    from playhead_receiver.store import Query
+
+    asked = read_language(" ".join(words), Query(limit=MOST_RUNS))
+    try:
+        if asked.text:
+            with closing(searchable(session)) as store:
+                found = _stats(store, asked, by)
+        else:
+            with reading(session) as store:
+                found = _stats(store, asked, by)
+    except RunUnknown:
+        session.say(f"no runs in {session.store_name}")
+        session.suggest("playhead record SCRIPT")
+        return
+    if session.as_json:
+        session.print_json(found)
+        return
+    print_lines(session, _table(by, found))
+    if found["truncated"]:
+        session.say(f"these are the newest {MOST_RUNS} runs: narrow them down, e.g. since:7d")
+
+
+def _stats(store: Upkeep, asked: Any, by: By) -> dict[str, Any]:
+    """The sums as an object of plain values, the same as of the query API."""
+    import msgspec
+
+    from playhead_receiver.asking.asked_runs import ask_runs
+    from playhead_receiver.asking.sums import MOST_RUNS, summed
+
+    total, groups = summed(ask_runs(store, asked), by)
+    lag = store.lag()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "total": msgspec.to_builtins(total),
+        "groups": [msgspec.to_builtins(one) for one in groups],
+        "truncated": total.runs == MOST_RUNS,
+        "size_bytes": store.size_bytes(),
+        "position": store.position(),
+        "behind": lag.bundles + lag.fact_runs,
+    }
+
+
+def _table(by: By, found: dict[str, Any]) -> list[Any]:
+    """The lines: a group each, then the sum over all."""
+    import msgspec
+    from rich.text import Text
+
+    from playhead_receiver.asking.sums import SummedRuns
+
+    groups = [msgspec.convert(one, SummedRuns) for one in found["groups"]]
+    total = msgspec.convert(found["total"], SummedRuns)
+    head = ("" if by == "none" else by.upper(), *COLUMNS)
+    rows = [_row(one.key or "–", one) for one in groups] + [_row("all", total)]
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    lines = [
+        "  ".join(word.ljust(widths[at]) for at, word in enumerate(row)).rstrip()
+        for row in (head, *rows)
+    ]
+    styles = ["dim", *[""] * len(groups), "bold"]
+    return [Text(line, style=style) for line, style in zip(lines, styles, strict=True)]
+
+
+def _row(name: str, group: SummedRuns) -> tuple[str, ...]:
+    from playhead_cli.views.words import took
+
+    cost = "" if group.cost_usd is None else f"${group.cost_usd:.2f}"
+    times = (group.duration_p50_ns, group.duration_p90_ns, group.duration_p99_ns)
+    return (
+        name,
+        str(group.runs),
+        str(sum(group.statuses.get(status, 0) for status in FAILED)),
+        str(group.steps),
+        f"{group.input_tokens}→{group.output_tokens}",
+        cost + ("+" if group.unpriced_runs else ""),
+        *("" if one is None else took(one) for one in times),
+    )
