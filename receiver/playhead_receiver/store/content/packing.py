@@ -57,14 +57,14 @@ class TextIndex:
     """Finds texts that are stored already. A miss costs a second copy of the text, nothing else.
 
     ``stored`` looks a digest up on disk; ``store`` keeps one there, for texts that others may extend.
-    ``kept`` says which of many digests are on disk, for engines where single look-ups are slow.
+    ``kept`` says which of many digests are on disk.
     """
 
     def __init__(
         self,
         stored: Callable[[bytes], int | None],
         store: Callable[[bytes, int], None],
-        kept: Callable[[list[bytes]], Collection[bytes]] | None = None,
+        kept: Callable[[list[bytes]], Collection[bytes]],
     ) -> None:
         self.pieces = Recent()
         self.wholes = Recent()
@@ -84,7 +84,7 @@ class TextIndex:
 
     def worth_asking(self, digests: list[bytes]) -> Collection[bytes]:
         """Those of ``digests`` that may be on disk."""
-        return digests if self._kept is None else self._kept(digests)
+        return self._kept(digests)
 
     def find_stored(self, digest: bytes) -> int | None:
         """The address of a text by its digest, from disk; None if it is not there."""

@@ -20,6 +20,7 @@ from playhead_receiver.store.postgres.connections.locks import Key, alone
 from playhead_receiver.store.postgres.connections.reader import Pool, PostgresReader
 from playhead_receiver.store.postgres.connections.writing import PostgresBackend
 from playhead_receiver.store.postgres.search import PostgresSearch
+from playhead_receiver.store.postgres.tables import LABELS
 from playhead_receiver.store.postgres.used_space import used_by_rows
 from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
@@ -31,7 +32,6 @@ from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import StoreError
-from playhead_semconv.facts import digest_of
 
 if TYPE_CHECKING:
     from playhead_receiver.store.content.references import References
@@ -46,6 +46,8 @@ class PostgresStore(SqlStore[PgDb]):
     Any number of processes may write to it; their transactions are serialized. ``on_close`` is called
     once at the end.
     """
+
+    _labels = LABELS
 
     def __init__(
         self,
@@ -105,11 +107,6 @@ class PostgresStore(SqlStore[PgDb]):
             count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
         self._search.forget()
         return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
-
-    def _add_label(self, db: PgDb, data: bytes) -> None:
-        """Insert a row for a label that no span has yet."""
-        key = digest_of(data)[:16]
-        db.execute("INSERT INTO label(key, data, uses) VALUES (?, ?, 0)", (key, data))
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""

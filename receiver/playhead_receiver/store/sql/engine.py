@@ -34,6 +34,7 @@ from playhead_receiver.store.sql.reading.tape import SqlTape
 from playhead_receiver.store.sql.tables.blob_uses import unused
 from playhead_receiver.store.sql.tables.chain_links import links_of, not_chained
 from playhead_receiver.store.sql.tables.meanings import put
+from playhead_receiver.store.sql.tables.shared_values import SharedTable
 from playhead_receiver.store.sql.tables.tombstones import tombstones
 from playhead_receiver.store.sql.upkeep.deletion import Deletion
 from playhead_receiver.store.values.run_summaries import Query, RunSummary
@@ -64,6 +65,8 @@ def _keep_one(made: Made, db: Db) -> None:
 
 class SqlStore(Generic[D]):
     """The part of a `Store` whose statements run on every engine. ``D``: the type of its connection."""
+
+    _labels: SharedTable
 
     def __init__(
         self,
@@ -194,7 +197,7 @@ class SqlStore(Generic[D]):
 
     def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
         """Store the meanings of spans of a trace; return how many of the spans exist."""
-        act = partial(put, trace_id=trace_id, found=found, add=self._add_label)
+        act = partial(put, trace_id=trace_id, found=found, labels=self._labels)
         return self._errands().run(act) if found else 0
 
     def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
@@ -251,10 +254,6 @@ class SqlStore(Generic[D]):
     def used_bytes(self) -> int:
         """Bytes that the stored content takes."""
         return self.size_bytes()
-
-    def _add_label(self, db: D, data: bytes) -> None:
-        """Insert a row for a label that no span has yet."""
-        raise NotImplementedError
 
     def _errands(self) -> Writer[D]:
         if self._writer is None:

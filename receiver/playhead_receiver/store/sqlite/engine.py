@@ -22,6 +22,7 @@ from playhead_receiver.store.sqlite.free_pages import give_back, has_room
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
+from playhead_receiver.store.sqlite.tables import LABELS
 from playhead_receiver.store.sqlite.writing import SqliteBackend
 from playhead_receiver.store.values.stored import Batch, Receipt
 from playhead_receiver.store.writing.commit_gate import Gate
@@ -42,6 +43,8 @@ class SqliteStore(SqlStore[apsw.Connection]):
     Any thread and any process may read. The caller that opens it for writing must exclude other writers
     (`open_store` does); ``on_close`` is called once at the end.
     """
+
+    _labels = LABELS
 
     def __init__(
         self,
@@ -99,10 +102,6 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._forget_words()
         wiped = self._wipe()
         return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
-
-    def _add_label(self, db: apsw.Connection, data: bytes) -> None:
-        """Insert a row for a label that no span has yet."""
-        db.execute("INSERT INTO label(data, uses) VALUES (?, 0)", (data,))
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""

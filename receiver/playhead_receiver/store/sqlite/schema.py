@@ -16,6 +16,8 @@ FILE = "store.sqlite"
 VERSION = 13
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
+STATEMENTS = 300
+"""How many statements of the writer stay prepared: more than it has."""
 
 TABLES = (
     """
@@ -244,7 +246,9 @@ def open_writer(path: Path) -> apsw.Connection:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as problem:
         raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS
+    )
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("auto_vacuum", "incremental")  # takes effect in a new file only
     connection.pragma("journal_mode", "wal")

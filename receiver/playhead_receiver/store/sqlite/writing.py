@@ -10,9 +10,10 @@ import apsw
 
 from playhead_receiver.host.durable_files import Witness
 from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.sql.writing.rows import RowWriter
 from playhead_receiver.store.sqlite.checkpoints import Checkpoints
-from playhead_receiver.store.sqlite.rows import Rows
 from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.store.sqlite.tables import SqliteTables
 from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 
@@ -31,7 +32,7 @@ class SqliteBackend:
         self._witness = Witness(path.parent)
         with speaking_of(path):
             self.db = open_writer(path)
-            self._rows = Rows(self.db, blobs)
+            self._rows = RowWriter(SqliteTables(self.db), blobs)
             self._rows.begin()
         self._checkpoints = Checkpoints(path, self.db)
         self.position = self._rows.position
@@ -41,9 +42,7 @@ class SqliteBackend:
 
         def write(_: apsw.Connection) -> list[Receipt]:
             self._rows.begin()
-            receipts = [self._rows.write(prepared) for prepared in batches]
-            self._rows.write_counters()
-            return receipts
+            return self._rows.write(batches)
 
         try:
             with speaking_of(self._path):

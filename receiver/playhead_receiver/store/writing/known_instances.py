@@ -64,6 +64,13 @@ class Instance:
             code = number_of(fact, a.PLAYHEAD_PROCESS_EXIT_CODE, 0)
             self.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
 
+    def see(self, facts: list[Fact], now_ns: int) -> None:
+        """Note when the process was last heard of, and when it began if it has not said so."""
+        latest = min(max(fact.time_ns for fact in facts), now_ns)
+        self.seen_ns = max(self.seen_ns, latest)
+        if not self.started_ns:
+            self.started_ns = facts[0].time_ns
+
     def name(self) -> str:
         """Name of its agent; empty if unknown."""
         if self.agent:

@@ -238,7 +238,7 @@ def encode_label(label: Label) -> bytes:
     return _encode_label(label)
 
 
-@lru_cache(maxsize=1024)
-def resource_key(resource: bytes) -> bytes:
-    """Lookup key of a resource: 16 bytes."""
-    return digest_of(resource)[:16]
+@lru_cache(maxsize=4096)
+def short_digest(value: bytes) -> bytes:
+    """What a resource or a label is found by: 16 bytes."""
+    return digest_of(value)[:16]

@@ -202,11 +202,11 @@ def test_a_batch_that_failed_leaves_nothing_to_refer_to(tmp_path: Path):
     store: Any = open_store(tmp_path)
     store.commit(Batch(spans[:1]))
     rows = store._writer._hands._rows
-    insert = rows._touch_run
-    rows._touch_run = lambda *_: 1 / 0
+    finish = rows._tables.finish
+    rows._tables.finish = lambda *_: 1 / 0
     with pytest.raises(ZeroDivisionError):
         store.commit(Batch(spans[1:2]))
-    rows._touch_run = insert
+    rows._tables.finish = finish
     for span in spans[2:]:
         store.commit(Batch([span]))
     assert list(store.spans(b"t" * 16)) == [spans[0], *spans[2:]]

@@ -11,8 +11,9 @@ from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.postgres.connections.address import Place, connect
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.problems import speaking_of
-from playhead_receiver.store.postgres.rows import Rows
 from playhead_receiver.store.postgres.schema import check_version
+from playhead_receiver.store.postgres.tables import PostgresTables
+from playhead_receiver.store.sql.writing.rows import RowWriter
 from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
 
@@ -29,7 +30,8 @@ class PostgresBackend:
     def __init__(self, place: Place, blobs: Blobs) -> None:
         self.name = place.name
         self._place = place
-        self._rows = Rows(blobs)
+        self._tables = PostgresTables()
+        self._rows = RowWriter(self._tables, blobs)
         self._connection: psycopg.Connection | None = None
         self.position = 0
         self.away = False
@@ -90,7 +92,8 @@ class PostgresBackend:
         db = PgDb(connection)
         try:
             connection.execute("BEGIN")
-            if self._rows.begin(db):
+            self._tables.use(db)
+            if self._rows.begin():
                 check_version(connection, self.name)
         except BaseException:
             self._rows.forget()

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.tables.shared_values import count_out
+from playhead_receiver.store.sql.tables.shared_values import SharedTable, count_out
 from playhead_receiver.store.values.span_labels import Meaning
 from playhead_receiver.store.writing.prepare import encode_label
 
-D = TypeVar("D", bound=Db)
 
-
-def put(db: D, trace_id: bytes, found: Mapping[bytes, Meaning], add: Callable[[D, bytes], None]) -> int:
-    """Change the rows of those spans that exist; return how many.
-
-    ``add``: inserts the row of a label, with no uses.
-    """
+def put(db: Db, trace_id: bytes, found: Mapping[bytes, Meaning], labels: SharedTable) -> int:
+    """Change the rows of those spans that exist; return how many."""
     changed = 0
     for span_id, meaning in found.items():
         before: Any = db.execute(
@@ -25,11 +20,7 @@ def put(db: D, trace_id: bytes, found: Mapping[bytes, Meaning], add: Callable[[D
         ).get
         if before is None:
             continue
-        data, usage = encode_label(meaning.label), meaning.usage
-        after: Any = db.execute("SELECT id FROM label WHERE data = ?", (data,)).get
-        if after is None:
-            add(db, data)
-            after = db.execute("SELECT id FROM label WHERE data = ?", (data,)).get
+        after, usage = labels.put(db, encode_label(meaning.label)), meaning.usage
         db.execute(
             "UPDATE span SET label = ?, input = ?, cached = ?, cache_write = ?, output = ?,"
             " reasoning = ? WHERE trace_id = ? AND span_id = ?",

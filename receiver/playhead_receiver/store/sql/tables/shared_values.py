@@ -1,62 +1,57 @@
-"""Values that many spans share: stored once, with a reference count, deleted with the last reference."""
+"""Values that many spans share: stored once, with a count of uses, deleted with the last use."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.statements import Row, Statement
+from playhead_receiver.store.writing.prepare import short_digest
 
-REMEMBERED = 4096
 
+class SharedTable:
+    """The table ``resource`` or ``label``, as an engine has it."""
 
-class Shared:
-    """The rows of ``table``, which is ``resource`` or ``label``. Used by the writer."""
+    def __init__(self, name: str, *, keyed: bool) -> None:
+        """``keyed``: rows are found by a digest in their column ``key``; else by the value itself."""
+        self.name = name
+        self._keyed = keyed
+        key = self._key = "key" if keyed else "data"
+        self._columns = ("key", "data") if keyed else ("data",)
+        self.find = Statement(
+            f"{key}:bytes", f"SELECT {key}, id FROM {name} WHERE {key} IN (SELECT {key} FROM new)"
+        )
+        """Ids by key."""
+        self.add = Statement(
+            " ".join(f"{column}:bytes" for column in self._columns),
+            f"INSERT INTO {name}({', '.join(self._columns)}, uses)"
+            " SELECT *, 0 FROM new WHERE true ON CONFLICT DO NOTHING",
+        )
+        """Inserts values that are new, without uses."""
 
-    def __init__(self, connection: Db, table: str) -> None:
-        self._db = connection
-        self._key = "key" if table == "resource" else "data"
-        self._table = table
-        self._rows: dict[bytes, int] = {}
-        self._uses: dict[int, int] = {}
+    def key_of(self, value: bytes) -> bytes:
+        """What a value is found by."""
+        return short_digest(value) if self._keyed else value
 
-    def forget(self) -> None:
-        """Discard everything, also counts that were not written yet."""
-        self._rows.clear()
-        self._uses.clear()
+    def row_of(self, value: bytes) -> Row:
+        """The row of a value for `add`."""
+        return (short_digest(value), value) if self._keyed else (value,)
 
-    def row(self, key: bytes, data: bytes | None) -> int:
-        """The row of a value, inserted if it is new. ``data``: None if the key is the whole value."""
-        row = self._rows.get(key)
-        if row is None:
-            columns, values = f"{self._key}, uses", (key, 0)
-            if data is not None:
-                columns, values = f"{self._key}, data, uses", (key, data, 0)
-            self._db.execute(
-                f"INSERT INTO {self._table}({columns}) VALUES ({', '.join('?' * len(values))})"
-                " ON CONFLICT DO NOTHING",
-                values,
+    def put(self, db: Db, value: bytes) -> int:
+        """The id of a value, which is inserted without uses if it is new."""
+        sql = f"SELECT id FROM {self.name} WHERE {self._key} = ?"
+        found: Any = db.execute(sql, (self.key_of(value),)).get
+        if found is None:
+            marks = ", ".join("?" * len(self._columns))
+            db.execute(
+                f"INSERT INTO {self.name}({', '.join(self._columns)}, uses) VALUES ({marks}, 0)",
+                self.row_of(value),
             )
-            found: Any = self._db.execute(
-                f"SELECT id FROM {self._table} WHERE {self._key} = ?", (key,)
-            ).get
-            if len(self._rows) >= REMEMBERED:
-                self._rows.clear()
-            row = self._rows[key] = int(found)
-            self.use(row, 0)
-        return row
+            found = db.execute(sql, (self.key_of(value),)).get
+        return int(found)
 
-    def use(self, row: int, count: int = 1) -> None:
-        """Note that ``count`` more spans refer to the row."""
-        self._uses[row] = self._uses.get(row, 0) + count
 
-    def write_uses(self) -> None:
-        """Write the counts, once per transaction, before it ends. Delete rows without references."""
-        for row, count in self._uses.items():
-            if count > 0:
-                self._db.execute(f"UPDATE {self._table} SET uses = uses + ? WHERE id = ?", (count, row))
-            elif count_out(self._db, self._table, row, -count):
-                self._rows.clear()
-        self._uses.clear()
+RESOURCES = SharedTable("resource", keyed=True)
 
 
 def release(db: Db, trace_id: bytes) -> None:
