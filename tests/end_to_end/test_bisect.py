@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.warm import playhead
 
 from playhead_cli.demo.provider import Provider
 
@@ -30,6 +31,7 @@ for attempt in range(2):
 print(answer["choices"][0]["message"]["role"])
 """
 WORDING = 'def question(city):\n    return f"What do I pack for {city}?"\n'
+PATIENCE_S = 240.0
 GOLDEN = "goldens/pack.tape"
 WHO = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
 
@@ -58,8 +60,11 @@ class Repository:
             env={**self.environ, **environ},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE_S,
         )
+
+    def playhead(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return playhead(*words, environ=self.environ, cwd=self.folder, timeout_s=PATIENCE_S)
 
     def git(self, *words: str) -> str:
         done = self.run("git", *words)
@@ -78,11 +83,11 @@ class Repository:
         words = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", str(live)]
         done = self.run(*words, "--", "agent.py", **self.provider.environment)
         assert done.stdout == "assistant\n", done.stderr
-        done = self.run("playhead", "golden", "add", str(live), "--name", "pack", "--dir", "goldens")
+        done = self.playhead("golden", "add", str(live), "--name", "pack", "--dir", "goldens")
         assert done.returncode == 0, done.stderr
 
     def judge(self, golden: str = GOLDEN) -> subprocess.CompletedProcess[str]:
-        return self.run("playhead", "replay", "--bisect", golden)
+        return self.playhead("replay", "--bisect", golden)
 
 
 @pytest.fixture(scope="module")
@@ -138,4 +143,4 @@ def test_what_is_no_golden_here_says_nothing_of_the_commit(repository: Repositor
 
 def test_a_mistake_in_the_command_ends_the_search(repository: Repository):
     for words in (["--bisect"], ["--bisect", GOLDEN, "--frmo", "3"], ["a-1", "--bisect", GOLDEN]):
-        assert repository.run("playhead", "replay", *words).returncode == 128
+        assert repository.playhead("replay", *words).returncode == 128

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from support import warm
 from support.running import agent_environment
 
 from playhead_receiver.store import open_store
@@ -18,15 +18,7 @@ PATIENCE_S = 120
 
 def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run ``playhead`` without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "playhead_cli", *words],
-        env=environ,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    return warm.playhead(*words, environ=environ, cwd=cwd, timeout_s=PATIENCE_S)
 
 
 def environment(folder: Path, provider: str, **more: str) -> dict[str, str]:

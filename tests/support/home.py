@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from support.warm import playhead
+
 from playhead_receiver.store import open_store
 from playhead_replay import Run
 from playhead_semconv.tape.indexed_tapes import MemoryTape
@@ -42,15 +44,19 @@ class Home:
     def words(self, *words: str | Path) -> list[str]:
         return [sys.executable, "-m", "playhead_cli", *map(str, words)]
 
-    def playhead(self, *words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        options.setdefault("env", self.environ)
-        return subprocess.run(
-            self.words(*words),
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            timeout=PATIENCE_S,
-            **options,
+    def playhead(
+        self,
+        *words: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        input: str = "",
+    ) -> subprocess.CompletedProcess[str]:
+        return playhead(
+            *map(str, words),
+            environ=self.environ if env is None else env,
+            cwd=cwd or self.folder,
+            timeout_s=PATIENCE_S,
+            input=input,
         )
 
     def start(self, *words: str | Path, **options: Any) -> subprocess.Popen[str]:

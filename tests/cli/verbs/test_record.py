@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.cli import CommandLine
+from support.warm import playhead
 
 from playhead_cli.running.agent import Agent, agent_python, parse_agent
 from playhead_cli.running.receiver_for_run import receiver_for
@@ -328,23 +329,22 @@ def test_how_it_ended_is_part_of_the_run(
     code, kind, message = ENDINGS[words]
 
     def run(*command: str) -> Any:
-        return subprocess.run(command, env=environ, capture_output=True, text=True, cwd=tmp_path)
+        return playhead(*command, environ=environ, cwd=tmp_path, timeout_s=PATIENCE_S)
 
-    def playhead(*command: str) -> Any:
-        return run(sys.executable, "-m", "playhead_cli", *command)
-
-    alone = run(sys.executable, *words)
-    done = playhead("record", "--level", level, *words)
+    alone = subprocess.run(
+        [sys.executable, *words], env=environ, capture_output=True, text=True, cwd=tmp_path
+    )
+    done = run("record", "--level", level, *words)
     assert (done.returncode, alone.returncode) == (code, code)
     assert done.stderr.splitlines()[:-1] == alone.stderr.splitlines()
-    ended = json.loads(playhead("show", "last", "--json").stdout)["exit"]
+    ended = json.loads(run("show", "last", "--json").stdout)["exit"]
     assert (ended["code"], ended["error"]["type"]) == (code, kind)
     assert ended["error"]["message"].endswith(message)
     assert ended["stderr"] == (alone.stderr.splitlines() if level == "strict" else [])
-    assert (message if code == 1 else "exit status 3") in playhead("show", "last").stdout
-    (listed,) = json.loads(playhead("ls", "--json").stdout)["runs"]
+    assert (message if code == 1 else "exit status 3") in run("show", "last").stdout
+    (listed,) = json.loads(run("ls", "--json").stdout)["runs"]
     assert (listed["status"], listed["error_types"]) == ("failure", [kind])
-    assert kind in playhead("ls").stdout
+    assert kind in run("ls").stdout
 
 
 class Terminal:
