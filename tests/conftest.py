@@ -1,11 +1,24 @@
 """What holds for every test."""
 
+import gc
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
 # A shell that runs the suite in the background ignores SIGINT, and so would each program of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Whom clients trust by default. Each reads that anew: a hundred authorities take longer than most tests.
+# The key of this one is gone.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "nobody.pem")
+
+
+def pytest_collection_finish() -> None:
+    """All SDKs are imported now, and are never garbage: no collection of a test looks at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,6 +13,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.sessions import tell_imports_once
 
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.runtime.patching import PATCHES
@@ -89,6 +90,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     processor = SimpleSpanProcessor(recorded.exporter)
     provider.add_span_processor(processor)
     running = session.start(made, sink, tracing=Tracing(submit=calls.worker.submit))
+    tell_imports_once(running)
     installing.watch(PATCHES, running)
     keep_calls(calls)
     try:

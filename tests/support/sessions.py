@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -14,8 +15,10 @@ from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.host.files import covered
 from playhead_instrumentation.runtime.patching import PATCHES
-from playhead_instrumentation.session import session
+from playhead_instrumentation.session import process_facts, session
 from playhead_instrumentation.session.rerun import Rerun
+from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.session.surroundings import Imported
 from playhead_semconv.facts import Fact
 from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.settings import Settings
@@ -24,6 +27,15 @@ from playhead_semconv.tape.indexed_tapes import MemoryTape
 T = TypeVar("T")
 
 CAUSAL = Settings(quiet=True, level="causal")
+
+# Each session looks at what is installed and imported: in this process, longer than many a test takes.
+process_facts.packages = functools.cache(process_facts.packages)
+_imported = Imported()
+
+
+def tell_imports_once(running: Session) -> None:
+    """At its end, a session names those modules alone that no session of this process has named."""
+    running.process._imported = _imported
 
 
 class MemorySink:
@@ -60,6 +72,7 @@ def recording(
     sink = MemorySink()
     rerun = None if tape is None else Rerun(tape, allowed=allowed, plan=plan)
     running = session.start(settings or CAUSAL, sink, rerun=rerun, **parts)
+    tell_imports_once(running)
     installing.watch(PATCHES, running)
     try:
         yield sink
