@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import PATIENCE_S, Home
+from support.home import Home
+from support.services import under_pytest
 
 from playhead_cli.demo.provider import Provider
 
@@ -94,18 +93,12 @@ def test_a_golden_of_a_message_calls_the_function_of_today(consumed):
     assert added.returncode == 0, added.stderr
     (folder / "test_refund.py").write_text(GOLDEN_TEST)
 
-    def tested() -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_refund.py"]
-        return subprocess.run(
-            words, cwd=folder, env=consumed.bare, capture_output=True, text=True, timeout=PATIENCE_S
-        )
-
-    done = tested()
+    done = under_pytest(consumed, "test_refund.py")
     assert done.returncode == 0, done.stdout
     program = folder / SCRIPT
     recorded = program.read_text()
     program.write_text(recorded.replace('{"answer": answer', '{"said": answer'))
-    done = tested()
+    done = under_pytest(consumed, "test_refund.py")
     program.write_text(recorded)
     assert done.returncode == 1
     assert "inbound response to refund" in done.stdout

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from support.home import Home
+from support.inner_pytest import NO_PLUGINS
 
 TESTS = """
 import time
@@ -19,7 +20,8 @@ def test_wrong():
 
 
 def test_a_replay_of_pytest_prints_what_was_printed(tmp_path: Path):
-    home = Home(tmp_path, {})
+    home = Home(tmp_path, NO_PLUGINS)
+    home.bare |= NO_PLUGINS
     (tmp_path / "test_it.py").write_text(TESTS)
     done = home.playhead(
         "record", "-m", "pytest", "-p", "no:cacheprovider", "--durations=1", "test_it.py"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.inner_pytest import ONLY_OURS
 
 from playhead_cli.demo.trap import Trap
 
@@ -19,11 +20,11 @@ def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
 
 
-def playhead(home, *arguments, cwd=ROOT):
+def playhead(home, *arguments, cwd=ROOT, **environ):
     return subprocess.run(
         [sys.executable, "-m", "playhead_cli", *arguments],
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -86,7 +87,7 @@ def test_time_travel(home):
 
 
 def test_the_incident_is_walked_through(home):
-    done = playhead(home, "demo", "incident")
+    done = playhead(home, "demo", "incident", **ONLY_OURS)
     assert done.returncode == 0, done.stdout
     said = done.stdout
     assert "RuntimeError: no answer after 12 searches" in said

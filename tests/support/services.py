@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 from support.home import PATIENCE_S, Home
+from support.inner_pytest import ONLY_OURS
 from support.running import AGENTS
 
 from playhead_cli.demo.provider import Provider
@@ -76,11 +77,17 @@ def home_with(folder: Path, provider: Provider, program: str) -> Home:
     return home
 
 
-def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
-    """Run the tests in the folder of a home, without the service and the provider."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
-    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
-    return subprocess.run(words, timeout=PATIENCE_S, **options)
+def under_pytest(home: Home, *paths: str) -> subprocess.CompletedProcess[str]:
+    """Run tests in the folder of a home, by default all, without the service and the provider."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(paths or ".")]
+    return subprocess.run(
+        words,
+        cwd=home.folder,
+        env={**home.bare, **ONLY_OURS},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
 
 
 def identical(home: Home, name: str, *words: str) -> dict[str, Any]:
