@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
 
 from playhead_cli.demo.provider import Provider
-
-ASKING = """
-import json, os
-from urllib.request import Request, urlopen
-
-def asked(what):
-    body = {"model": "gpt-5.5", "messages": [{"role": "user", "content": what}]}
-    key = os.environ["OPENAI_API_KEY"]
-    head = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-    place = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    with urlopen(Request(place, json.dumps(body).encode(), head)) as reply:
-        return json.load(reply)["choices"][0]["message"]["content"]
-"""
 
 CHILD = """
 import os, sys, time
@@ -93,13 +80,7 @@ def folder(tmp_path: Path) -> Path:
 def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
     home = Home(folder / "home", {**provider.environment, "PYTHONDONTWRITEBYTECODE": "1"})
     home.folder.mkdir()
-    done = subprocess.run(
-        home.words("record", *words, "agent.py"),
-        cwd=folder,
-        env=home.environ,
-        capture_output=True,
-        text=True,
-    )
+    done = home.playhead("record", *words, "agent.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     provider.close()
     return home, done.stdout

@@ -9,22 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
 
 from playhead_cli.demo.provider import Provider
 
-AGENT = """
+AGENT = f"""
 import subprocess
 from pathlib import Path
-from openai import OpenAI
-
+{ASKING}
 def said(*words):
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 notes, code = Path("notes.txt"), Path("src/app.py")
-reply = OpenAI().chat.completions.create(
-    model="gpt-5.5", messages=[{"role": "user", "content": "Change this: " + code.read_text()}]
-).choices[0].message.content
+reply = asked("Change this: " + code.read_text())
 notes.write_text("first line\\n" + reply + "\\n")
 print(said("sed", "-n", "1p", "notes.txt"), end="")
 said("sed", "-i", "s/first/second/; $a by sed", "notes.txt")
@@ -46,10 +44,7 @@ print(sorted(str(one) for one in Path(".").rglob("*") if ".git" not in one.parts
 print(Path("build/main.py").read_text(), Path("old.txt").exists(), notes.read_text())
 said("git", "commit", "-q", "-a", "-m", "moved")
 print(Path(".git", head).read_text() != commit, said("git", "log", "--format=%s"))
-last = OpenAI().chat.completions.create(
-    model="gpt-5.5", messages=[{"role": "user", "content": "Done: " + notes.read_text() + commit}]
-)
-print(last.choices[0].message.content)
+print(asked("Done: " + notes.read_text() + commit))
 """
 
 
@@ -91,8 +86,7 @@ def test_edited_files(provider: Provider, tmp_path: Path, level: str):
     folder = repository(tmp_path / "work")
     home = Home(tmp_path / "home", {**provider.environment, "PYTHONDONTWRITEBYTECODE": "1"})
     home.folder.mkdir()
-    words = home.words("record", "--level", level, "agent.py")
-    done = subprocess.run(words, cwd=folder, env=home.environ, capture_output=True, text=True)
+    done = home.playhead("record", "--level", level, "agent.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "port = 9090" in done.stdout and "moved\nchanged by an agent\nfirst" in done.stdout
     after = tree(folder)

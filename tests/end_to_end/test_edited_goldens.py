@@ -9,28 +9,26 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
+from support.inner_pytest import ONLY_OURS
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
-AGENT = """
+AGENT = f"""
 import playhead
-from openai import OpenAI
-
-client = OpenAI()
-
+{ASKING}
 
 @playhead.tool
 def weather(city):
-    return {"city": city, "sky": "clear"}
+    return {{"city": city, "sky": "clear"}}
 
 
-plan = playhead.state({"city": "Oslo"}, name="plan")
+plan = playhead.state({{"city": "Oslo"}}, name="plan")
 found = weather(plan["city"])
-said = client.chat.completions.create(
-    model="gpt-4o",
-    messages=[{"role": "system", "content": "Be rude."}, {"role": "user", "content": str(found)}],
+said = answered(
+    messages=[{{"role": "system", "content": "Be rude."}}, {{"role": "user", "content": str(found)}}],
 )
-print(said.choices[0].message.content)
+print(said["content"])
 """
 TEST = """
 def test_it(tape):
@@ -94,8 +92,7 @@ def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
     others = ("PYTEST", "PLAYHEAD", "OTEL", "CI")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     alone = {
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": "playhead_replay.goldens.plugin",
+        **ONLY_OURS,
         "OPENAI_API_KEY": "k",
         "OPENAI_BASE_URL": home.environ["OPENAI_BASE_URL"],
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
 
 from playhead_cli.demo.provider import Provider
@@ -20,15 +21,11 @@ NOBODY = 65534
 AGENT = """
 import json, os, sys, traceback
 from pathlib import Path
-from openai import OpenAI
-import planner
+import asking, planner
 
-client = OpenAI()
 here = Path(__file__).resolve().parent
 question = f"I work in {os.getcwd()}\\n{here}/notes.txt\\nand run {sys.prefix}: " + planner.PLAN
-print(client.chat.completions.create(
-    model="gpt-5.5", messages=[{"role": "user", "content": question}]
-).choices[0].message.content)
+print(asking.asked(question))
 assert os.getuid() in (int(sys.argv[2]), 65534)
 print("my home is", Path.home(), "my script", sys.argv[1])
 try:
@@ -67,6 +64,7 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "first" / "agent"
     folder.mkdir(parents=True)
     (folder / "agent.py").write_text(AGENT)
+    (folder / "asking.py").write_text(ASKING)
     (folder / "planner.py").write_text("PLAN = 'what do I pack?'\n")
     return folder
 
@@ -77,9 +75,7 @@ def tape(project: Path, provider: Provider, tmp_path: Path) -> Path:
     home = at_home(tmp_path / "first", provider.environment)
     python = environment_of_its_own(tmp_path / "first" / "venv")
     words = ("record", "--python", python, project / "agent.py", project / "notes.txt", str(os.getuid()))
-    done = subprocess.run(
-        home.words(*words), cwd=project, env=home.environ, capture_output=True, text=True
-    )
+    done = home.playhead(*words, cwd=project)
     assert done.returncode == 1, done.stderr
     assert f"no plan in {project}" in done.stderr
     path = tmp_path / "run.tape"

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.services import RecordedService
 
-SERVICE = """
+SERVICE = f"""
 from flask import Flask
-from openai import OpenAI
-
-client = OpenAI(max_retries=0)
+{ASKING}
 app = Flask(__name__)
 
 
 @app.get("/ask")
 def ask():
-    said = client.chat.completions.create(model="good", messages=[{"role": "user", "content": "hi"}])
-    text = said.choices[0].message.content
+    text = asked("hi", model="good")
     if text == "broken":
         return "it is broken", 500
     if text == "missing":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.branching import environment, playhead, stored
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
@@ -18,14 +19,12 @@ ANSWER_BYTES = 20_000
 
 AGENT = f"""
 import sys
-from openai import OpenAI
-
-client = OpenAI(max_retries=0)
+{ASKING}
 history = []
 for step in range({STEPS}):
     history.append({{"role": "user", "content": f"step {{step}}"}})
-    answer = client.chat.completions.create(model="gpt-5.5", messages=history)
-    history.append({{"role": "assistant", "content": answer.choices[0].message.content}})
+    answer = answered(messages=history)
+    history.append({{"role": "assistant", "content": answer["content"]}})
     if "--write" in sys.argv:
         with open("log.txt", "a") as log:
             log.write(f"{{step}}\\n")

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.home import Home
 from support.services import RecordedService, home_with
 
@@ -27,16 +28,14 @@ def look(q: str) -> str:
 tools.run()
 """
 
-PRICES = """
+PRICES = f"""
 from fastapi import FastAPI
-from openai import OpenAI
-
+{ASKING}
 app = FastAPI()
 
-@app.get("/prices/{what}")
+@app.get("/prices/{{what}}")
 def price(what: str):
-    asked = [{"role": "user", "content": what}]
-    return OpenAI().chat.completions.create(model="gpt-5.5", messages=asked).choices[0].message.content
+    return asked(what)
 """
 
 AGENT = """
@@ -66,11 +65,9 @@ print(asyncio.run(looked()), priced())
 """
 
 
-ASKS = """
-from openai import OpenAI
-
-asked = [{"role": "user", "content": "hi"}]
-print(OpenAI().chat.completions.create(model="gpt-5.5", messages=asked).choices[0].message.content)
+ASKS = f"""
+{ASKING}
+print(asked("hi"))
 """
 
 

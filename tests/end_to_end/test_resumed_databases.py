@@ -10,23 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.branching import PATIENCE_S, environment, playhead
 from support.running import start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
-AGENT = """
-import sqlite3, sys
-from openai import OpenAI
-
-client = OpenAI(max_retries=0)
+AGENT = f"""
+import sqlite3
+{ASKING}
 rows = sqlite3.connect("orders.db")
 rows.execute("create table if not exists orders (number integer, said text)")
 rows.commit()
 for number in range(6):
-    answer = client.chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": f"order {number}"}]
-    )
-    rows.execute("insert into orders values (?, ?)", (number, answer.choices[0].message.content))
+    rows.execute("insert into orders values (?, ?)", (number, asked(f"order {{number}}")))
     rows.commit()
 rows.close()
 print("done")
@@ -56,7 +52,9 @@ class Dead:
             connection.close()
 
     def resume(self) -> subprocess.CompletedProcess[str]:
-        return playhead("resume", environ=self.environ, cwd=self.folder)
+        """What was asked and not answered when it died is asked again."""
+        words = "resume", "--on-unknown", "resend"
+        return playhead(*words, environ=self.environ, cwd=self.folder)
 
 
 @pytest.fixture

@@ -10,29 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.branching import PATIENCE_S, environment, playhead, stored
 from support.running import run_agent, start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
-AGENT = """
-import os, sys
+AGENT = f"""
 import multiprocessing
-from openai import OpenAI
-
-def ask(text):
-    answer = OpenAI(max_retries=0).chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": text}]
-    )
-    return answer.choices[0].message.content
-
+{ASKING}
 def work(number, queue):
-    queue.put(ask(f"worker {number}, {ask(f'warm up {number}')}"))
+    queue.put(asked(f"worker {{number}}, {{asked(f'warm up {{number}}')}}"))
 
-print(ask("first"), flush=True)
+print(asked("first"), flush=True)
 reading, writing = os.pipe()
 child = os.fork()
 if not child:
-    os.write(writing, ask("child").encode())
+    os.write(writing, asked("child").encode())
     os._exit(0)
 os.close(writing)
 said = os.read(reading, 1000).decode()
@@ -45,7 +38,7 @@ worker.start()
 print(queue.get(), flush=True)
 worker.join()
 for number in range(3):
-    print(ask(f"last {number} {said}"), flush=True)
+    print(asked(f"last {{number}} {{said}}"), flush=True)
 """
 ASKED = [
     "first",
@@ -55,15 +48,11 @@ ASKED = [
     *(f"last {number} to child" for number in range(3)),
 ]
 
-SPAWNS = """
+SPAWNS = f"""
 import multiprocessing
-from openai import OpenAI
-
+{ASKING}
 def ask(text):
-    answer = OpenAI(max_retries=0).chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": text}]
-    )
-    print(answer.choices[0].message.content, flush=True)
+    print(asked(text), flush=True)
 
 if __name__ == "__main__":
     ask("first")
@@ -127,7 +116,8 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
 def test_what_was_forked_is_played_from_its_own_tape(killed: Killed):
     at = "last 1"
     killed.run_until(at)
-    done = playhead("resume", environ=killed.environ, cwd=killed.folder)
+    words = "resume", "--on-unknown", "resend"
+    done = playhead(*words, environ=killed.environ, cwd=killed.folder)
     assert done.returncode == 0, done.stderr
     asked = [question(request) for request in killed.provider.requests]
     # What was open when it died is asked once more, and nothing else.

@@ -11,20 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import ASKING
 from support.branching import PATIENCE_S, environment, stored
 from support.running import start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
-AGENT = """
+AGENT = f"""
 import sys
-from openai import OpenAI
-
-client = OpenAI(max_retries=0)
+{ASKING}
 for line in sys.stdin:
-    answer = client.chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": line.strip()}]
-    )
-    print(answer.choices[0].message.content, flush=True)
+    print(asked(line.strip()), flush=True)
 print("the end")
 """
 LINES = [f"line {number} {'x' * 3000}" for number in range(9)]
@@ -67,7 +63,7 @@ class Listening:
             assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
 
     def resume(self, **stdin: Any) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "playhead_cli", "resume"]
+        words = [sys.executable, "-m", "playhead_cli", "resume", "--on-unknown", "resend"]
         given: dict[str, Any] = {"env": self.environ, "cwd": self.folder, "timeout": PATIENCE_S, **stdin}
         return subprocess.run(words, capture_output=True, text=True, **given)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.branching import environment, playhead, stored
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
@@ -18,26 +19,21 @@ from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-AGENT = """
+AGENT = f"""
 import dataclasses
-from openai import OpenAI
 import playhead
-
+{ASKING}
 @dataclasses.dataclass
 class Order:
     number: int
     lines: list
 
-client = OpenAI(max_retries=0)
-state = {"order": Order(81, []), "left": 4, "notes": "n" * 3000}
+state = {{"order": Order(81, []), "left": 4, "notes": "n" * 3000}}
 for step in range(4):
     given = playhead.state(state)
     assert given is state
-    answer = client.chat.completions.create(
-        model="gpt-5.5",
-        messages=[{"role": "user", "content": f"order {state['order'].number}, {state['left']} left"}],
-    )
-    state["order"].lines.append(answer.choices[0].message.content)
+    answer = asked(f"order {{state['order'].number}}, {{state['left']}} left")
+    state["order"].lines.append(answer)
     state["left"] -= 1
 playhead.state(state)
 playhead.state(state, name="again")

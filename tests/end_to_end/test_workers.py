@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,13 +26,7 @@ def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
     home = Home(folder / "home", {**provider.environment, "PYTHONDONTWRITEBYTECODE": "1"})
     home.folder.mkdir()
     shutil.copy(AGENTS / "workers.py", folder)
-    done = subprocess.run(
-        home.words("record", "workers.py", *words),
-        cwd=folder,
-        env=home.environ,
-        capture_output=True,
-        text=True,
-    )
+    done = home.playhead("record", "workers.py", *words, cwd=folder)
     assert done.returncode == 0, done.stderr
     provider.close()
     return home, done.stdout

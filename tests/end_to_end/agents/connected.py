@@ -5,9 +5,10 @@ import os
 import sys
 from contextlib import asynccontextmanager
 
-from openai import AsyncOpenAI
+import httpx
 
 KIND, WHERE, TOOL = sys.argv[1:]
+PLACE = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
 STEPS = 4
 
 
@@ -142,13 +143,12 @@ OTHERS = {
 
 async def main():
     opened = OTHERS.get(KIND, mcp_session)
-    client = AsyncOpenAI(max_retries=0)
-    async with opened() as use:
+    async with opened() as use, httpx.AsyncClient() as client:
         for number in range(STEPS):
             found = await use(TOOL, number=number)
-            asked = [{"role": "user", "content": found}]
-            answer = await client.chat.completions.create(model="gpt-5.5", messages=asked)
-            print(number, found, answer.choices[0].message.content, flush=True)
+            asked = {"model": "gpt-5.5", "messages": [{"role": "user", "content": found}]}
+            answered = (await client.post(PLACE, json=asked)).json()
+            print(number, found, answered["choices"][0]["message"]["content"], flush=True)
         print(await use(TOOL, number=STEPS))
 
 

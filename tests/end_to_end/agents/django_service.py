@@ -10,13 +10,14 @@ import uuid
 from wsgiref.simple_server import make_server
 
 import django
+import httpx
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from django.http import JsonResponse, StreamingHttpResponse
 from django.urls import path
-from openai import AsyncOpenAI, OpenAI
 
+PLACE = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
 BOOTED = os.urandom(4).hex()
 settings.configure(
     ALLOWED_HOSTS=["*"],
@@ -32,23 +33,28 @@ def asked(request):
     return {"model": "gpt-5.5", "messages": [{"role": "user", "content": question}]}
 
 
+def content(answer):
+    return answer.json()["choices"][0]["message"]["content"]
+
+
 def chat(request):
-    answer = OpenAI().chat.completions.create(**asked(request))
-    said = answer.choices[0].message.content
+    said = content(httpx.post(PLACE, json=asked(request)))
     return JsonResponse({"answer": said, "booted": BOOTED, "at": time.time(), "id": str(uuid.uuid4())})
 
 
 async def later(request):
-    answer = await AsyncOpenAI().chat.completions.create(**asked(request))
-    return JsonResponse({"answer": answer.choices[0].message.content, "id": str(uuid.uuid4())})
+    async with httpx.AsyncClient() as client:
+        said = content(await client.post(PLACE, json=asked(request)))
+    return JsonResponse({"answer": said, "id": str(uuid.uuid4())})
 
 
 def stream(request):
     def pieces():
-        with OpenAI().chat.completions.create(**asked(request), stream=True) as answer:
-            for chunk in answer:
-                if chunk.choices:
-                    yield f"data: {chunk.choices[0].delta.content} {uuid.uuid4()}\n\n"
+        wanted = {**asked(request), "stream": True}
+        with httpx.stream("POST", PLACE, json=wanted) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: {") and (choices := json.loads(line[6:])["choices"]):
+                    yield f"data: {choices[0]['delta'].get('content')} {uuid.uuid4()}\n\n"
 
     return StreamingHttpResponse(pieces(), content_type="text/event-stream")
 

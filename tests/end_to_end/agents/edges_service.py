@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import uuid
 
-from openai import AsyncOpenAI
+import httpx
 from starlette.applications import Starlette
 from starlette.background import BackgroundTasks
 from starlette.responses import JSONResponse, StreamingResponse
@@ -13,14 +14,14 @@ from starlette.routing import Route, WebSocketRoute
 
 @contextlib.asynccontextmanager
 async def lifespan(app):
-    async with AsyncOpenAI() as client:
+    async with httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"]) as client:
         yield {"client": client, "booted": str(uuid.uuid4())}
 
 
 async def ask(client, text):
-    asked = [{"role": "user", "content": text}]
-    answer = await client.chat.completions.create(model="gpt-5.5", messages=asked)
-    return answer.choices[0].message.content
+    asked = {"model": "gpt-5.5", "messages": [{"role": "user", "content": text}]}
+    answered = (await client.post("/chat/completions", json=asked)).json()
+    return answered["choices"][0]["message"]["content"]
 
 
 async def endless(request):

@@ -1,23 +1,31 @@
 """A consumer of queues: each message is a run, of a plain function, an async one, or a block."""
 
 import asyncio
+import os
 import queue
 import sys
 import threading
 import time
 import uuid
 
-from openai import AsyncOpenAI, OpenAI
+import httpx
 
 import playhead
 
 REFUNDS = {"limit": 80}
-client = OpenAI()
+PLACE = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+
+
+def asked(text):
+    return {"model": "gpt-5.5", "messages": [{"role": "user", "content": text}]}
+
+
+def content(answer):
+    return answer.json()["choices"][0]["message"]["content"]
 
 
 def ask(text):
-    asked = [{"role": "user", "content": text}]
-    return client.chat.completions.create(model="gpt-5.5", messages=asked).choices[0].message.content
+    return content(httpx.post(PLACE, json=asked(text)))
 
 
 @playhead.run
@@ -31,12 +39,10 @@ def refund(message):
 
 @playhead.run("triage")
 async def sort_out(message, *, urgent=False):
-    asked = [{"role": "user", "content": f"{message} {uuid.uuid4()}"}]
-    async with AsyncOpenAI() as model:
-        answers = await asyncio.gather(
-            *(model.chat.completions.create(model="gpt-5.5", messages=asked) for _ in range(2))
-        )
-    return [one.choices[0].message.content for one in answers], urgent
+    question = asked(f"{message} {uuid.uuid4()}")
+    async with httpx.AsyncClient() as client:
+        answers = await asyncio.gather(*(client.post(PLACE, json=question) for _ in range(2)))
+    return [content(one) for one in answers], urgent
 
 
 def work(messages):

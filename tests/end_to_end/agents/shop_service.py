@@ -1,29 +1,34 @@
 """A service under threads that asks a model: whole answers and streamed ones."""
 
+import json
 import os
 import random
 import time
 import uuid
 
+import httpx
 from flask import Flask, Response, request
-from openai import OpenAI
 
 BOOTED = os.urandom(4).hex()
 app = Flask(__name__)
-client = OpenAI()
+client = httpx.Client(base_url=os.environ["OPENAI_BASE_URL"])
 
 
 def asked(text: str) -> dict:
     return {"model": "gpt-5.5", "messages": [{"role": "user", "content": text}]}
 
 
+def answer(text: str) -> str:
+    answered = client.post("/chat/completions", json=asked(text)).json()
+    return answered["choices"][0]["message"]["content"]
+
+
 @app.post("/chat")
 def chat():
     question = request.get_json()["text"]
     print("asked:", question)
-    answer = client.chat.completions.create(**asked(question))
     return {
-        "answer": answer.choices[0].message.content,
+        "answer": answer(question),
         "booted": BOOTED,
         "luck": [random.random(), random.choice("abcdef")],
         "at": time.time(),
@@ -35,15 +40,13 @@ def chat():
 def guarded():
     if request.headers.get("authorization") != "Bearer the-right-one-5":
         return {"error": "who are you?"}, 401
-    return {"answer": client.chat.completions.create(**asked("Who am I?")).choices[0].message.content}
+    return {"answer": answer("Who am I?")}
 
 
 @app.post("/twice")
 def twice():
     question = request.get_json()["text"]
-    first = client.chat.completions.create(**asked(question)).choices[0].message.content
-    second = client.chat.completions.create(**asked(f"{first} {uuid.uuid4()}"))
-    return {"answer": second.choices[0].message.content, "at": time.time()}
+    return {"answer": answer(f"{answer(question)} {uuid.uuid4()}"), "at": time.time()}
 
 
 @app.post("/stream")
@@ -51,10 +54,11 @@ def stream():
     question = request.get_json()["text"]
 
     def pieces():
-        with client.chat.completions.create(**asked(question), stream=True) as answer:
-            for chunk in answer:
-                if chunk.choices:
-                    yield f"data: {chunk.choices[0].delta.content} {uuid.uuid4()}\n\n"
+        wanted = {**asked(question), "stream": True}
+        with client.stream("POST", "/chat/completions", json=wanted) as answered:
+            for line in answered.iter_lines():
+                if line.startswith("data: {") and (choices := json.loads(line[6:])["choices"]):
+                    yield f"data: {choices[0]['delta'].get('content')} {uuid.uuid4()}\n\n"
 
     return Response(pieces(), mimetype="text/event-stream")
 

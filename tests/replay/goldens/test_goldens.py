@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from support.asking import ASKING
 from support.handmade import HandMade
+from support.inner_pytest import ONLY_OURS
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.store import Query, open_store
@@ -21,20 +23,17 @@ from playhead_replay import Run
 from playhead_replay.goldens import read_golden, write_golden
 from playhead_semconv import attributes as a
 
-AGENT = """
-import json, sys
-from openai import OpenAI
-
-client = OpenAI()
+AGENT = f"""
+import sys
+{ASKING}
 question = sys.argv[1]
-asked = client.chat.completions.create(
-    model="gpt-5.5",
-    messages=[{"role": "system", "content": "You advise."}, {"role": "user", "content": question}],
-    tools=[{"type": "function", "function": {"name": "weather", "description": "Now.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
+message = answered(
+    messages=[{{"role": "system", "content": "You advise."}}, {{"role": "user", "content": question}}],
+    tools=[{{"type": "function", "function": {{"name": "weather", "description": "Now.",
+        "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}}}}}}}],
 )
-message = asked.choices[0].message
-print(question, [call.function.name for call in message.tool_calls or ()], message.content)
+calls = message.get("tool_calls") or ()
+print(question, [call["function"]["name"] for call in calls], message["content"])
 """
 
 TEST = """
@@ -42,7 +41,7 @@ def test_oslo(tape):
     run = tape.replay("oslo", command=["agent.py", "What do I pack for Oslo and Rome?"])
     run.assert_tool_sequence(["weather", "weather"])
     run.assert_tool("weather", at_most=3)
-    run.assert_steps(at_most=1)
+    run.assert_steps(at_most=2)  # the provider is busy at first
     run.assert_status("success")
     run.assert_printed("['weather', 'weather']")
     assert [part.content for part in run.messages[0].input[1].parts] == [
@@ -51,13 +50,6 @@ def test_oslo(tape):
     assert sum(run.tokens) > 0
     run.assert_cost(at_most=0.05)
 """
-
-
-ONLY_OURS = {
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_PLUGINS": "playhead_replay.goldens.plugin,xdist.plugin",
-}
-"""The plugins of this suite's own tests take longer to import than a golden to replay."""
 
 
 class Project:
@@ -91,7 +83,7 @@ class Project:
         }
         kept |= self.provider.environment if live else {"OPENAI_API_KEY": "none"}
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist.plugin", *words],
             cwd=self.folder,
             env={**kept, **ONLY_OURS, "PLAYHEAD_QUIET": "1", **environ},
             capture_output=True,
@@ -175,7 +167,9 @@ def test_a_changed_prompt_fails_and_names_both_sides(recorded: Project):
 
 def test_a_divergence_that_the_agent_swallows_fails(recorded: Project):
     recorded.edit(
-        "asked = client", "try:\n    client.models.list()\nexcept Exception:\n    pass\nasked = client"
+        "message = answered",
+        "try:\n    urlopen(os.environ['OPENAI_BASE_URL'] + '/models')\n"
+        "except Exception:\n    pass\nmessage = answered",
     )
     done = recorded.pytest()
     assert done.returncode == 1
@@ -294,7 +288,7 @@ def test_each(tape, golden):
 
 
 def test_the_golden_of_a_run_that_failed_asserts_that_it_no_longer_does(project: Project):
-    project.edit("print(question,", "print(message.refund,")
+    project.edit("print(question,", "print(message['refund'],")
     project.test(
         """
 def test_it(tape):
@@ -307,7 +301,7 @@ def test_it(tape):
     assert "oslo.tape: it ended in failure" in done.stdout
     project.provider.close()
     assert project.pytest().returncode == 1
-    project.edit("print(message.refund,", "print(question,")
+    project.edit("print(message['refund'],", "print(question,")
     assert project.pytest().returncode == 0
     project.edit("You advise.", "You refuse.")
     done = project.pytest()
