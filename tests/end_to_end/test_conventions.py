@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
 from support.conventions import check_content
+from support.home import Home
 from support.otlp_server import attributes
-from support.running import agent_environment, only_run, receiver, record_words
 
-from playhead_cli.demo.provider import Provider
+from playhead_receiver.store import open_store
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 INTERNAL, CLIENT = 1, 3
 ERROR = 2
 
 
-@pytest.fixture(scope="module", params=AGENTS)
-def spans(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Any]]:
+@pytest.fixture(scope="module", params=("weather_agent", "research_agent", "refund_agent"))
+def spans(request: pytest.FixtureRequest, examples: Home) -> list[Any]:
     """The whole spans of one recorded agent."""
-    folder = tmp_path_factory.mktemp("run")
-    with Provider() as provider, receiver(folder / "data") as running:
-        environ = agent_environment(running.http_endpoint, folder / "spool", "", **provider.environment)
-        words = record_words(EXAMPLES / request.param)
-        done = subprocess.run(words, env=environ, cwd=folder, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        run = only_run(running.store)
-        stored = running.store.spans(bytes.fromhex(run.trace_id))
-        yield [span_of(whole_span(running.store, one)) for one in stored]
+    with closing(open_store(examples.data_dir, read_only=True)) as store:
+        run = store.resolve(f"{request.param}-1")
+        return [span_of(whole_span(store, one)) for one in store.spans(bytes.fromhex(run.trace_id))]
 
 
 def test_the_tree_is_whole(spans: list[Any]):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.home import Home
@@ -27,7 +26,7 @@ FEW = (
     *("identifiers_again", "iso_time", "token", "shared_random", "echoed_in_a_stream", "threads"),
     *("polled_queue", "request_given_up", "hedged", "sdk_streams_at_once", "over_aiohttp", "children"),
 )
-"""Of all, those that stand for the others in the short suite."""
+"""Of all, those that stand for the others in the short suite, in one process."""
 
 
 class Provider(Jittered):
@@ -63,23 +62,19 @@ def recorded(folder: Path, script: Path, *words: str, code: int = 0) -> Iterator
     yield home
 
 
-def times(*few: str) -> Any:
-    """Each of the few once; each of all twenty times where there is time for that."""
-    short = [pytest.param(name, 1, id=name) for name in few]
-    long = [pytest.param(name, 20, id=f"{name}-20", marks=LONG) for name in NAMES]
-    return pytest.mark.parametrize(("name", "count"), [*short, *long])
+ALONE = [pytest.param([name], 20, id=f"{name}-20", marks=LONG) for name in NAMES]
 
 
-@times(*FEW)
-def test_every_exchange_is_answered(tmp_path: Path, name: str, count: int):
-    with recorded(tmp_path, FIFTY, name) as home:
+@pytest.mark.parametrize(("names", "count"), [pytest.param(FEW, 1, id="few"), *ALONE])
+def test_every_exchange_is_answered(tmp_path: Path, names: Sequence[str], count: int):
+    with recorded(tmp_path, FIFTY, *names) as home:
         for number in range(count):
             status, report = home.report("last")
             found = json.dumps(report["divergences"][:3], indent=1)
             assert report["verdict"] in ("identical", "volatile"), f"replay {number + 1}: {found}"
             fidelity = report["fidelity"]
             assert (status, report["level"]) == (0, "exchanges")
-            assert fidelity["exact"] + fidelity["volatile"] == report["asked"] > 0
+            assert fidelity["exact"] + fidelity["volatile"] == report["asked"] >= len(names)
             assert not report["unused"]
 
 
@@ -88,11 +83,16 @@ def test_there_are_fifty():
     assert set(FEW) <= set(NAMES)
 
 
-def test_a_volatile_replay_fails_where_the_match_is_to_be_strict(tmp_path: Path):
-    with recorded(tmp_path, FIFTY, "identifier") as home:
-        assert home.report("last")[0] == 0
-        status, report = home.report("last", "--strict-match")
-        assert (status, report["verdict"], report["fidelity"]["volatile"]) == (1, "volatile", 1)
+@pytest.fixture(scope="module")
+def identified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A run with one request, which says an identifier of its own."""
+    with recorded(tmp_path_factory.mktemp("home"), FIFTY, "identifier") as home:
+        yield home
+
+
+def test_a_volatile_replay_fails_where_the_match_is_to_be_strict(identified: Home):
+    status, report = identified.report("last", "--strict-match")
+    assert (status, report["verdict"], report["fidelity"]["volatile"]) == (1, "volatile", 1)
 
 
 STATED = """
@@ -148,14 +148,14 @@ def test_a_request_that_has_no_recording_is_blocked(tmp_path: Path):
         assert (status, report["verdict"]) == (3, "blocked")
 
 
-def test_the_report_names_what_the_level_does_not_keep(tmp_path: Path):
-    with recorded(tmp_path, FIFTY, "plain") as home:
-        _, report = home.report("last")
-        assert "stdout" not in report["outputs"]
-        assert "effects" not in report["outputs"]
-        assert report["not_kept"]["clock"] == report["not_kept"]["output"] == "causal"
-        text = home.playhead("replay", "last", env=home.bare).stdout
-        assert "not recorded, and not compared: clock, entropy" in text
+def test_the_report_names_what_the_level_does_not_keep(identified: Home):
+    status, report = identified.report("last")
+    assert (status, report["verdict"]) == (0, "volatile")
+    assert "stdout" not in report["outputs"]
+    assert "effects" not in report["outputs"]
+    assert report["not_kept"]["clock"] == report["not_kept"]["output"] == "causal"
+    text = identified.playhead("replay", "last", env=identified.bare).stdout
+    assert "not recorded, and not compared: clock, entropy" in text
 
 
 TICKS = """

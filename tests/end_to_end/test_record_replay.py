@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.asking import ASKING
 from support.home import PATIENCE_S, Home
 from support.running import until
 
@@ -22,17 +23,27 @@ from playhead_semconv import events as e
 from playhead_semconv.facts import Content
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
-AGENTS = Path(__file__).parents[2] / "examples"
-SLOW = """
+SLOW = f"""
 import sys
+{ASKING}
+print(asked("What do I pack?"), flush=True)
+sys.stdin.readline()
+print(asked("And then?"))
+"""
+AT_ONCE = f"""
+from threading import Thread
+{ASKING}
+threads = [Thread(target=lambda n=n: print(asked(f"question {{n}}"))) for n in range(3)]
+for thread in threads:
+    thread.start()
+"""
+DIES = """
+import os
 from openai import OpenAI
 
-client = OpenAI()
-print(client.chat.completions.create(
-    model="gpt-5.5", messages=[{"role": "user", "content": "What do I pack?"}]
-).choices[0].message.content, flush=True)
-sys.stdin.readline()
-print(client.responses.create(model="gpt-5.5", input="Please refund order 81.").output_text)
+messages = [{"role": "user", "content": "What do I pack?"}]
+print(OpenAI().chat.completions.create(model="gpt-5.5", messages=messages), flush=True)
+os.kill(os.getpid(), 9)
 """
 
 
@@ -47,20 +58,8 @@ def home(tmp_path: Path, provider: Provider) -> Home:
     return Home(tmp_path, provider.environment)
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Three agents recorded once, with their provider gone."""
-    with Provider(pace_s=0.002) as provider:
-        home = Home(tmp_path_factory.mktemp("home"), provider.environment)
-        for agent in ("weather", "research", "refund"):
-            done = home.playhead("record", AGENTS / f"{agent}_agent.py")
-            assert done.returncode == 0, done.stderr
-            assert f"playhead: {agent}_agent-1 success, " in done.stderr
-    yield home
-
-
-def test_a_recorded_agent_is_listed(recorded: Home):
-    runs = recorded.runs()
+def test_a_recorded_agent_is_listed(examples: Home):
+    runs = examples.runs()
     assert [(run["name"], run["status"], run["errors"]) for run in runs] == [
         ("refund_agent-1", "success", 0),
         ("research_agent-1", "success", 0),
@@ -71,8 +70,8 @@ def test_a_recorded_agent_is_listed(recorded: Home):
     assert all(run["input_tokens"] > 0 and run["output_tokens"] > 0 for run in runs)
 
 
-def test_show_prints_steps_with_their_retry(recorded: Home):
-    lines = recorded.playhead("show", "weather_agent-1").stdout.splitlines()
+def test_show_prints_steps_with_their_retry(examples: Home):
+    lines = examples.playhead("show", "weather_agent-1").stdout.splitlines()
     assert lines[0].startswith("weather_agent-1 success, 4 steps, ")
     attempts = [line.split()[1:3] for line in lines if "↻" in line]
     assert attempts == [["POST", "429"], ["POST", "200"]]
@@ -85,8 +84,8 @@ def test_show_prints_steps_with_their_retry(recorded: Home):
     ]
 
 
-def test_show_of_a_step_has_its_messages_and_bytes(recorded: Home):
-    found = json.loads(recorded.playhead("show", "weather_agent-1:1", "--json").stdout)
+def test_show_of_a_step_has_its_messages_and_bytes(examples: Home):
+    found = json.loads(examples.playhead("show", "weather_agent-1:1", "--json").stdout)
     assert [part["type"] for part in found["system_instructions"]] == []
     assert [message["role"] for message in found["input_messages"]] == ["system", "user"]
     [output] = found["output_messages"]
@@ -95,13 +94,13 @@ def test_show_of_a_step_has_its_messages_and_bytes(recorded: Home):
         "weather",
     ]
     assert [exchange["status_code"] for exchange in found["exchanges"]] == [429, 200]
-    raw = recorded.playhead("show", "weather_agent-1:1", "--raw", "request").stdout
+    raw = examples.playhead("show", "weather_agent-1:1", "--raw", "request").stdout
     assert json.loads(raw)["model"] == "gpt-5.5"
 
 
 @pytest.mark.parametrize("agent", ["weather", "research", "refund"])
-def test_a_replay_is_identical_with_the_provider_gone(recorded: Home, agent: str):
-    status, report = recorded.report(f"{agent}_agent-1")
+def test_a_replay_is_identical_with_the_provider_gone(examples: Home, agent: str):
+    status, report = examples.report(f"{agent}_agent-1")
     assert report["divergences"] == []
     assert (status, report["verdict"]) == (0, "identical")
     assert report["fidelity"]["exact"] == report["asked"] > 0
@@ -129,21 +128,21 @@ def changed(run: Run, path: Path, old: bytes, new: bytes) -> Path:
     return path
 
 
-def test_one_changed_byte_that_the_program_does_not_look_at_is_found(recorded: Home, tmp_path: Path):
-    run = recorded.run("weather_agent-1")
+def test_one_changed_byte_that_the_program_does_not_look_at_is_found(examples: Home, tmp_path: Path):
+    run = examples.run("weather_agent-1")
     path = changed(run, tmp_path / "changed.tape", b'"prompt_tokens":39', b'"prompt_tokens":38')
-    status, report = recorded.report(path, "--trust")
+    status, report = examples.report(path, "--trust")
     assert (status, report["verdict"]) == (1, "diverged")
     first = report["first_divergence"]
     assert (first["kind"], first["step"], first["path"]) == ("response", 1, BYTES)
     assert len(report["divergences"]) == 1
 
 
-def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home, tmp_path: Path):
-    run = recorded.run("refund_agent-1")
+def test_one_changed_byte_of_the_last_answer_shows_in_the_output(examples: Home, tmp_path: Path):
+    run = examples.run("refund_agent-1")
     text = run.outputs.stdout.data.split()[0]
     path = changed(run, tmp_path / "changed.tape", b'"delta":"' + text[:1], b'"delta":"#')
-    status, report = recorded.report(path, "--trust")
+    status, report = examples.report(path, "--trust")
     assert (status, report["verdict"]) == (1, "diverged")
     first = report["first_divergence"]
     assert (first["kind"], first["step"], first["path"]) == ("response", 3, BYTES)
@@ -151,10 +150,10 @@ def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home,
     assert (shown["step"], shown["path"], shown["now"][0]) == (3, "line 1", "#")
 
 
-def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorded: Home, tmp_path: Path):
-    run = recorded.run("weather_agent-1")
+def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(examples: Home, tmp_path: Path):
+    run = examples.run("weather_agent-1")
     path = changed(run, tmp_path / "changed.tape", b'"celsius":-4', b'"celsius":-5')
-    status, report = recorded.report(path, "--trust")
+    status, report = examples.report(path, "--trust")
     assert (status, report["verdict"]) == (3, "blocked")
     first = report["first_divergence"]
     assert (first["kind"], first["path"]) == ("response", BYTES)
@@ -162,19 +161,23 @@ def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorde
     second = next(one for one in report["divergences"] if one["kind"] == "blocked")
     assert second["step"] == 4
     assert second["path"].startswith("$.messages[")
-    text = recorded.playhead("replay", path, "--trust", env=recorded.bare).stdout
+    text = examples.playhead("replay", path, "--trust", env=examples.bare).stdout
     assert "blocked at step 4 (exit 3)" in text
 
 
-def test_a_changed_prompt_is_refused_and_named(home: Home, tmp_path: Path):
-    script = tmp_path / "agent.py"
-    script.write_text((AGENTS / "refund_agent.py").read_text())
-    assert home.playhead("record", script, "81").returncode == 0
-    script.write_text(script.read_text().replace("You decide refunds.", "You refuse refunds."))
-    refused = home.playhead("replay", "agent-1")
+def test_a_changed_prompt_is_refused_and_named(examples: Home):
+    script = examples.folder / "refund_agent.py"
+    source = script.read_text()
+    try:
+        script.write_text(source.replace("You decide refunds.", "You refuse refunds."))
+        refused = examples.playhead("replay", "refund_agent-1")
+        status, report = examples.report("refund_agent-1", "--force")
+    finally:
+        script.write_text(source)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error[script-changed]: agent.py differs from the tape's digest")
-    status, report = home.report("agent-1", "--force")
+    assert refused.stderr.startswith(
+        "error[script-changed]: refund_agent.py differs from the tape's digest"
+    )
     assert status == 3
     first = report["first_divergence"]
     assert (first["step"], first["path"], first["kind"]) == (1, "$.instructions", "blocked")
@@ -206,7 +209,7 @@ def test_two_recordings_at_once_share_a_receiver_that_may_go_away(home: Home, tm
 
 def test_a_killed_agent_is_shown_as_far_as_it_came(home: Home, tmp_path: Path):
     script = tmp_path / "dies.py"
-    script.write_text(SLOW.replace("sys.stdin.readline()", "import os; os.kill(os.getpid(), 9)"))
+    script.write_text(DIES)
     done = home.playhead("record", script)
     assert done.returncode == -signal.SIGKILL
     assert "playhead: dies-1 interrupted, 1 step, " in done.stderr
@@ -217,7 +220,9 @@ def test_a_killed_agent_is_shown_as_far_as_it_came(home: Home, tmp_path: Path):
     until(lambda: home.run("dies-1").status == "interrupted", "the run is known to be dead")
 
 
-def test_a_program_that_owns_the_ports_is_no_conflict(home: Home):
+def test_a_program_that_owns_the_ports_is_no_conflict(home: Home, tmp_path: Path):
+    script = tmp_path / "asks.py"
+    script.write_text(SLOW.partition("sys.stdin")[0])
     taken: list[socket.socket] = []
     try:
         for port in (4317, 4318):
@@ -225,7 +230,7 @@ def test_a_program_that_owns_the_ports_is_no_conflict(home: Home):
                 taken.append(socket.create_server(("127.0.0.1", port)))
             except OSError:
                 continue  # somebody has it already: all the better
-        done = home.playhead("record", AGENTS / "refund_agent.py")
+        done = home.playhead("record", script)
     finally:
         for one in taken:
             one.close()
@@ -247,8 +252,9 @@ def test_a_standing_receiver_is_used_and_a_failure_is_a_failure(home: Home, tmp_
     assert report["outputs"]["exit"]["tape"] == "ValueError: no order"
 
 
-def test_causal_order_is_recorded_on_request(home: Home):
-    done = home.playhead("record", "--level", "causal", AGENTS / "weather_agent.py")
+def test_causal_order_is_recorded_on_request(home: Home, tmp_path: Path):
+    (tmp_path / "at_once.py").write_text(AT_ONCE)
+    done = home.playhead("record", "--level", "causal", "at_once.py")
     assert done.returncode == 0, done.stderr
     status, report = home.report("last")
     assert report["level"] == "causal"

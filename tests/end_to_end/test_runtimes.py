@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.warm import playhead
 
 from playhead_semconv.boundaries import LEVELS
 
@@ -61,9 +62,10 @@ SAMPLE = ["doubles/mock_transport", "doubles/openai_double", "doubles/respx_prog
 """Of these, what every run of the suite tries."""
 LAUNCHERS = {
     "instrument": [BIN / "opentelemetry-instrument"],
-    "record": [BIN / "playhead", "record", "--"],
+    "record": ["playhead", "record", "--"],
 }
 REPLAYED = ("nested_loops", "trio_program", "anyio_program", "ipython_program")
+AMONG_GREENLETS = ("gevent_program", "eventlet_program")
 
 
 def run(
@@ -79,6 +81,9 @@ def run(
         "IPYTHONDIR": str(home / "ipython"),
         **more,
     }
+    name, *others = map(str, words)
+    if name == "playhead":
+        return playhead(*others, environ=environment, cwd=folder, timeout_s=TIMEOUT_S)
     return subprocess.run(
         words,
         env=environment,
@@ -111,7 +116,7 @@ def steps_down(program: str, launcher: str, home: Path) -> None:
     assert why in said
 
 
-@pytest.mark.parametrize("program", STEPS_DOWN)
+@pytest.mark.parametrize("program", ["gevent_program", "notebook"])
 def test_a_strict_one_steps_down_where_it_must(program, tmp_path):
     steps_down(program, "instrument", tmp_path)
 
@@ -141,10 +146,14 @@ def test_doubles_and_servers_at_all_levels(program, launcher, level, tmp_path):
 
 
 @pytest.mark.parametrize("program", REPLAYED)
-def test_its_replay_is_identical(program, tmp_path):
-    as_without_us(program, "record", "strict", tmp_path)
-    done = run([BIN / "playhead", "replay", "last", "--json"], tmp_path)
+def test_it_steps_down_and_its_replay_is_identical(program, tmp_path):
+    steps_down(program, "record", tmp_path)
+    done = run(["playhead", "replay", "last", "--json"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_program_is_tried():
+    assert {*REPLAYED, *AMONG_GREENLETS, "notebook"} == set(STEPS_DOWN)
 
 
 def test_no_thread_of_ours_imports_while_eventlet_holds_the_lock_of_all_imports(tmp_path):
@@ -154,10 +163,10 @@ def test_no_thread_of_ours_imports_while_eventlet_holds_the_lock_of_all_imports(
     assert (done.returncode, done.stdout) == (3, "patched\n"), done.stderr
 
 
-@pytest.mark.parametrize("program", ["gevent_program", "eventlet_program"])
-def test_a_replay_among_greenlets_ends(program, tmp_path):
+@pytest.mark.parametrize("program", AMONG_GREENLETS)
+def test_it_steps_down_and_a_replay_among_greenlets_ends(program, tmp_path):
     """It runs as it likes: what it does otherwise is in the report."""
-    as_without_us(program, "record", "strict", tmp_path)
-    done = run([BIN / "playhead", "replay", "last", "--json"], tmp_path)
+    steps_down(program, "record", tmp_path)
+    done = run(["playhead", "replay", "last", "--json"], tmp_path)
     assert done.returncode in (0, 1, 3), done.stderr
     assert json.loads(done.stdout)

@@ -56,35 +56,50 @@ def test_a_credential_is_given_to_a_replay(
     assert (code, report["divergences"], report["notes"]) == (0, [], [])
 
 
-def test_a_credential_is_given_to_a_fork_and_not_kept(tmp_path: Path, provider: Provider):
-    home = asked(tmp_path, provider, "shop_service.py")
-    name = home.runs()[0]["name"]
-    done = home.playhead("fork", f"{name}:1")
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> tuple[Home, str]:
+    """A home in which a request with a credential was answered, and the name of its run."""
+    home = asked(tmp_path_factory.mktemp("shop"), provider, "shop_service.py")
+    return home, home.runs()[0]["name"]
+
+
+def test_a_credential_is_given_to_a_fork_and_not_kept(guarded: tuple[Home, str]):
+    shop, name = guarded
+    done = shop.playhead("fork", f"{name}:1")
     assert "give it: --header 'authorization: …'" in done.stderr
-    done = home.playhead("fork", f"{name}:1", *HEADER)
+    done = shop.playhead("fork", f"{name}:1", *HEADER)
     assert (done.returncode, "give it" in done.stderr) == (0, False)
-    assert home.run("last").requests[0].status_code == 200
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".py"]
+    assert shop.run("last").requests[0].status_code == 200
+    everything = shop.data_dir.parent.rglob("*")
+    files = [path for path in everything if path.is_file() and path.suffix not in (".py", ".pyc")]
     assert files
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
 
 
-def test_a_credential_is_given_to_a_golden(tmp_path: Path, provider: Provider):
-    home = asked(tmp_path, provider, "shop_service.py")
-    assert (
-        home.playhead("golden", "add", "last", "--name", "guarded", "--dir", "goldens").returncode == 0
-    )
-    (home.folder / "test_guarded.py").write_text(
+def test_a_credential_is_given_to_a_golden(guarded: tuple[Home, str]):
+    shop, name = guarded
+    words = "--name", "guarded", "--dir", "goldens"
+    assert shop.playhead("golden", "add", name, *words).returncode == 0
+    (shop.folder / "test_guarded.py").write_text(
         "def test_with(tape):\n"
         f"    tape.replay('guarded', headers={{'Authorization': 'Bearer {SECRET}'}})\n"
         "def test_without(tape):\n"
         "    tape.replay('guarded')\n"
     )
-    done = under_pytest(home)
+    done = under_pytest(shop)
     assert "1 failed, 1 passed" in done.stdout
     assert (
         "it came with authorization, which the tape does not hold; give it: tape.replay(" in done.stdout
     )
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home in which a program was recorded that answers no requests."""
+    home = Home(tmp_path_factory.mktemp("plain"), {})
+    (home.folder / "plain.py").write_text("print('plain')")
+    assert home.playhead("record", "plain.py").returncode == 0
+    return home
 
 
 @pytest.mark.parametrize(
@@ -94,10 +109,7 @@ def test_a_credential_is_given_to_a_golden(tmp_path: Path, provider: Provider):
         (("--header", "x-key: 1"), "is no request that came over HTTP: it has no headers"),
     ],
 )
-def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], said: str):
-    home = Home(tmp_path, {})
-    (tmp_path / "plain.py").write_text("print('plain')")
-    assert home.playhead("record", "plain.py").returncode == 0
-    refused = home.playhead("replay", *words)
+def test_a_header_that_makes_no_sense_is_refused(plain: Home, words: tuple[str, ...], said: str):
+    refused = plain.playhead("replay", *words)
     assert refused.returncode == 2
     assert said in refused.stderr

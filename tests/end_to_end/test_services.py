@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -46,15 +47,20 @@ def provider() -> Iterator[Provider]:
         yield provider
 
 
+def asked_at_once(service: RecordedService, count: int, paths: tuple[str, ...]) -> None:
+    """Make ``count`` requests at the same time."""
+
+    def ask(number: int) -> httpx.Response:
+        return service.client.post(paths[number % len(paths)], json={"text": f"Order {number}?"})
+
+    answers = at_once([functools.partial(ask, number) for number in range(count)])
+    assert {answer.status_code for answer in answers} == {200}
+
+
 def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[str, ...]) -> list[str]:
     """Record ``count`` requests that come at the same time; the names of their runs."""
     with RecordedService(home, *words) as service:
-
-        def ask(number: int) -> httpx.Response:
-            return service.client.post(paths[number % len(paths)], json={"text": f"Order {number}?"})
-
-        answers = at_once([functools.partial(ask, number) for number in range(count)])
-    assert {answer.status_code for answer in answers} == {200}
+        asked_at_once(service, count, paths)
     runs = home.runs("-n", str(count + 10))
     assert len(runs) == count
     assert {run["status"] for run in runs} == {"success"}
@@ -62,12 +68,55 @@ def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[
     return [run["name"] for run in runs]
 
 
-def test_requests_that_come_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "chat_service.py")
-    names = served_at_once(home, ASGI, 6, ("/chat", "/stream", "/thread"))
-    assert sorted(names) == sorted(f"chat_service-{number}" for number in range(1, 7))
-    one_of_each = {home.run(name).requests[0].key: name for name in names}
-    asked = {key: identical(home, name)["asked"] for key, name in one_of_each.items()}
+UPLOAD, PACKING, BROKEN = 2, 9, 10
+"""Of the ten requests to `chat`, the numbers of those that are not like the others."""
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Home:
+    """A service that was recorded with ten requests, six of them at the same time."""
+    home = home_with(tmp_path_factory.mktemp("chat"), provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/chat", json={"text": "Now?"})
+        service.client.post("/upload", content=iter([b"a" * 10, b"b" * 20]))
+        asked_at_once(service, 6, ("/chat", "/stream", "/thread"))
+        service.client.post("/stream", json={"text": "What do I pack?"})
+        assert service.client.get("/broken?how=badly").status_code == 500
+    return home
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Home:
+    """A service under threads: four requests at the same time, then two of two calls each."""
+    home = home_with(tmp_path_factory.mktemp("shop"), provider, "shop_service.py")
+    with RecordedService(home, *WSGI) as service:
+        asked_at_once(service, 4, ("/chat", "/stream"))
+        for number in range(2):
+            service.client.post("/twice", json={"text": f"Order {number}?"})
+    return home
+
+
+@contextmanager
+def changed(home: Home, program: str, old: str, new: str) -> Iterator[None]:
+    """Today the program is another one."""
+    path = home.folder / program
+    source = path.read_text()
+    assert old in source
+    path.write_text(source.replace(old, new))
+    try:
+        yield
+    finally:
+        path.write_text(source)
+
+
+def one_of_each(home: Home, names: Iterable[str]) -> dict[str, str]:
+    """A run of each request, by what was asked."""
+    return {home.run(name).requests[0].key: name for name in names}
+
+
+def test_requests_that_come_at_the_same_time_replay_identical_alone(chat: Home):
+    names = one_of_each(chat, (f"chat_service-{number}" for number in range(UPLOAD + 1, PACKING)))
+    asked = {key: identical(chat, name)["asked"] for key, name in names.items()}
     assert asked == {"POST /chat": 2, "POST /stream": 1, "POST /thread": 1}
 
 
@@ -79,10 +128,10 @@ def test_fifty_requests_at_the_same_time_replay_identical_alone(tmp_path: Path, 
         identical(home, name)
 
 
-def test_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "shop_service.py")
-    for name in served_at_once(home, WSGI, 4, ("/chat", "/stream"))[:2]:
-        assert identical(home, name)["asked"] == 1
+def test_requests_in_threads_replay_identical_alone(shop: Home):
+    names = one_of_each(shop, (run["name"] for run in shop.runs()))
+    for path in ("/chat", "/stream"):
+        assert identical(shop, names[f"POST {path}"])["asked"] == 1
 
 
 @pytest.mark.acceptance
@@ -107,19 +156,15 @@ def test_workers_that_were_spawned_serve_runs_too(tmp_path: Path, provider: Prov
     identical(home, name)
 
 
-def test_a_golden_of_a_request_runs_under_pytest_without_a_server(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "chat_service.py")
-    with RecordedService(home, *ASGI) as service:
-        service.client.post("/chat", json={"text": "And before?"})
-        service.client.post("/stream", json={"text": "What do I pack?"})
-    added = home.playhead("golden", "add", "last", "--name", "packing", "--dir", "goldens")
+def test_a_golden_of_a_request_runs_under_pytest_without_a_server(chat: Home):
+    packing = "--name", "packing", "--dir", "goldens"
+    added = chat.playhead("golden", "add", f"chat_service-{PACKING}", *packing)
     assert added.returncode == 0, added.stderr
-    (home.folder / "test_packing.py").write_text(GOLDEN_TEST)
-    done = under_pytest(home)
+    (chat.folder / "test_packing.py").write_text(GOLDEN_TEST)
+    done = under_pytest(chat)
     assert done.returncode == 0, done.stdout
-    program = home.folder / "chat_service.py"
-    program.write_text(program.read_text().replace('"data: {chunk', '"said: {chunk'))
-    done = under_pytest(home)
+    with changed(chat, "chat_service.py", '"data: {chunk', '"said: {chunk'):
+        done = under_pytest(chat)
     assert done.returncode == 1
     assert "inbound response to POST /stream" in done.stdout
 
@@ -154,32 +199,30 @@ def test_goldens_of_requests_in_threads_run_under_pytest_without_a_server(
     assert "inbound response to POST /chat" in done.stdout
 
 
-def test_ls_has_a_line_for_each_request_and_none_for_the_process(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "chat_service.py")
-    with RecordedService(home, *ASGI) as service:
-        service.client.post("/chat", json={"text": "Now?"})
-        assert service.client.get("/broken?how=badly").status_code == 500
-    assert [(run["name"], run["status"], run["steps"]) for run in home.runs()] == [
-        ("chat_service-2", "failure", 0),
+def test_ls_has_a_line_for_each_request_and_none_for_the_process(chat: Home):
+    runs = chat.runs("-n", "99")
+    assert {run["name"] for run in runs} == {f"chat_service-{n}" for n in range(1, BROKEN + 1)}
+    assert all(run["missing"] == [] for run in runs)
+    assert [(run["name"], run["status"], run["steps"]) for run in (runs[0], runs[-1])] == [
+        (f"chat_service-{BROKEN}", "failure", 0),
         ("chat_service-1", "success", 2),
     ]
-    assert {run["mode"] for run in home.runs("--all")} == {"record", "service"}
-    process = next(run["name"] for run in home.runs("--all") if run["mode"] == "service")
-    refused = home.playhead("replay", process)
+    assert {run["status"] for run in runs[1:]} == {"success"}
+    every = chat.runs("--all", "-n", "99")
+    assert {run["mode"] for run in every} == {"record", "service"}
+    process = next(run["name"] for run in every if run["mode"] == "service")
+    refused = chat.playhead("replay", process)
     assert refused.returncode == 2
     assert "each of them is a run of its own" in refused.stderr
-    report = identical(home, "chat_service-2")
+    report = identical(chat, f"chat_service-{BROKEN}")
     assert report["outputs"]["inbound response"]["tape"].startswith("500")
 
 
-def test_a_changed_service_answers_otherwise_and_the_report_says_so(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "chat_service.py")
-    with RecordedService(home, *ASGI) as service:
-        service.client.post("/upload", content=iter([b"a" * 10, b"b" * 20]))
-    identical(home, "last")
-    program = home.folder / "chat_service.py"
-    program.write_text(program.read_text().replace('"size": size', '"size": size + 1'))
-    status, report = home.report("last")
+def test_a_changed_service_answers_otherwise_and_the_report_says_so(chat: Home):
+    name = f"chat_service-{UPLOAD}"
+    identical(chat, name)
+    with changed(chat, "chat_service.py", '"size": size', '"size": size + 1'):
+        status, report = chat.report(name)
     assert status == 1
     first = report["first_divergence"]
     assert (first["kind"], first["what"]) == ("inbound", "inbound response to POST /upload")
@@ -209,18 +252,14 @@ def test_requests_of_one_process_come_together_again_in_another_store(
     assert identical(home, "chat_service-1")["asked"] == 2
 
 
-def test_a_request_is_forked_behind_what_is_on_its_tape(tmp_path: Path, provider: Provider):
-    home = home_with(tmp_path, provider, "shop_service.py")
-    with RecordedService(home, *WSGI) as service:
-        for number in range(2):
-            service.client.post("/twice", json={"text": f"Order {number}?"})
-    origin = home.runs()[0]
-    done = home.playhead("fork", f"{origin['name']}:2", "--edit", "request.model=other")
+def test_a_request_is_forked_behind_what_is_on_its_tape(shop: Home):
+    origin = shop.runs()[0]
+    done = shop.playhead("fork", f"{origin['name']}:2", "--edit", "request.model=other")
     assert done.returncode == 0, done.stderr
     assert "1 replayed, 1 exchanges from tape" in done.stderr
-    fork = home.run("last")
+    fork = shop.run("last")
     assert fork.origin.startswith(origin["trace_id"])
     asked = [json.loads(exchange.request) for exchange in fork.exchanges]
     assert [one["model"] for one in asked] == ["gpt-5.5", "other"]
     assert "Order 1?" in asked[0]["messages"][0]["content"]
-    assert identical(home, "last")["asked"] == 2
+    assert identical(shop, "last")["asked"] == 2

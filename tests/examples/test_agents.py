@@ -1,7 +1,7 @@
 """The example agents, unmodified, against the demo's provider."""
 
 import json
-import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -21,31 +21,33 @@ def provider():
         yield provider
 
 
-def run(provider, script, *arguments):
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / script, *arguments],
-        env={"PATH": os.environ["PATH"], **provider.environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def run(provider, monkeypatch, capsys):
+    """Runs an agent in this process, which has the SDKs; what it printed."""
+
+    def run(script, *arguments):
+        for name, value in provider.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_weather_agent_retries_and_calls_two_tools(provider):
-    out = run(provider, "weather_agent.py")
+def test_weather_agent_retries_and_calls_two_tools(run, provider):
+    out = run("weather_agent.py")
     assert out == ("For Oslo (-4 °C, snow) pack a warm coat. For Rome (17 °C, clear) pack sunglasses.\n")
     assert provider.requests == 5  # 429, its retry, two tools, the streamed answer
 
 
-def test_weather_agent_takes_the_question(provider):
-    out = run(provider, "weather_agent.py", "And", "for", "Lima?")
+def test_weather_agent_takes_the_question(run):
+    out = run("weather_agent.py", "And", "for", "Lima?")
     assert out == "For Lima (22 °C, mist) pack a light jacket.\n"
 
 
-def test_research_agent_gets_three_different_drafts(provider):
-    *drafts, essence = run(provider, "research_agent.py").splitlines()
+def test_research_agent_gets_three_different_drafts(run, provider):
+    *drafts, essence = run("research_agent.py").splitlines()
     assert sorted(line.partition(": ")[2] for line in drafts) == sorted(answers.DRAFTS)
     assert essence == "A flight recorder turns an accident into evidence."
     assert provider.requests == 4
@@ -58,8 +60,8 @@ def test_research_agent_gets_three_different_drafts(provider):
         ("82", "Order 82: nothing is wrong with it. No refund.\n"),
     ],
 )
-def test_refund_agent_decides(provider, order, verdict):
-    assert run(provider, "refund_agent.py", order) == verdict
+def test_refund_agent_decides(run, provider, order, verdict):
+    assert run("refund_agent.py", order) == verdict
     assert provider.requests == 3
 
 

@@ -1,6 +1,6 @@
 """Fifty small agents. Their requests depend on the script, on answers, on clocks and on entropy alone.
 
-``fifty.py NAME`` runs one. The provider is at ``TOOLS_URL`` and ``OPENAI_BASE_URL``.
+``fifty.py NAME...`` runs some in turn. The provider is at ``TOOLS_URL`` and ``OPENAI_BASE_URL``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from typing import Any
 import aiohttp
 import anyio
 import httpx
-import openai
 import requests
 
 URL = os.environ["TOOLS_URL"]
@@ -59,6 +58,13 @@ def chat(client: Any, said: Any, **more: Any) -> Any:
     return client.chat.completions.create(
         model="gpt-4o", messages=[{"role": "user", "content": str(said)}], **more
     )
+
+
+def sdk() -> Any:
+    """Its import takes longer than most of the programs."""
+    import openai
+
+    return openai
 
 
 def now() -> str:
@@ -363,23 +369,23 @@ def anyio_tasks():
 
 @program
 def sdk_call():
-    return chat(openai.OpenAI(), f"Today is {now()}").choices[0].message.content
+    return chat(sdk().OpenAI(), f"Today is {now()}").choices[0].message.content
 
 
 @program
 def sdk_stream():
-    parts = chat(openai.OpenAI(), f"id {uuid.uuid4()}", stream=True)
+    parts = chat(sdk().OpenAI(), f"id {uuid.uuid4()}", stream=True)
     return "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
 
 
 @program
 def sdk_retries():
-    return chat(openai.OpenAI(), "storm 2").choices[0].message.content
+    return chat(sdk().OpenAI(), "storm 2").choices[0].message.content
 
 
 @program
 def sdk_conversation():
-    client, said = openai.OpenAI(), f"start {uuid.uuid4()}"
+    client, said = sdk().OpenAI(), f"start {uuid.uuid4()}"
     for _ in range(4):
         said = chat(client, f"{now()}: {said[-40:]}").choices[0].message.content
     return said
@@ -388,7 +394,7 @@ def sdk_conversation():
 @program
 def sdk_streams_at_once():
     async def main() -> Any:
-        client = openai.AsyncOpenAI()
+        client = sdk().AsyncOpenAI()
 
         async def one(number: int) -> str:
             parts = await chat(client, f"{number} {uuid.uuid4()}", stream=True)
@@ -401,7 +407,7 @@ def sdk_streams_at_once():
 
 @program
 def sdk_in_threads():
-    client = openai.OpenAI()
+    client = sdk().OpenAI()
     with concurrent.futures.ThreadPoolExecutor(4) as several:
         said = several.map(lambda n: chat(client, f"{n}").choices[0].message.content, range(8))
         return len(list(said))
@@ -538,4 +544,5 @@ def from_an_executor():
 
 
 if __name__ == "__main__":
-    print(PROGRAMS[sys.argv[1]]())
+    for name in sys.argv[1:]:
+        print(PROGRAMS[name]())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.endpoints import http_endpoint
+from support.programs import Program
 
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 
@@ -28,10 +31,18 @@ OF_OTHERS = ("sqlite3", "pydantic", "httpx", "grpc", "tomllib", "multiprocessing
 """Modules of others that no recording needs to start."""
 
 
-def loaded(program, **environ: str) -> set[str]:
-    done = program(LOADED).instrumented(PLAYHEAD_QUIET="1", OTEL_TRACES_EXPORTER="none", **environ)
+def loaded(made: Program, **environ: str) -> set[str]:
+    done = made.instrumented(PLAYHEAD_QUIET="1", OTEL_TRACES_EXPORTER="none", **environ)
     assert (done.returncode, done.stderr) == (0, "")
     return set(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def loaded_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], set[str]]]:
+    """What is loaded at a level, looked at once."""
+    made = Program.of(tmp_path_factory.mktemp("program"), LOADED)
+    yield functools.cache(lambda level: loaded(made, PLAYHEAD_LEVEL=level))
+    made.close()
 
 
 def installers(rows: tuple[Boundary, ...]) -> set[str]:
@@ -41,7 +52,7 @@ def installers(rows: tuple[Boundary, ...]) -> set[str]:
 
 @pytest.mark.parametrize("variable", ["PLAYHEAD_DISABLED", "OTEL_SDK_DISABLED"])
 def test_where_recording_is_switched_off_only_the_entry_points_are_there(program, variable: str):
-    found = {name for name in loaded(program, **{variable: "true"}) if name.startswith(OURS)}
+    found = {one for one in loaded(program(LOADED), **{variable: "true"}) if one.startswith(OURS)}
     assert found == {
         ROOM,
         *(f"{ROOM}.bootstrap{name}" for name in ("", ".off", ".distro", ".configurator")),
@@ -50,24 +61,26 @@ def test_where_recording_is_switched_off_only_the_entry_points_are_there(program
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_a_level_does_not_ask_for_is_not_imported(program, level: str):
+def test_what_a_level_does_not_ask_for_is_not_imported(loaded_at, level: str):
     asked = selected(level)  # pyright: ignore[reportArgumentType]
     rest = tuple(row for row in BOUNDARIES if row not in asked)
-    found = loaded(program, PLAYHEAD_LEVEL=level)
+    found = loaded_at(level)
     assert found & (installers(rest) - installers(asked)) == set()
     assert found & set(OF_OTHERS) == set()
 
 
-def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_what_reads_bodies(program):
-    found = loaded(program)
+def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_what_reads_bodies(
+    loaded_at,
+):
+    found = loaded_at("exchanges")
     exact = (f"{ROOM}.determinism", f"{ROOM}.host", f"{ROOM}.playback")
     assert [one for one in found if one.startswith(exact)] == []
     assert not [one for one in found if one.startswith("playhead_semconv.wire")]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_recording_starts_without_what_compares_a_replay_with_it(program, level: str):
-    found = loaded(program, PLAYHEAD_LEVEL=level)
+def test_a_recording_starts_without_what_compares_a_replay_with_it(loaded_at, level: str):
+    found = loaded_at(level)
     comparing = (
         "playhead_semconv.volatile",
         "playhead_semconv.difference",

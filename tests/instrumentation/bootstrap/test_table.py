@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import interpreter
+from support.programs import Program
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -85,18 +88,28 @@ HOOK = "sys.addaudithook"
 """What the table calls an audit hook, which cannot be taken out again and passes through."""
 
 
-def looked(program, source: str, **environ: str) -> tuple[dict, object]:
-    """What a program that looks says, and the program."""
-    made = program(source, **environ)
+def looked(made: Program) -> Any:
+    """What a program that looks says."""
     (made.folder / "interpreter.py").write_text(Path(interpreter.__file__).read_text("utf-8"), "utf-8")
     done = made.run("python", "agent.py")
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1]), made
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_what_is_replaced_is_what_the_table_says(program, level):
-    told, _ = looked(program, LOOKS + SAYS, PLAYHEAD_LEVEL=level)
+@pytest.fixture(scope="module", params=LEVELS)
+def of_level(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Any]]:
+    """A level, and what a program that looks says there."""
+    made = Program.of(tmp_path_factory.mktemp("table"), LOOKS + SAYS, PLAYHEAD_LEVEL=request.param)
+    try:
+        yield request.param, looked(made)
+    finally:
+        made.close()
+
+
+def test_what_is_replaced_is_what_the_table_says(of_level):
+    level, told = of_level
     wanted = {target for row in BOUNDARIES if has(level, row) for target in row.targets}
     assert told["replaced"] == sorted(wanted & set(told["there"]) - {HOOK})
     assert told["hooks"] == (HOOK in wanted)
@@ -105,9 +118,8 @@ def test_what_is_replaced_is_what_the_table_says(program, level):
         assert told["replaced"] == AT_EXCHANGES
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_nothing_is_left_after_uninstrumenting(program, level):
-    told, _ = looked(program, LOOKS + SAYS, PLAYHEAD_LEVEL=level)
+def test_nothing_is_left_after_uninstrumenting(of_level):
+    _, told = of_level
     # Not yet taken off: these two are put in place without `Patches`.
     still = {target for name in ("files", "processes.messages") for target in BY_NAME[name].targets}
     assert [name for name in told["left"] if name not in still] == []
@@ -135,7 +147,7 @@ def test_nothing_is_left_after_uninstrumenting(program, level):
     ],
 )
 def test_names_of_the_table_switch_them_off_and_on(program, environ, absent, present):
-    told, _ = looked(program, LOOKS + SAYS, **environ)
+    told = looked(program(LOOKS + SAYS, **environ))
     replaced, there = set(told["replaced"]), set(told["there"])
     others = {target for row in BOUNDARIES if row.name != absent for target in row.targets}
     assert replaced & set(BY_NAME[absent].targets) - others == set()
@@ -184,8 +196,8 @@ sys.exit(0)
 
 @pytest.mark.parametrize(("level", "wrapped"), [("exchanges", 3), ("causal", 9), ("strict", 9)])
 def test_what_somebody_else_has_wrapped_passes_through(program, level, wrapped):
-    told, made = looked(program, LOOKS + WRAPPED, PLAYHEAD_LEVEL=level)
-    assert told == wrapped
+    made = program(LOOKS + WRAPPED, PLAYHEAD_LEVEL=level)
+    assert looked(made) == wrapped
     facts = made.facts()
     assert facts[-1].name == e.PLAYHEAD_PROCESS_EXIT
     assert a.PLAYHEAD_PROCESS_EXIT_CODE not in facts[-1].attributes
