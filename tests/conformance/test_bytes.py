@@ -28,7 +28,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     opened.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(drawn=drawn_spans, traces=st.integers(1, 3))
 def test_every_span_comes_back(store: Upkeep, drawn: list[Any], traces: int):
     comes_back(store, drawn, traces)

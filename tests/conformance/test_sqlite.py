@@ -14,6 +14,11 @@ import zstandard
 from conformance import older
 from conformance.store_suite import StoreSuite
 from conformance.suite.custody import ManyChanges
+from conformance.suite.keeping import Keeping
+from conformance.suite.listing import Listing
+from conformance.suite.meanings import Meant
+from conformance.suite.services import Services
+from conformance.suite.summaries import Summaries
 from support.batches import facts_of, span_of
 
 from playhead_receiver.store import Batch, Query, Store, open_store
@@ -31,8 +36,8 @@ class TestCustody(ManyChanges):
     trials = 1000
 
 
-class TestSummedUp(StoreSuite):
-    """All of it again, with lists that are read from summaries."""
+class SummedUp:
+    """With lists that are read from summaries."""
 
     engine = "sqlite"
 
@@ -55,6 +60,15 @@ class TestSummedUp(StoreSuite):
             assert not list(opened._reader.all("SELECT 1 FROM run WHERE stale OR summary IS NULL"))
             assert [found for found in opened.verify() if found.what == "run"] == []
         opened.close()
+
+
+class TestSummedUp(SummedUp, Keeping, Summaries, Listing, Services, Meant):
+    """What lists show."""
+
+
+@pytest.mark.acceptance
+class TestAllSummedUp(SummedUp, StoreSuite):
+    """All of it again."""
 
 
 def test_only_the_owner_may_read(tmp_path: Path):

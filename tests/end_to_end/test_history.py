@@ -16,7 +16,7 @@ from playhead_receiver.store.protocol.upkeep import History
 from playhead_receiver.store.sql.history import measured
 from playhead_semconv.tape.slices import AGED_OUT
 
-ENOUGH = 8_000
+ENOUGH = 5_000
 """Facts after which rows and bytes are counted, and after as many again."""
 
 KEPT = History(3.0, 64 << 10)
@@ -88,10 +88,10 @@ def _serve_and_watch(home: Home, watched: Watched) -> None:
         def is_bounded() -> bool:
             """While more and more comes: what has come since the last look is there, too.
 
-            Some 250 rows are kept; without aging out there were some 1,400 after `ENOUGH` facts.
+            Some 250 rows are kept; without aging out there were some 900 after `ENOUGH` facts.
             """
             rows, size = watched.rows_and_bytes()
-            return rows < 1000 and size < 6 * KEPT.size_bytes
+            return rows < 640 and size < 6 * KEPT.size_bytes
 
         ask("What do I pack?")
         for least in (ENOUGH, 2 * ENOUGH):

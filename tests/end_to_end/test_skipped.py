@@ -37,12 +37,16 @@ THREAD = TOOL.format(
     wait="",
     run="thread = threading.Thread(target=main)\nthread.start()\nthread.join()",
 )
+PROGRAMS = {"sync": SYNC, "async": ASYNC, "thread": THREAD}
+SHORT = [("sync", "causal"), ("async", "strict"), ("thread", "strict")]
+OTHERS = [("sync", "strict"), ("async", "causal"), ("thread", "causal")]
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
-@pytest.mark.parametrize("program", [SYNC, ASYNC, THREAD], ids=["sync", "async", "thread"])
-def test_it_is_not_called_again_and_the_run_goes_on(tmp_path: Path, level: str, program: str):
-    (tmp_path / "agent.py").write_text(program)
+@pytest.mark.parametrize(
+    ("program", "level"), [*SHORT, *(pytest.param(*how, marks=pytest.mark.acceptance) for how in OTHERS)]
+)
+def test_it_is_not_called_again_and_the_run_goes_on(tmp_path: Path, program: str, level: str):
+    (tmp_path / "agent.py").write_text(PROGRAMS[program])
     environ = environment(tmp_path, nobody(), PLAYHEAD_LEVEL=level)
     agent = start_agent(str(tmp_path / "agent.py"), environ=environ, cwd=tmp_path)
     assert agent.wait(PATIENCE_S) == -signal.SIGKILL

@@ -81,7 +81,7 @@ def told(span: Span) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("level", ["exchanges", pytest.param("strict", marks=pytest.mark.acceptance)])
 def test_a_stock_exporter_gets_what_the_receiver_derives(tmp_path: Path, level: str):
     script = tmp_path / "agent.py"
     script.write_text(PROGRAM)

@@ -241,7 +241,9 @@ class Ageing(OnEngine):
         commit(store, service.facts[before:])
         same_runs(store, service, 1)
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize(
+        "seed", [0, *(pytest.param(n, marks=pytest.mark.acceptance) for n in (1, 2, 3))]
+    )
     def test_whatever_bodies_go_on_from_can_be_read(
         self, store: Upkeep, monkeypatch: pytest.MonkeyPatch, seed: int
     ):

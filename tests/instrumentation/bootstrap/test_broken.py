@@ -44,7 +44,7 @@ def outcomes(folder: Path, level: str, which: str, patience_s: float) -> dict[st
     return {line["case"]: line["printed"] for line in lines}
 
 
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("level", [pytest.param("exchanges", marks=pytest.mark.acceptance), "strict"])
 def test_a_broken_recorder_changes_nothing(tmp_path, level):
     found = outcomes(tmp_path / "run", level, "all", 170)
     unrecorded = found.pop("unrecorded")

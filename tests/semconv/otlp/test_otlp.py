@@ -90,7 +90,7 @@ def over_the_wire(facts: list[Fact]) -> list[Fact]:
     return list(unpack(ResourceLogs.FromString(sent)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(fact_at | stream_fact, max_size=12),
     st.lists(st.sampled_from([1, 1, 1, 2]), min_size=12, max_size=12),

@@ -192,7 +192,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     resource=st.dictionaries(st.text("abü.") | st.just(a.PLAYHEAD_INSTANCE), VALUES),
     tape=st.binary(max_size=2_000),

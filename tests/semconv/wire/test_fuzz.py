@@ -186,7 +186,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
 def test_properties(holds: Callable[..., None]):
-    settings(max_examples=60, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()
+    settings(max_examples=30, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()
 
 
 @pytest.mark.acceptance

@@ -1,5 +1,6 @@
 """WebSockets over older versions of the library, each in a folder of its own (`make venv`)."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -27,8 +28,15 @@ def seen(version, level):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("level", LEVELS)
+SHORT = [(version, "strict") for version in VERSIONS] + [(VERSIONS[0], "exchanges")]
+OTHERS = [
+    pytest.param(*how, marks=pytest.mark.acceptance)
+    for how in itertools.product(VERSIONS, LEVELS)
+    if how not in SHORT
+]
+
+
+@pytest.mark.parametrize(("version", "level"), [*SHORT, *OTHERS])
 def test_seen_recorded_and_replayed(version, level):
     alone, recorded, replayed, ended, serving_alone, serving = seen(version, level)
     assert alone[0] == version

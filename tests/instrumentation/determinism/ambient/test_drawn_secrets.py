@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import subprocess
@@ -160,16 +161,21 @@ INSTRUMENTED = ("opentelemetry-instrument", "python", "agent.py")
 NOBODY = {"PLAYHEAD_ENDPOINT": "http://127.0.0.1:9", "PLAYHEAD_ENDPOINT_KIND": "other"}
 
 
-@pytest.mark.parametrize("content", ["full", "metadata"])
-@pytest.mark.parametrize("level", LEVELS)
+SHORT = {("exchanges", "metadata"), ("causal", "metadata"), ("causal", "full"), ("strict", "full")}
+HOW = [
+    pytest.param(*how, marks=() if how in SHORT else pytest.mark.acceptance, id="-".join(how))
+    for how in itertools.product(LEVELS, ("full", "metadata"))
+]
+
+
+@pytest.mark.parametrize(("level", "content"), HOW)
 def test_nowhere_under_opentelemetry_instrument(home, level, content):
     chosen = {"PLAYHEAD_LEVEL": level, "PLAYHEAD_CONTENT": content}
     values = run(home, *INSTRUMENTED, **NOBODY, **chosen)
     assert found(spooled(home), [READ, *values]) == []
 
 
-@pytest.mark.parametrize("content", ["full", "metadata"])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("level", "content"), HOW)
 def test_nowhere_under_record(home, level, content):
     words = home.words("record", "--level", level, "agent.py")
     values = run(home, *words, PLAYHEAD_CONTENT=content)

@@ -43,7 +43,7 @@ def hasty():
 
 
 @pytest.fixture(
-    params=[pytest.param(5, id="5"), pytest.param(20, id="20", marks=pytest.mark.acceptance)]
+    params=[pytest.param(3, id="3"), pytest.param(20, id="20", marks=pytest.mark.acceptance)]
 )
 def times(request):
     return request.param
