@@ -2,7 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
+UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config exporter semconv \
+	$(addprefix instrumentation/, driver playback redaction runtime session spans determinism/volatile) \
+	$(addprefix receiver/, endpoints faces host intake query store tenants transfer) \
+	$(addprefix replay/, diff forks report run tape_files))
 .DEFAULT_GOAL := help
+# Each of some thousand processes of the tests would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,8 +41,14 @@ lint: .venv/ready ## ruff, pyright (strict), what is generated, the documentatio
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
-test: lint ## lint, then the test suite (about 17 minutes on 2 cores)
-	$(BIN)/pytest -q -n 2 -m "not acceptance"
+unit: .venv/ready ## the tests that start no programs, or few
+	$(BIN)/pytest -q -n 2 -m "not acceptance" --dist loadfile $(UNIT)
+
+check: ## lint and unit side by side: what to run while you work (below 2 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 lint unit
+
+test: lint ## lint, then the test suite (below 10 minutes on 2 cores)
+	$(BIN)/pytest -q -n 2 -m "not acceptance" --dist loadfile --no-loadscope-reorder
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
 	$(PYTHON) -m venv .venv-programs
@@ -109,4 +121,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate lint docs test mutants acceptance demo incident bench
+.PHONY: help venv generate lint docs unit check test mutants acceptance demo incident bench
