@@ -42,7 +42,14 @@ class Allowed:
         """The same for a `Replayer`. ``checks``: files of check functions."""
         from playhead_replay import Rules
 
-        return Rules(self.live, self.allow, self.force, self.repeat_effects, self.strict_match, checks)
+        return Rules(
+            live=self.live,
+            allow=self.allow,
+            force=self.force,
+            repeat_effects=self.repeat_effects,
+            strict_match=self.strict_match,
+            checks=checks,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
 log = logging.getLogger(__name__)
 
 
-class Request(NamedTuple):
+class MessageRequest(NamedTuple):
     """What the program asks with: the handshake of a connection, or a call with its request."""
 
     kind: str
@@ -38,7 +38,7 @@ class MessageExchange:
     __slots__ = ("_ended_ns", "_span", "_waits", "call", "received_count", "sent_count", "session")
 
     def __init__(
-        self, session: Session, request: Request, name: str, attributes: dict[str, Any]
+        self, session: Session, request: MessageRequest, name: str, attributes: dict[str, Any]
     ) -> None:
         """``name`` and ``attributes`` belong to the span."""
         self.session = session

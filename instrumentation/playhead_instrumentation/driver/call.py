@@ -16,7 +16,7 @@ import blake3
 from opentelemetry.trace import SpanContext
 
 from playhead_instrumentation.driver.gate import Gate, Turn
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
@@ -132,12 +132,12 @@ class Call:
         self._open = [None]
 
     def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
     ) -> T:
         """Answer the exchange in the way that the source has decided.
 
         ``live(*given)`` asks the world. ``again(recorded, *given)`` makes the same from a
-        `RecordedExchange`. Only one of them is called; its result is returned, a coroutine as well, and
+        `PlayedExchange`. Only one of them is called; its result is returned, a coroutine as well, and
         what it raises is raised. `PlayheadError` where nothing answers, or where the tape has ended.
         """
         return self.verdict.answer(live, again, *given)

@@ -20,8 +20,8 @@ from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.bodies import Bodies
 from playhead_instrumentation.driver.call import Call, ids_of
 from playhead_instrumentation.driver.gate import Gate
+from playhead_instrumentation.driver.played_exchange import deliveries_of
 from playhead_instrumentation.driver.reads import Reads
-from playhead_instrumentation.driver.recorded_exchange import deliveries_of
 from playhead_instrumentation.driver.states import States
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Source
 from playhead_instrumentation.redaction import Redactor

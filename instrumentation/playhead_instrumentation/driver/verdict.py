@@ -14,7 +14,7 @@ from typing import (
     TypeVarTuple,
 )
 
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Exchange, ExchangeId, Fidelity
 from playhead_semconv.rerun.plans import Edit
@@ -48,7 +48,7 @@ class Live:
     """Edits of the request, made by a fork."""
 
     def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
     ) -> T:
         """Ask the world."""
         return live(*given)
@@ -60,7 +60,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played(RecordedExchange):
+class Played(PlayedExchange):
     """A recording answers."""
 
     fidelity: Fidelity
@@ -74,7 +74,7 @@ class Played(RecordedExchange):
     """The same pairs for two messages; None if they differ in more."""
 
     def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
     ) -> T:
         """Make the answer from the recording."""
         return again(self, *given)
@@ -113,7 +113,7 @@ class Refused:
     """First non-volatile difference from the nearest recording."""
 
     def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[RecordedExchange, *Ts], T], *given: *Ts
+        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
     ) -> T:
         """Raise the error."""
         raise self.error

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from playhead_instrumentation.determinism.gates.tape_order import Order
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
-from playhead_instrumentation.driver.recorded_exchange import deliveries_of
+from playhead_instrumentation.driver.played_exchange import deliveries_of
 from playhead_instrumentation.driver.unused import UnusedAnswers
 from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.lookup_keys import (

@@ -10,7 +10,7 @@ from playhead_instrumentation.boundaries.grpc.aio_live import LiveCall
 from playhead_instrumentation.boundaries.grpc.exchange import play_again, refused, too_late
 from playhead_instrumentation.boundaries.message_exchange import drive
 from playhead_instrumentation.driver.gate import Turn
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 
@@ -25,7 +25,7 @@ class RecordedCall(AioCall):
         """``make`` makes a call of the core, for a live call."""
         super().__init__(request)
         self._make = make
-        self._played: RecordedExchange | None = None
+        self._played: PlayedExchange | None = None
         self._index = 0
         self._streams = False
         self._turn: Turn | None = None
@@ -109,7 +109,7 @@ class RecordedCall(AioCall):
         self.__dict__.update(_call=call, _headed=False)
         return True
 
-    def _play(self, played: RecordedExchange) -> bool:
+    def _play(self, played: PlayedExchange) -> bool:
         self._played = played
         return False
 

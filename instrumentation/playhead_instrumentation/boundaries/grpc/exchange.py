@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.message_exchange import MessageExchange, Request
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
@@ -55,7 +55,7 @@ def begin(
         host, port = _address(target)
         exchange = MessageExchange(
             session,
-            Request("grpc", f"{redactor.text(target)}{method}", request or b"", details),
+            MessageRequest("grpc", f"{redactor.text(target)}{method}", request or b"", details),
             f"{service}/{name}",
             {
                 a.RPC_SYSTEM: "grpc",
@@ -103,12 +103,12 @@ def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> Non
         log.debug("playhead could not record a status", exc_info=True)
 
 
-def head_of(played: RecordedExchange) -> Any:
+def head_of(played: PlayedExchange) -> Any:
     """Return the recorded initial metadata."""
     return _metadata(played.exchange.head.get(a.PLAYHEAD_GRPC_METADATA))
 
 
-def status_of(played: RecordedExchange) -> Status | None:
+def status_of(played: PlayedExchange) -> Status | None:
     """Return the recorded status; None where there is none."""
     end = played.exchange.end
     if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
@@ -131,7 +131,7 @@ def given_up(exchange: MessageExchange, details: str) -> None:
         exchange.broken(ErrorRecord("grpc", "FutureCancelledError", details), None)
 
 
-def too_late(exchange: MessageExchange, played: RecordedExchange | None) -> bool:
+def too_late(exchange: MessageExchange, played: PlayedExchange | None) -> bool:
     """Whether a message sent now was too late when it was recorded: the call had failed before."""
     if played is None or exchange.sent_count < len(played.exchange.sent):
         return False
@@ -145,7 +145,7 @@ def refused(error: PlayheadError) -> Status:
 
 
 def play_again(
-    exchange: MessageExchange, played: RecordedExchange, index: int, at: Delivery | None
+    exchange: MessageExchange, played: PlayedExchange, index: int, at: Delivery | None
 ) -> Any:
     """Put the ``index``-th recorded item on the tape of the replay, and return it.
 

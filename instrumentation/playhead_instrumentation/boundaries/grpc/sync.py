@@ -22,7 +22,7 @@ from playhead_instrumentation.boundaries.grpc.sync_live import Listener, LiveCal
 from playhead_instrumentation.boundaries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import current
@@ -81,7 +81,7 @@ class _SyncChannel(Channel):
             call = _make(segregated_call, given, given[BATCHES])
             return LiveCall(call, Listener(exchange), segregated=True)
 
-        def again(played: RecordedExchange | None) -> Any:
+        def again(played: PlayedExchange | None) -> Any:
             return RecordedCall(played, exchange, given[BATCHES])
 
         return _answer(exchange, live, again)
@@ -105,7 +105,7 @@ class _SyncChannel(Channel):
                 call.on_batch = functools.partial(self._bring, 1)
             return call
 
-        def again(played: RecordedExchange | None) -> Any:
+        def again(played: PlayedExchange | None) -> Any:
             if self._playhead_events is None:
                 self._playhead_events = queue.Queue()
             call = RecordedCall(played, exchange, given[BATCHES])
@@ -160,7 +160,7 @@ def _make(call: Any, given: tuple[Any, ...], batches: Any) -> Any:
 def _answer(
     exchange: MessageExchange,
     live: Callable[[], Any],
-    again: Callable[[RecordedExchange | None], Any],
+    again: Callable[[PlayedExchange | None], Any],
 ) -> Any:
     """As `Call.answer`; ``again(None)`` makes a call that fails, where nothing answers."""
     try:

@@ -24,7 +24,7 @@ from playhead_instrumentation.boundaries.grpc.sync_live import (
 )
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.driver.gate import Turn
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery
 
@@ -72,7 +72,7 @@ class _Event:
 class RecordedCall:
     """A call that a recording answers or that is refused."""
 
-    def __init__(self, played: RecordedExchange | None, exchange: MessageExchange, batches: Any) -> None:
+    def __init__(self, played: PlayedExchange | None, exchange: MessageExchange, batches: Any) -> None:
         """``played`` None: nothing answers."""
         self._exchange = exchange
         self._played = played

@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.http.exchange import (
 from playhead_instrumentation.boundaries.http.framing import error_of
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.exceptions import again
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import In, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
@@ -122,7 +122,7 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
     return connection
 
 
-async def _connect_again(played: RecordedExchange, connector: Any, request: Any) -> Any:
+async def _connect_again(played: PlayedExchange, connector: Any, request: Any) -> Any:
     """A connection whose bytes will come from the tape. Raises the recorded error."""
     end = played.exchange.end
     if not played.exchange.head and end is not None and end.error and end.error.phase == "request":
@@ -185,7 +185,7 @@ def _nothing(*_: Any) -> None:
     """No-op: the answer comes from the world."""
 
 
-def _feed(played: RecordedExchange, listener: Listener, response: Any, connection: Any) -> None:
+def _feed(played: PlayedExchange, listener: Listener, response: Any, connection: Any) -> None:
     """Begin to feed the recorded answer. Raises the error that replaced it."""
     if not played.exchange.head:
         raise _error(played, response)
@@ -224,7 +224,7 @@ def _words(exchange: HttpExchange, error: Exception) -> list[Any] | None:
     return None
 
 
-def _error(played: RecordedExchange, asked: Any) -> BaseException:
+def _error(played: PlayedExchange, asked: Any) -> BaseException:
     """The recorded error of an attempt, made as aiohttp makes it. ``asked``: its request or response."""
     known: Any = sys.modules["aiohttp.client_exceptions"]
     end = played.exchange.end

@@ -16,7 +16,7 @@ from playhead_instrumentation.boundaries.http.framing import (
     head,
     is_chunked,
 )
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import current
 
 HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -105,7 +105,7 @@ class Listener:
             exchange.finished(exchange.call.arrive().wait())
 
 
-async def feed(exchange: HttpExchange, protocol: Any, played: RecordedExchange) -> None:
+async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) -> None:
     """Feed a recorded answer to ``protocol``; parts of one batch are fed together."""
     call, recorded = exchange.call, played.exchange
     waiting: list[bytes] = []

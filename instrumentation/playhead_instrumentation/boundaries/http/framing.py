@@ -11,7 +11,7 @@ from typing import Literal
 
 from playhead_instrumentation.boundaries.http.recorded_response import Unanswered
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 
@@ -92,7 +92,7 @@ class Framing:
         return ErrorRecord(module, qualname, f"{missing} more bytes expected", [missing])
 
 
-def head(played: RecordedExchange) -> bytes:
+def head(played: PlayedExchange) -> bytes:
     """Status line and headers of a recorded answer."""
     values = played.exchange.head
     version = str(values.get(a.PLAYHEAD_HTTP_VERSION, "HTTP/1.1"))
@@ -102,7 +102,7 @@ def head(played: RecordedExchange) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
-def frames(played: RecordedExchange, otherwise: type[Exception]) -> Iterator[bytes]:
+def frames(played: PlayedExchange, otherwise: type[Exception]) -> Iterator[bytes]:
     """The bytes behind the head, one recorded piece of the body at a time; never empty ones.
 
     Ends where the connection ended. Raises the recorded error, as ``otherwise`` if its class is missing.
@@ -132,7 +132,7 @@ def frames(played: RecordedExchange, otherwise: type[Exception]) -> Iterator[byt
         raise error_of(played, otherwise)
 
 
-def error_of(played: RecordedExchange, otherwise: type[Exception]) -> BaseException:
+def error_of(played: PlayedExchange, otherwise: type[Exception]) -> BaseException:
     """The recorded error of an answer, to be raised again."""
     end = played.exchange.end
     if end is None or end.error is None:
@@ -149,7 +149,7 @@ def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
     return False
 
 
-def _headers(played: RecordedExchange) -> list[tuple[str, str]]:
+def _headers(played: PlayedExchange) -> list[tuple[str, str]]:
     flat = [str(word) for word in played.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS, [])]
     return list(zip(flat[::2], flat[1::2], strict=True))
 

@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.http.exchange import (
 from playhead_instrumentation.boundaries.http.framing import Framing, error_of
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket, Tee
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
@@ -94,7 +94,7 @@ def _nothing(phase: str) -> None:
     """No-op: whether the head comes is not known yet."""
 
 
-def _refuse_again(played: RecordedExchange, phase: str) -> None:
+def _refuse_again(played: PlayedExchange, phase: str) -> None:
     end = played.exchange.end
     if played.exchange.head:
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.http.exchange import HttpExchange
 from playhead_instrumentation.boundaries.http.framing import Framing, frames, head
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_semconv.facts import ErrorRecord
 
@@ -106,7 +106,7 @@ class Tee:
 class RecordedBytes(io.RawIOBase):
     """The bytes of a recorded answer. One read never joins two recorded pieces."""
 
-    def __init__(self, played: RecordedExchange) -> None:
+    def __init__(self, played: PlayedExchange) -> None:
         self._played = played
         self._left = memoryview(head(played))
         self._frames: Iterator[bytes] | None = None
@@ -130,7 +130,7 @@ class RecordedBytes(io.RawIOBase):
 class PlayedSocket:
     """Replaces the socket of a connection: drops what is sent and answers from a recording."""
 
-    def __init__(self, played: RecordedExchange | None = None) -> None:
+    def __init__(self, played: PlayedExchange | None = None) -> None:
         """``played``: the recording; None: nothing was requested yet."""
         self._played = played
         self.unsent = b""

@@ -24,7 +24,7 @@ from playhead_instrumentation.boundaries.http.recorded_response import RecordedR
 from playhead_instrumentation.boundaries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp.http_sessions import SESSIONS
 from playhead_instrumentation.boundaries.recording import recording_requests
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import Session
@@ -149,7 +149,7 @@ class SyncAttempt:
         _answered(exchange, response, at, self._kit, self._kit.Tee)
         return response
 
-    def _again(self, played: RecordedExchange, *_: Any) -> Any:
+    def _again(self, played: PlayedExchange, *_: Any) -> Any:
         return RecordedResponse(played, self._kit.module).head(self._kit.RecordedStream)
 
     def _send(
@@ -200,7 +200,7 @@ class AsyncAttempt:
         return response
 
     async def _again(
-        self, played: RecordedExchange, _: HttpExchange, request: Any, body: bytes | None, *more: Any
+        self, played: PlayedExchange, _: HttpExchange, request: Any, body: bytes | None, *more: Any
     ) -> Any:
         response = RecordedResponse(played, self._kit.module).head(self._kit.AsyncRecordedStream)
         SESSIONS.played(request, body, response)

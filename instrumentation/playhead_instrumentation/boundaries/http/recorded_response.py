@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 
@@ -17,7 +17,7 @@ class Unanswered(Exception):
 class RecordedResponse:
     """The response to one request, from its recording."""
 
-    def __init__(self, played: RecordedExchange, module: Any) -> None:
+    def __init__(self, played: PlayedExchange, module: Any) -> None:
         """``module``: httpx or httpx2, whose classes are used."""
         self._played = played
         self._module = module

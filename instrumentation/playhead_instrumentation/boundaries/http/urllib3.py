@@ -31,7 +31,7 @@ from playhead_instrumentation.boundaries.http.http_client import (
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.exceptions import again
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.layers import ErrorInstead
 from playhead_instrumentation.runtime.patching import PATCHES, required
@@ -121,7 +121,7 @@ def _nothing(*_: Any) -> None:
     """No-op: the pool itself connects."""
 
 
-def _connect_again(played: RecordedExchange, pool: Any, connection: Any, url: str) -> None:
+def _connect_again(played: PlayedExchange, pool: Any, connection: Any, url: str) -> None:
     """Make ``connection`` look as it did when recorded. Raises the error that replaced the head."""
     if getattr(connection, "proxy", None) is not None:
         connection._has_connected_to_proxy = True
@@ -172,7 +172,7 @@ def _by_proxy(connection: Any, error: Exception) -> Exception:
     return wrap(error, proxy.scheme) if wrap is not None and isinstance(error, reasons) else error
 
 
-def _error(played: RecordedExchange, pool: Any, connection: Any, url: str) -> BaseException:
+def _error(played: PlayedExchange, pool: Any, connection: Any, url: str) -> BaseException:
     """The recorded error of an attempt, made as urllib3 makes it."""
     end = played.exchange.end
     known: Any = sys.modules["urllib3.exceptions"]

@@ -13,7 +13,7 @@ from playhead_instrumentation.boundaries.mcp.reopened_server import PlayedClient
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import span_around
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import required
 from playhead_instrumentation.session.session import Session
@@ -152,7 +152,7 @@ class Connection:
         return self._kit.message({**asked, "params": {**json.loads(call.replaced)["params"], **kept}})
 
     def _send_again(
-        self, played: RecordedExchange, call: Call, item: Any, asked: dict[str, Any] | None
+        self, played: PlayedExchange, call: Call, item: Any, asked: dict[str, Any] | None
     ) -> None:
         self._told.append(item)
         if asked is None:
@@ -211,7 +211,7 @@ class Connection:
             self.abandoned()
 
     @asynccontextmanager
-    async def _again(self, played: RecordedExchange, opens: Callable[[], Any]) -> AsyncGenerator[Any]:
+    async def _again(self, played: PlayedExchange, opens: Callable[[], Any]) -> AsyncGenerator[Any]:
         end = played.exchange.end
         if end is not None and end.error is not None and not played.exchange.parts:
             self.call.end("error", await self.call.arrive(), end.error)
@@ -234,7 +234,7 @@ class Connection:
         finally:
             self.abandoned()
 
-    async def _answer(self, call: Call, played: RecordedExchange, id: Any) -> None:
+    async def _answer(self, call: Call, played: PlayedExchange, id: Any) -> None:
         at = await call.arrive()
         end = played.exchange.end
         if not played.exchange.parts:
@@ -247,7 +247,7 @@ class Connection:
         call.end("complete", at)
         self._inbox.send_nowait(self._kit.message({**json.loads(data), "id": id}))
 
-    async def _speak(self, played: RecordedExchange) -> None:
+    async def _speak(self, played: PlayedExchange) -> None:
         for index in range(len(played.exchange.parts)):
             at = await self.call.arrive()
             data = played.part(index)

@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
@@ -133,7 +133,7 @@ class ToolExchange:
         """The program reads no further."""
         self._end("abandoned", None, None)
 
-    def again(self, played: RecordedExchange, at: Delivery | None) -> tuple[str, Any]:
+    def again(self, played: PlayedExchange, at: Delivery | None) -> tuple[str, Any]:
         """Return ``yield`` or ``return`` and the next recorded value; raises the recorded exception."""
         end = played.exchange.end
         error = None if end is None else end.error

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar, cast, overload
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.session.session import Session
 
@@ -147,7 +147,7 @@ def _call(marked: Marked) -> Any:
         marked.check(going, args, kwargs)
         return value
 
-    def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Any:
+    def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> Any:
         return going.again(played, going.call.arrive().wait())[1]
 
     @functools.wraps(function)
@@ -178,7 +178,7 @@ def _async_call(marked: Marked) -> Any:
         marked.check(going, args, kwargs)
         return value
 
-    async def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Any:
+    async def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> Any:
         return going.again(played, await going.call.arrive())[1]
 
     @functools.wraps(function)
@@ -223,7 +223,7 @@ def _stream(marked: Marked) -> Any:
             with Shadow():
                 source.close()
 
-    def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> Generator[Any, Any, Any]:
+    def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> Generator[Any, Any, Any]:
         while True:
             how, value = going.again(played, going.call.arrive().wait())
             if how == "return":
@@ -272,7 +272,7 @@ def _async_stream(marked: Marked) -> Any:
             with Shadow():
                 await source.aclose()
 
-    async def again(played: RecordedExchange, going: ToolExchange, *_: Any) -> AsyncGenerator[Any, Any]:
+    async def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> AsyncGenerator[Any, Any]:
         while True:
             how, value = going.again(played, await going.call.arrive())
             if how == "return":

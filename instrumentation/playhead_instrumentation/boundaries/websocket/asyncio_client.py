@@ -30,7 +30,7 @@ from playhead_instrumentation.boundaries.websocket.recorded_connection import (
     fail_again,
     opening_error,
 )
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_semconv.errors import ExchangeExhausted
@@ -71,7 +71,7 @@ async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> 
         with Shadow():
             return await original(connecter, *args, **kwargs)
 
-    async def again(played: RecordedExchange) -> Any:
+    async def again(played: PlayedExchange) -> Any:
         return await _connect_again(RecordedConnection(exchange, connection, played))
 
     try:
@@ -210,7 +210,7 @@ class LiveConnection(LiveListener):
 class RecordedConnection(RecordedListener):
     """Feeds a connection from a recording."""
 
-    def __init__(self, exchange: MessageExchange, connection: Any, played: RecordedExchange) -> None:
+    def __init__(self, exchange: MessageExchange, connection: Any, played: PlayedExchange) -> None:
         super().__init__(exchange, played)
         self.connection = connection
         self._lost = False

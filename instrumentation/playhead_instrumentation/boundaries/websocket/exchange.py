@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.message_exchange import MessageExchange, Request
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery, ErrorRecord
@@ -46,7 +46,7 @@ def begin(session: Session, url: str, headers: Headers) -> MessageExchange | Non
             details[a.PLAYHEAD_REDACTED_COUNT] = redacted
         exchange = MessageExchange(
             session,
-            Request("websocket", f"GET {kept}", b"", details),
+            MessageRequest("websocket", f"GET {kept}", b"", details),
             "websocket",
             {
                 a.HTTP_REQUEST_METHOD: "GET",
@@ -136,7 +136,7 @@ def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
     return head + data
 
 
-def error_of(played: RecordedExchange, phase: str = "") -> BaseException | None:
+def error_of(played: PlayedExchange, phase: str = "") -> BaseException | None:
     """Return the recorded error, to be raised again; None where there is none, or none in that phase."""
     end = played.exchange.end
     record = None if end is None else end.error
@@ -146,21 +146,21 @@ def error_of(played: RecordedExchange, phase: str = "") -> BaseException | None:
     return None if isinstance(raised, OWN_DOING) else raised
 
 
-def key_of(played: RecordedExchange) -> str:
+def key_of(played: PlayedExchange) -> str:
     """Return the random key of the recorded handshake."""
     flat: list[Any] = played.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS, [])
     names = [str(name).lower() for name in flat[::2]]
     return str(flat[names.index("sec-websocket-key") * 2 + 1]) if "sec-websocket-key" in names else ""
 
 
-def addresses_of(played: RecordedExchange) -> tuple[Any, Any]:
+def addresses_of(played: PlayedExchange) -> tuple[Any, Any]:
     """Local and remote address of the recorded connection."""
     found = json.loads(played.exchange.head.get(a.PLAYHEAD_CONNECTION_ADDRESSES, "[null, null]"))
     local, remote = (tuple(cast("list[Any]", one)) if isinstance(one, list) else one for one in found)
     return local, remote
 
 
-def head_of(played: RecordedExchange) -> bytes:
+def head_of(played: PlayedExchange) -> bytes:
     """Return the recorded answer to the handshake with its body; empty where it was not HTTP."""
     values = played.exchange.head
     if a.HTTP_RESPONSE_STATUS_CODE not in values:

@@ -19,7 +19,7 @@ from playhead_instrumentation.boundaries.websocket.exchange import (
     head_of,
 )
 from playhead_instrumentation.boundaries.websocket.protocol import Listener
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted
 from playhead_semconv.facts import Delivery
@@ -42,7 +42,7 @@ class Item(NamedTuple):
 class RecordedListener(Listener):
     """Puts on the tape of the replay what the recording delivers."""
 
-    def __init__(self, exchange: MessageExchange, played: RecordedExchange) -> None:
+    def __init__(self, exchange: MessageExchange, played: PlayedExchange) -> None:
         super().__init__(exchange)
         self.played = played
         self._pings: dict[bytes, bytes] = {}
@@ -130,12 +130,12 @@ def fail_again(protocol: Any, item: Item) -> None:
         protocol.parser.throw(error_in(item.data))
 
 
-def opening_error(played: RecordedExchange) -> BaseException | None:
+def opening_error(played: PlayedExchange) -> BaseException | None:
     """Return the error with which opening the connection failed, to be raised again; None: none."""
     return _proxy_error(played) or error_of(played, "request")
 
 
-def _proxy_error(played: RecordedExchange) -> Exception | None:
+def _proxy_error(played: PlayedExchange) -> Exception | None:
     """Return the recorded refusal of a proxy, to be raised again; None where there is none."""
     end = played.exchange.end
     error = None if end is None else end.error

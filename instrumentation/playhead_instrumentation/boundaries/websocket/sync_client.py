@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.websocket.sync_connections import (
     RecordedConnection,
     RecordedSocket,
 )
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
@@ -59,7 +59,7 @@ def _opening(original: Any, connecter: Any, deadline: Any) -> Any:
     def live() -> Any:
         return _opened(LiveConnection(exchange), connecter, asked.key, opens)
 
-    def again(played: RecordedExchange) -> Any:
+    def again(played: PlayedExchange) -> Any:
         failed = opening_error(played)
         if failed is not None:
             exchange.failed(failed, exchange.call.arrive().wait(), "request")

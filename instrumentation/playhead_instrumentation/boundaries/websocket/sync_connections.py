@@ -15,7 +15,7 @@ from playhead_instrumentation.boundaries.websocket.recorded_connection import (
     fail_again,
 )
 from playhead_instrumentation.driver.gate import Turn
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_semconv.errors import ExchangeExhausted
 
@@ -176,7 +176,7 @@ class LiveSocket:
 class RecordedConnection(ThreadedConnection, RecordedListener):
     """Feeds a connection from a recording, in the thread that reads from it."""
 
-    def __init__(self, exchange: MessageExchange, played: RecordedExchange) -> None:
+    def __init__(self, exchange: MessageExchange, played: PlayedExchange) -> None:
         super().__init__(exchange, played)
         self._items: deque[tuple[int, Item]] = deque(enumerate(self.items()))
 

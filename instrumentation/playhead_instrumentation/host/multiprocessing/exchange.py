@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -109,7 +109,7 @@ def _live(session: Session, call: Call, live: Callable[[], bytes | None]) -> Out
     return data, None
 
 
-def _again(played: RecordedExchange, session: Session, call: Call, *_: object) -> Outcome:
+def _again(played: PlayedExchange, session: Session, call: Call, *_: object) -> Outcome:
     end = played.exchange.end
     values: dict[str, Any] = {} if end is None else dict(end.values)
     if size := values.get(a.PLAYHEAD_PIPE_WITHHELD_BYTES):

@@ -24,7 +24,7 @@ from playhead_instrumentation.boundaries.process.words import Started
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.gate import Turn
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.host.files.changes import decode_changes
 from playhead_instrumentation.host.files.covered import files_of
 from playhead_instrumentation.host.process.child import STATUS, Child, stream_of
@@ -53,7 +53,7 @@ class ReplayedChild(Child):
     Whatever the program asks, `ProcessBlocked` is raised where the tape does not answer (any more).
     """
 
-    def __init__(self, played: RecordedExchange, session: Session, started: Started, call: Call) -> None:
+    def __init__(self, played: PlayedExchange, session: Session, started: Started, call: Call) -> None:
         super().__init__(session, started, call)
         self.played: Final = played
         self.observed: Final = not session.has("processes.talk")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
-from playhead_instrumentation.driver.recorded_exchange import RecordedExchange
+from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
@@ -156,7 +156,7 @@ class Input:
         with Outside():
             return live()
 
-    def _again(self, played: RecordedExchange, live: Any) -> bytes:
+    def _again(self, played: PlayedExchange, live: Any) -> bytes:
         self._part += 1
         end = played.exchange.end
         if self._part <= len(played.exchange.parts):

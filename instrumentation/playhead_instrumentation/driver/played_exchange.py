@@ -11,7 +11,7 @@ from playhead_semconv.rerun.plans import Reopen
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedExchange:
+class PlayedExchange:
     """One exchange of a played tape, with its bytes and the times at which it was delivered.
 
     Items are counted in the order in which they were delivered: the head is 0, the parts follow from 1,
@@ -71,7 +71,7 @@ class RecordedExchange:
 
 
 def due_of(exchange: Exchange, index: int) -> Delivery | None:
-    """The delivery of an item, as `RecordedExchange` counts them; None: it was never delivered."""
+    """The delivery of an item, as `PlayedExchange` counts them; None: it was never delivered."""
     if index == 0 and exchange.head:
         return exchange.head_delivery
     if 1 <= index <= len(exchange.parts):
