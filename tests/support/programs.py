@@ -113,6 +113,12 @@ class Program:
                     found += [span for scope in resource.scope_spans for span in scope.spans]
         return sorted(found, key=lambda span: span.start_time_unix_nano)
 
+    def services(self) -> set[str]:
+        """The service names of the finished spans in the spool."""
+        spans = [one for some in self.records().values() for one in some if isinstance(one, SpanRecord)]
+        resources = [ResourceSpans.FromString(one.otlp).resource for one in spans]
+        return {str(attributes_of(one.attributes)["service.name"]) for one in resources}
+
     def span(self, name: str) -> Span:
         """The only span of that name."""
         (found,) = [span for span in self.spans() if span.name == name]

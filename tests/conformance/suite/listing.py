@@ -165,6 +165,26 @@ class Listing(OnEngine):
         }.items():
             assert store.resolve(typed).name == name, typed
 
+    def test_the_name_of_an_agent_is_its_latest_run(self, store: Store):
+        step = {"gen_ai__operation__name": "chat"}
+        for number, (service, said) in enumerate(
+            (("Order Desk", step), ("refund", step), ("Order Desk", step), ("Order Desk", {})), 1
+        ):
+            store.commit(Batch([span_of(bytes([number]) * 16, number, service=service, **said)]))
+        store.commit(Batch([span_of(b"d" * 16, 9, service="deadbeef")]))
+        for typed, name in {
+            "refund": "refund-1",
+            "Order Desk": "order-desk-2",
+            "order-desk": "order-desk-2",
+            "deadbeef": "deadbeef-1",
+        }.items():
+            assert store.resolve(typed).name == name, typed
+        for agent in ("Order Desk", "order-desk"):
+            listed = [run.name for run in store.runs(Query(agent=agent))]
+            assert listed == ["order-desk-3", "order-desk-2", "order-desk-1"], agent
+        with pytest.raises(RunUnknown):
+            store.resolve("order")
+
     def test_the_last_run_is_one_with_something_in_it(self, store: Store):
         step = {"gen_ai__operation__name": "chat"}
         for number, said in enumerate((step, {}, step, {}), 1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from typing import Any
 
@@ -16,6 +18,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import set_attributes
+from playhead_semconv.process.process_identity import identity
 
 DEADLINE_S = 60.0
 
@@ -124,6 +127,41 @@ class Summaries(OnEngine):
         run = run_of(store, TRACE)
         assert (run.status, run.steps, run.root_span_id) == ("interrupted", 2, span_id(ROOT).hex())
         assert run.ended_ns == made.facts[-1].time_ns
+
+    def test_a_run_whose_process_died_on_this_machine_is_interrupted_at_once(self, store: Store):
+        own, other = identity(), f"{identity().rpartition('/')[0]}/1"
+        statuses: list[str] = []
+        for number, told in enumerate((own, other, "another-boot/1/1", ""), 1):
+            id = bytes([number]) * 16
+            made = HandMade(id, id)
+            made.at_ns = time.time_ns()
+            said = {a.PLAYHEAD_PROCESS_IDENTITY: told} if told else {}
+            made.start(**{a.PLAYHEAD_PROCESS_PID: os.getpid(), **said})
+            store.commit(batch_of(made))
+            statuses.append(run_of(store, id).status)
+        assert statuses == ["running", "interrupted", "running", "running"]
+        [gone] = store.runs(Query(status="interrupted"))
+        assert gone.trace_id == "02" * 16 and gone.ended_ns is not None
+        assert len(list(store.runs(Query(status="running")))) == 3
+
+    def test_tools_that_a_model_calls_count_as_tools_of_the_run(self, store: Store):
+        """Whether its span names them, or its messages call them; not only those that were executed."""
+        chat = {"gen_ai__operation__name": "chat"}
+        called = [{"role": "assistant", "parts": [{"type": "tool_call", "name": "refund"}]}]
+        for number, said in enumerate(
+            (
+                {a.PLAYHEAD_TOOL_CALLED: ["search", "refund"]},
+                {a.GEN_AI_OUTPUT_MESSAGES: json.dumps(called)},
+                {a.GEN_AI_OUTPUT_MESSAGES: '"tool_call" is no JSON of messages'},
+                {a.PLAYHEAD_TOOL_CALLED: ["x" * 10_000] * 1000},
+            ),
+            1,
+        ):
+            store.commit(Batch([span_of(bytes([number]) * 16, 1, **chat, **said)]))
+        assert [run.trace_id[:2] for run in store.runs(Query(tool="refund"))] == ["01", "02"]
+        assert [run.trace_id[:2] for run in store.runs(Query(tool="search"))] == ["01"]
+        assert run_of(store, b"\x01" * 16).tools == ["search", "refund"]
+        assert run_of(store, b"\x04" * 16).tools == ["x" * 200]
 
     def test_a_heartbeat_keeps_a_run_alive_for_three_intervals(self, store: Store):
         made = living(back_s=2.0, heartbeat_ms=1000)

@@ -198,6 +198,44 @@ def test_console_exporter_gets_the_same_spans(program):
     assert spans[0]["resource"]["attributes"]["service.name"] == "svc"
 
 
+SERVICES = """
+from opentelemetry.sdk.resources import Resource
+for own in ({}, {"service.name": "own"}):
+    print(Resource.create(own).attributes["service.name"])
+"""
+
+
+def test_a_service_without_a_name_has_that_of_the_agent(program):
+    run = program(STEP)
+    done = run.instrumented(OTEL_TRACES_EXPORTER="console", PLAYHEAD_QUIET="1")
+    spans = exported(done.stdout.replace("done\n", "", 1))
+    assert {span["resource"]["attributes"]["service.name"] for span in spans} == {"agent"}
+    assert run.services() == {"agent"}
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "said"),
+    [
+        (("python", "agent.py"), {}, ["agent", "own"]),
+        (("python", "-m", "agent"), {}, ["agent", "own"]),
+        (("python", "agent.py"), {"PLAYHEAD_AGENT": "refund"}, ["refund", "own"]),
+        (("python", "agent.py"), {"OTEL_SERVICE_NAME": "desk"}, ["desk", "own"]),
+        (("python", "agent.py"), {"OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, ["x", "own"]),
+        (("python", "agent.py"), {"PLAYHEAD_DISABLED": "1"}, ["unknown_service:python", "own"]),
+    ],
+)
+def test_a_name_that_is_given_is_kept(program, words, environ, said):
+    run = program(SERVICES)
+    done = run.instrumented(*words, PLAYHEAD_QUIET="1", **environ)
+    assert done.stdout.split() == said, done.stderr
+
+
+def test_a_child_is_of_the_service_of_its_parent(program):
+    run = program("import subprocess, sys; subprocess.run([sys.executable, 'other.py'], check=True)")
+    (run.folder / "other.py").write_text(SERVICES, "utf-8")
+    assert run.instrumented(PLAYHEAD_QUIET="1").stdout.split() == ["agent", "own"]
+
+
 @pytest.mark.parametrize(
     "sampler",
     [

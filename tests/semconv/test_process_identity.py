@@ -1,0 +1,60 @@
+"""Which processes are known to have ended: those of this machine, by number and start."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from playhead_semconv.process.process_identity import has_ended, identity
+
+TELLS = "import os; from playhead_semconv.process.process_identity import identity; print(identity())"
+
+@pytest.fixture
+def other() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process that lives, and its identity."""
+    words = [sys.executable, "-c", f"{TELLS}; import sys; sys.stdout.flush(); sys.stdin.read()"]
+    with subprocess.Popen(words, stdin=-1, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+        process.kill()
+
+
+def test_a_process_that_lives_has_not_ended(other: tuple[subprocess.Popen[str], str]):
+    process, told = other
+    assert told.count("/") == 2
+    assert not has_ended(process.pid, told)
+    assert not has_ended(os.getpid(), identity())
+
+
+def test_a_killed_process_has_ended_before_anybody_waits_for_it(
+    other: tuple[subprocess.Popen[str], str],
+):
+    process, told = other
+    process.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert has_ended(process.pid, told)
+    process.wait()
+    assert has_ended(process.pid, told)
+
+
+def test_a_number_that_is_used_again_is_another_process(other: tuple[subprocess.Popen[str], str]):
+    process, told = other
+    assert has_ended(process.pid, told.rpartition("/")[0] + "/1")
+
+
+def test_nothing_is_known_of_other_machines_and_containers(
+    other: tuple[subprocess.Popen[str], str],
+):
+    process, told = other
+    boot, namespace, started = told.split("/")
+    process.kill()
+    process.wait()
+    assert not has_ended(process.pid, f"{'0' * len(boot)}/{namespace}/{started}")
+    assert not has_ended(process.pid, f"{boot}/1/{started}")
+    for nonsense in ("", "/", "//", "x/y", "a/b/c/d", told[:-1] + "x" * 9):
+        assert not has_ended(0, nonsense)
+    assert not has_ended(1 << 70, told)
+    assert not has_ended(-1, told)
