@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
 from playhead_cli.session import Session
 from playhead_semconv.errors import nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "demo": "record, show and replay bundled agents, with nothing else needed",
@@ -51,6 +54,10 @@ VERBS = {
 """Verbs in the order of ``--help``, each with its line. The module of a verb has the same name."""
 
 
+COMPLETES = "_PLAYHEAD_COMPLETE"
+"""Variable by which a shell asks for words; click names it so."""
+
+
 class LazyVerbs(Verbs):
     """Loads the module of a verb when the verb is used."""
 
@@ -70,11 +77,20 @@ class LazyVerbs(Verbs):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of a verb; an unknown verb is an error that suggests the nearest one."""
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
+        is_unknown = args and not args[0].startswith("-") and args[0] not in VERBS
+        if is_unknown and not ctx.resilient_parsing:
             near = nearest(args[0], VERBS)
             meant = f", did you mean {near}?" if near else ""
             raise click.UsageError(f"no verb {args[0]}{meant}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Verbs, without loading any, and options."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=line) for name, line in VERBS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(one for one in found if one.value.startswith(incomplete)), *options]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, made without loading any verb."""
@@ -118,6 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(words: list[str]) -> int:
     """Run one verb. Returns its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
+    if COMPLETES in os.environ:
+        from playhead_cli.completing.shells import use
+
+        use()
     try:
         result: Any = playhead.main(words, prog_name="playhead", standalone_mode=False, obj=session)
         return result if isinstance(result, int) else 0

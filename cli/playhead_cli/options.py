@@ -6,11 +6,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from playhead_cli.session import Session
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,6 +114,13 @@ class AgentVerb(Verb):
         rest = super().parse_args(ctx, args[:at])
         ctx.params["words"] = tuple(args[at:])
         return rest
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Our options, as long as the agent has not begun, and files."""
+        from click.shell_completion import CompletionItem
+
+        own = [] if ctx.params.get("words") else super().shell_complete(ctx, incomplete)
+        return [*own, CompletionItem(incomplete, type="file")]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """``[OPTIONS] SCRIPT …``."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_cli.session import Session
-from playhead_replay.tape_files.tape_file import SUFFIX
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from playhead_replay import Run
 
 LATEST = "last"
+SUFFIX = ".tape"
+"""Ending of tape files, as `playhead_replay.tape_files.tape_file` has it, which takes long to load."""
 TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 

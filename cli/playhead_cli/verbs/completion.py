@@ -7,10 +7,10 @@ import sys
 import click
 from click.shell_completion import get_completion_class
 
+from playhead_cli.completing.shells import VARIABLE, use
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 
-VARIABLE = "_PLAYHEAD_COMPLETE"
 WHERE = {
     "bash": 'eval "$(playhead completion bash)"   # in ~/.bashrc',
     "zsh": 'eval "$(playhead completion zsh)"   # in ~/.zshrc',
@@ -24,6 +24,7 @@ def command(session: Session, shell: str) -> None:
     """Print the completion script of a shell."""
     from playhead_cli.app import playhead
 
+    use()
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")

@@ -7,6 +7,7 @@ import time
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 
@@ -14,7 +15,7 @@ SCHEMA_VERSION = 1
 
 
 @verb("delete", short_help="delete runs by name, for good")
-@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -14,8 +15,8 @@ from playhead_cli.targets.run_argument import opened_run, parse_target
 
 
 @verb("diff", short_help="compare two runs: where they part, and how")
-@click.argument("left", metavar="RUN")
-@click.argument("right", metavar="RUN")
+@click.argument("left", metavar="RUN", shell_complete=complete_run)
+@click.argument("right", metavar="RUN", shell_complete=complete_run)
 @click.option("--all", "everything", is_flag=True, help="What only repeats an earlier difference, too.")
 @click.option(
     "--html",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -21,7 +22,7 @@ SECRET = "(set)"
 
 
 @verb("doctor", short_help="say what is recorded, what is not, and why")
-@click.argument("target", metavar="[RUN|SCRIPT]", required=False)
+@click.argument("target", metavar="[RUN|SCRIPT]", required=False, shell_complete=complete_run)
 @click.option("--python", default="", help="The agent's interpreter. Default: that of the active venv.")
 @click.option(
     "--config",

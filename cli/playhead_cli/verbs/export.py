@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.changing.audit_notes import note
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
@@ -32,7 +33,7 @@ STDOUT = "-"
 
 
 @verb("export", short_help="write a run to a file: a tape, or OTLP JSON lines")
-@click.argument("target", metavar="[RUN]", required=False)
+@click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "-o",
     "--output",

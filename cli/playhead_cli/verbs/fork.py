@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.running.branching import (
     checked,
@@ -60,7 +61,7 @@ class Way:
 
 
 @verb("fork", short_help="go back to a step, change something, and go on for real")
-@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
 @click.option(
     "--edit",

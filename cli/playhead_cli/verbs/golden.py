@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from playhead_cli.completing.arguments import complete_golden, complete_run
 from playhead_cli.options import Verbs, gathered, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -53,7 +54,7 @@ def command() -> None:
 
 
 @verb("add", short_help="write a run as a golden")
-@click.argument("target", metavar="[RUN]", required=False)
+@click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option("--name", required=True, help="Name of the golden: what the test replays.")
 @folder_option
 @click.option("--description", default="", help="What it shows, in a sentence.")
@@ -135,7 +136,7 @@ def ls(session: Session, folder: Path) -> None:
 
 
 @verb("rm", short_help="remove goldens")
-@click.argument("names", metavar="NAME…", nargs=-1, required=True)
+@click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=complete_golden)
 @folder_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
@@ -160,7 +161,7 @@ def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) ->
 
 
 @verb("update", short_help="accept changed outcomes of goldens")
-@click.argument("names", metavar="[NAME…]", nargs=-1)
+@click.argument("names", metavar="[NAME…]", nargs=-1, shell_complete=complete_golden)
 @folder_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @trust_option

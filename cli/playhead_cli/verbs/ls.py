@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from playhead_cli.completing.arguments import complete_agent, complete_query
 from playhead_cli.options import gathered, limit_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -56,8 +57,8 @@ class Listed:
 
 
 @verb("ls", short_help="list runs, newest first")
-@click.argument("words", metavar="[QUERY]", nargs=-1)
-@click.option("--agent", help="Runs of this agent only.")
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
+@click.option("--agent", shell_complete=complete_agent, help="Runs of this agent only.")
 @click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
 @click.option("--all", "everything", is_flag=True, help="Replays too.")
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 
@@ -23,7 +24,7 @@ SHORTEST = 6
 
 
 @verb("redact", short_help="take credentials out of a stored run")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--values",
     type=click.File("r"),

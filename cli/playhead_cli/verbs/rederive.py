@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from playhead_cli.completing.arguments import complete_query
 from playhead_cli.options import limit_option, verb
 from playhead_cli.session import Session
 
@@ -11,7 +12,7 @@ SCHEMA_VERSION = 1
 
 
 @verb("rederive", short_help="find out anew what the requests of stored runs mean")
-@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @limit_option(1_000_000, "runs")
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     """Look again at the requests of runs that no instrumentation named, all or those of QUERY.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.running.bisecting import judged
@@ -64,7 +65,7 @@ class OutputOptions:
 
 
 @verb("replay", short_help="run the recorded command again, answered from its tape")
-@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 @click.option("--force", is_flag=True, help="Replay although the script has changed.")

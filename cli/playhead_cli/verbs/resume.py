@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.running.branching import (
     checked,
@@ -42,7 +43,7 @@ class Way:
 
 
 @verb("resume", short_help="bring a dead run to its end")
-@click.argument("target", metavar="[RUN]", required=False)
+@click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @on_unknown_option
 @reopen_option
 @click.option(

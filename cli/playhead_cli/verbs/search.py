@@ -6,11 +6,11 @@ import shlex
 
 import click
 
+from playhead_cli.completing.arguments import complete_query
 from playhead_cli.options import limit_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.searchable_store import searchable
-from playhead_cli.views.passages import passage_lines, passage_object, place_of
 from playhead_cli.views.words import count
 from playhead_semconv.errors import UsageError
 
@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 
 @verb("search", short_help="find what was said, in all runs")
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, shell_complete=complete_query)
 @limit_option(20, "texts")
 @click.option("--rebuild", is_flag=True, help="Only make the index anew, out of what is stored.")
 def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool) -> int:
@@ -28,6 +28,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     fields narrow the runs: playhead search '"order 81"' agent:refund. Exit status 1 when nothing is
     found.
     """
+    from playhead_cli.views.passages import passage_lines, passage_object, place_of
     from playhead_receiver.asking.language import read_language
     from playhead_receiver.asking.passages import find_passages
     from playhead_receiver.store import Query

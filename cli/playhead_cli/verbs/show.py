@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import gathered, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -34,7 +35,7 @@ class How:
 
 
 @verb("show", short_help="show a run as a tree of steps, or one step whole")
-@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
 @click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
 @click.option(

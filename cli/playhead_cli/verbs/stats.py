@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from playhead_cli.completing.arguments import complete_query
 from playhead_cli.options import verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -26,7 +27,7 @@ FAILED = ("failure", "interrupted")
 
 
 @verb("stats", short_help="sums over runs: failures, tokens, cost, how long they took")
-@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Groups.")
 def command(session: Session, words: tuple[str, ...], by: By) -> None:
     """Sum up runs: how many, how many failed, steps, tokens, cost, and how long they took.

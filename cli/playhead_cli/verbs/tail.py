@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
 
+from playhead_cli.completing.arguments import complete_run_or_query
 from playhead_cli.options import limit_option, verb
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
@@ -28,7 +29,7 @@ RUNS_AT_ONCE = 1000
 
 
 @verb("tail", short_help="follow runs while they go on")
-@click.argument("words", metavar="[RUN | QUERY]", nargs=-1)
+@click.argument("words", metavar="[RUN | QUERY]", nargs=-1, shell_complete=complete_run_or_query)
 @limit_option(10, "steps of what has been", least=0)
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     """Follow a run while it goes on, a line a step; ends with it. ^C detaches, and the run continues.

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import click
 
+from playhead_cli.completing.arguments import complete_agent, complete_run
 from playhead_cli.options import limit_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -14,8 +15,12 @@ from playhead_semconv.errors import UsageError
 
 
 @verb("variability", short_help="how many ways the runs of one agent take, and where they part")
-@click.argument("targets", metavar="[RUN…]", nargs=-1)
-@click.option("--agent", help="The latest runs of this agent, instead of naming them.")
+@click.argument("targets", metavar="[RUN…]", nargs=-1, shell_complete=complete_run)
+@click.option(
+    "--agent",
+    shell_complete=complete_agent,
+    help="The latest runs of this agent, instead of naming them.",
+)
 @limit_option(20, "runs", least=2)
 def command(session: Session, targets: tuple[str, ...], agent: str | None, limit: int) -> None:
     """Compare the flows of many runs: distinct paths, where they part, how far apart they are."""

@@ -64,8 +64,6 @@ class Rules:
     """Tools that run for real, by name."""
     allow: Collection[str] = ()
     """Hosts that may be reached when the tape has no answer."""
-    live_model: bool = False
-    """Make all calls of models for real; the tape answers the rest, however often it is asked."""
     force: bool = False
     """Execute a script even if it has changed."""
     repeat_effects: bool = False
@@ -74,6 +72,8 @@ class Rules:
     """Treat a replay as failed if requests differ in volatile values."""
     checks: Collection[str | Path] = ()
     """Files of check functions that inspect each span."""
+    live_model: bool = False
+    """Make all calls of models for real; the tape answers the rest, however often it is asked."""
 
     @property
     def withheld(self) -> Withheld:
