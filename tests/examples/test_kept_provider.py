@@ -86,9 +86,16 @@ def test_a_recorded_program_of_the_folder_finds_it(kept: KeptProvider, data_dir:
     expected = variables(kept.url)
     assert {name: said.get(name) for name in expected} == expected
     assert "the demo's provider answers" in done.stderr
-    done = playhead(data_dir, "record", "examples/shows.py", OPENAI_API_KEY="mine")
+
+
+def test_a_key_is_not_spent_and_another_address_is_kept(kept: KeptProvider, data_dir: Path):
+    words, base = ["examples/weather_agent.py"], Path(kept.examples).parent
+    assert found_by(words, base, {"OPENAI_API_KEY": "mine"}, data_dir) == variables(kept.url)
+    (base / "examples" / "shows.py").write_text(SHOWS)
+    mine = {"OPENAI_API_KEY": "mine", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    done = playhead(data_dir, "record", "examples/shows.py", **mine)
     said = json.loads(done.stdout)
-    assert {name: said[name] for name in expected if name in said} == {"OPENAI_API_KEY": "mine"}
+    assert {name: said[name] for name in variables(kept.url) if name in said} == mine
     assert "provider" not in done.stderr
 
 

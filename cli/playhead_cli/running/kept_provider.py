@@ -104,9 +104,11 @@ class KeptProvider:
 def found_by(
     words: Iterable[str], folder: Path, environ: Mapping[str, str], data_dir: Path
 ) -> dict[str, str]:
-    """Variables that lead a program to the kept provider: an example, where none of them is set already.
+    """Variables that lead a program to the kept provider, if it is one of the examples.
 
-    ``words``: its command, given in ``folder``. Empty where no provider is kept, or it has died.
+    ``words``: its command, given in ``folder``. Empty where no provider is kept, where it has died, and
+    where ``environ`` has another address. A key of the user's is no address: while the provider is kept,
+    examples do not spend it.
     """
     if not (data_dir / FILE).exists():
         return {}
@@ -114,4 +116,5 @@ def found_by(
     if kept is None or not kept.is_for(words, folder):
         return {}
     found = variables(kept.url)
-    return found if not found.keys() & environ.keys() and kept.answers() else {}
+    elsewhere = any(name.endswith("_URL") and name in environ for name in found)
+    return found if not elsewhere and kept.answers() else {}

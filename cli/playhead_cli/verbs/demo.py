@@ -43,8 +43,8 @@ def command(session: Session, part: str | None, stay: Stay | None) -> int:
     incident: a stuck agent, from the alarm to the test that keeps it mended.
 
     With --keep the agents are put into examples/ here, unless they are there, and the provider stays up
-    in the background. playhead record, fork and resume of a program in that folder find it where no key
-    is set.
+    in the background. playhead record, fork and resume of a program in that folder ask it, also where a
+    key is set; but not where another address is set (OPENAI_BASE_URL, …).
     """
     if stay == "stop":
         return _stop(session)
