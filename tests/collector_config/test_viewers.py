@@ -10,7 +10,8 @@ import yaml
 from support.batches import span_of
 
 from playhead_receiver.faces.tempo.traceql import parse
-from playhead_receiver.server import GRPC_PORT, QUERY_PORT, Receiver
+from playhead_receiver.host.place import GRPC_PORT, QUERY_PORT
+from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 
 FOLDER = Path(__file__).parents[2] / "collector-config"
