@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playhead_receiver.demo.provider import Provider
 from support.home import Home
+
+from playhead_cli.demo.provider import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-PACKAGE = "playhead_receiver"
+PACKAGE = "playhead_cli"
 LARGEST_BYTES = 1 << 20
 DESCRIPTORS = 4
 

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,9 @@ from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import span_ids
+from playhead_instrumentation.bootstrap.sdk.agent_resource import name_services
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
-from playhead_instrumentation.bootstrap.sdk.service_name import name_services
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
@@ -49,6 +50,7 @@ from playhead_instrumentation.session.agent_name import SERVER, named
 from playhead_instrumentation.session.process_facts import Identity, running_program
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.session.surroundings import revision_of
 from playhead_instrumentation.session.tracing import Tracing
 from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.calls import keep_calls
@@ -191,7 +193,8 @@ def _start(
     atexit.register(end_by_interrupt)
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
-    plumbing.attempt("Resource", lambda: name_services(plumbing, lambda: _agent(recording.settings)))
+    agent = partial(_agent, recording.settings)
+    plumbing.attempt("Resource", lambda: name_services(plumbing, agent, _version))
     if delivers:
         recording.outlet = _open_outlet(recording.settings, notices)
     atexit.register(recording.end)
@@ -273,6 +276,13 @@ def _agent(settings: Settings) -> str:
     parent = os.environ.get(AGENT, "").removesuffix(SERVER)
     program = running_program()
     return parent or settings.agent or named(program.script, program.words()).agent
+
+
+def _version() -> str:
+    """The commit that the program is of: of its script's folder, else of the working folder."""
+    script = running_program().script
+    own = revision_of(Path(script).resolve().parent) if os.path.isfile(script) else ""
+    return own or revision_of(Path.cwd())
 
 
 def _load_checks(settings: Settings, notices: Notices) -> None:

@@ -5,6 +5,7 @@ It is recorded so that a replay elsewhere can report what is different there.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -98,6 +99,7 @@ def _file_of(module: Any) -> Any:
         return None
 
 
+@functools.cache
 def revision_of(folder: Path) -> str:
     """The commit checked out in ``folder``, read from ``.git``; empty if there is none."""
     try:
