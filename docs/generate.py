@@ -202,7 +202,8 @@ def shape(schema: Mapping[str, Any]) -> str:
 def python() -> str:
     """What a program and a test may call, from docstrings."""
     import playhead
-    from playhead_replay.goldens import plugin
+    from playhead_replay.goldens import conditions
+    from playhead_replay.goldens.fixture import Tapes
     from playhead_replay.goldens.replayed_golden import ReplayedGolden
 
     text = [
@@ -216,12 +217,39 @@ def python() -> str:
         if not name.startswith("_"):
             text += ["", *declared(f"playhead.{name}", getattr(playhead, name))]
     text += ["", "## In a test", "", "pytest has the fixture `tape` where `playhead` is installed."]
-    text += ["", *declared("tape.replay", plugin.Tapes.replay)]
-    text += ["", "What it returns:"]
-    for name, member in vars(ReplayedGolden).items():
-        if not name.startswith("_"):
-            text += ["", *declared(f"run.{name}", member)]
+    text += ["", *members("tape", Tapes)]
+    text += ["", "### What `tape.replay` returns", "", *members("run", ReplayedGolden)]
+    text += ["", "### Conditions", "", "What `playhead golden add --expect` takes.", ""]
+    text += [f"```text\n{(conditions.__doc__ or '').partition(':')[2].strip()}\n```"]
+    text += ["", "### Options of pytest", "", pytest_options()]
     return "\n".join(text)
+
+
+def members(name: str, of: type) -> Iterator[str]:
+    """The public methods and properties of a class and of those that it is made of."""
+    found: dict[str, Any] = {}
+    for kind in reversed(of.__mro__[:-1]):
+        found |= {one: member for one, member in vars(kind).items() if not one.startswith("_")}
+    for one, member in found.items():
+        if callable(member) or isinstance(member, property):
+            yield from declared(f"{name}.{one}", member)
+            yield ""
+
+
+def pytest_options() -> str:
+    """The options that the plugin adds."""
+    import pytest
+
+    from playhead_replay.goldens import plugin
+
+    parser = pytest.Parser(_ispytest=True)
+    plugin.pytest_addoption(parser)
+    rows: list[list[str]] = []
+    for option in parser.getgroup("playhead").options:
+        said = option.attrs()
+        takes = "|".join(said.get("choices") or ()) or said.get("metavar") or ""
+        rows.append([cell(f"`{option.names()[0]}` {takes}"), cell(said["help"])])
+    return table(["option", "what it does"], rows)
 
 
 def declared(name: str, member: Any) -> Iterator[str]:
@@ -233,7 +261,7 @@ def declared(name: str, member: Any) -> Iterator[str]:
         .replace("(self, ", "(")
         .replace("(self)", "()")
     )
-    yield f"### {name}"
+    yield f"#### {name}"
     yield ""
     yield f"```text\n{name}{signature}\n```"
     yield ""
