@@ -30,13 +30,15 @@ generate: .venv/ready ## write names from the registry, and the pages of the ref
 	$(BIN)/python semconv/generate.py
 	$(BIN)/python docs/generate.py
 
-lint: .venv/ready ## ruff, pyright (strict), what is generated, the documentation as a site (strictly)
+style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python semconv/generate.py --check
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/pyright
 	$(MAKE) --no-print-directory docs
+
+types: .venv/ready ## pyright (strict)
+	$(BIN)/pyright
 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -44,11 +46,16 @@ docs: .venv/ready ## the documentation as a site, in site/
 unit: .venv/ready ## the tests that start no programs, or few
 	$(BIN)/pytest -q -n 2 -m "not acceptance" --dist loadfile $(UNIT)
 
-check: ## lint and unit side by side: what to run while you work (below 2 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j 2 lint unit
-
-test: lint ## lint, then the test suite (below 10 minutes on 2 cores)
+suite: .venv/ready ## all tests but the long counts
 	$(BIN)/pytest -q -n 2 -m "not acceptance" --dist loadfile --no-loadscope-reorder
+
+lint: style types ## ruff, names, pyright
+
+check: style ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 types unit
+
+test: style ## lint and suite (below 10 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 types suite
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
 	$(PYTHON) -m venv .venv-programs
@@ -121,4 +128,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate lint docs unit check test mutants acceptance demo incident bench
+.PHONY: help venv generate style types docs unit suite lint check test mutants acceptance demo incident bench
