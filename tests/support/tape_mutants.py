@@ -26,7 +26,8 @@ from rich.console import Console
 from support.handmade import HandMade
 from support.measured import peak_bytes
 
-from playhead_cli.views import payload, plain, tree
+from playhead_cli.views import plain, tree
+from playhead_cli.views.step import overview, wire
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.segments import LeftSegments, read_window
@@ -265,8 +266,13 @@ def use(file: Path, scratch: Path) -> None:
             )
             attempt(
                 lambda run=run, step=step: [
-                    console.print(line) for line in payload.step_lines(run, step, run.messages(step))
+                    console.print(line)
+                    for everything in (False, True)
+                    for line in overview.step_lines(run, step, run.messages(step), everything)
                 ]
+            )
+            attempt(
+                lambda run=run, step=step: [console.print(line) for line in wire.wire_lines(run, step)]
             )
         for tape in run.tapes:
             attempt(

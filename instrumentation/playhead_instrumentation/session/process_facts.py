@@ -23,13 +23,13 @@ from playhead_instrumentation.runtime import at_fork, lanes
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.agent_name import named
+from playhead_instrumentation.session.own_identity import own_identity
 from playhead_instrumentation.session.surroundings import Imported, surroundings_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 from playhead_semconv.process.kept_environment import is_kept
-from playhead_semconv.process.process_identity import identity
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.protocols import Sink
 
@@ -158,8 +158,7 @@ class ProcessFacts:
             a.PLAYHEAD_PROCESS_PID: os.getpid(),
             a.PLAYHEAD_PROCESS_HEARTBEAT_MS: self._heartbeat_ms,
         }
-        with lanes.Shadow():  # the files of the system that it reads are not the program's
-            own = identity()
+        own = own_identity()
         if own:
             attributes[a.PLAYHEAD_PROCESS_IDENTITY] = own
         if self._parent:

@@ -14,7 +14,7 @@ from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.genai.in_words import said_in
-from playhead_semconv.genai.messages import OutputMessage, ToolCall
+from playhead_semconv.genai.messages import OutputMessage
 
 SCHEMA_VERSION = 1
 
@@ -274,12 +274,9 @@ def _responses(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
         yield from _named("response", body_differences(left.response, right.response))
 
 
-def _forms(messages: Sequence[OutputMessage]) -> list[list[tuple[str, str]]]:
-    """The types of the parts of messages, and the tools that they call."""
-    return [
-        [(part.type, part.name if isinstance(part, ToolCall) else "") for part in message.parts]
-        for message in messages
-    ]
+def _forms(messages: Sequence[OutputMessage]) -> list[list[str]]:
+    """The types of the parts of messages."""
+    return [[part.type for part in message.parts] for message in messages]
 
 
 def _states(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:

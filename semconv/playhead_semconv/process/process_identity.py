@@ -1,63 +1,51 @@
-"""Tells a process from every other on its machine, so that its death is noticed at once.
+"""What tells a process from every other on its machine, so that its death is noticed at once.
 
 A process number is used again after the end of its process. So a process is told by three values of the
 Linux kernel, too: the boot of the machine, the namespace of the number, and when the process started.
+Here they are put together and taken apart; who writes and who compares them reads the files.
 """
 
 from __future__ import annotations
 
-import os
+from typing import Final, NamedTuple
 
-BOOT = "/proc/sys/kernel/random/boot_id"
-NAMESPACE = "/proc/self/ns/pid"
+BOOT: Final = "/proc/sys/kernel/random/boot_id"
+NAMESPACE: Final = "/proc/self/ns/pid"
+"""Files of the boot and, as the target of a link, of the namespace."""
 
 _STATE, _STARTED = 0, 19
 """Places of two fields of ``/proc/PID/stat`` behind the name of the program."""
 _DEAD = ("Z", "X", "x")
-"""States of a process that has ended and of which only the number is left."""
 
 
-def identity() -> str:
-    """The identity of this process: ``boot/namespace/start``; empty where the system does not say it."""
-    try:
-        return f"{_machine()}/{_stat('self')[_STARTED]}"
-    except (OSError, ValueError, IndexError):
-        return ""
+class ProcessStat(NamedTuple):
+    """A process as its ``/proc/PID/stat`` shows it."""
+
+    started: str
+    """When it started, in clock ticks since the boot."""
+    is_dead: bool
+    """Whether it has ended, and only its number is left."""
 
 
-def has_ended(pid: int, told: str) -> bool:
-    """Whether process ``pid`` with the identity ``told`` is known to have ended.
-
-    False where that cannot be known from here: on another machine, in another container, or where no
-    identity was told.
-    """
-    machine, _, started = told.rpartition("/")
-    try:
-        if not machine or pid <= 0 or machine != _machine():
-            return False
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass  # it lives, and is another user's
-    except (OSError, OverflowError):
-        return False
-    try:
-        fields = _stat(str(pid))
-        return fields[_STATE] in _DEAD or fields[_STARTED] != started
-    except (OSError, ValueError, IndexError):
-        return False
+def seen_in(stat: bytes) -> ProcessStat:
+    """Read ``/proc/PID/stat``, where the program's name may hold any sign. ValueError: it is none."""
+    fields = stat.decode("ascii", "replace").rpartition(")")[2].split()
+    if len(fields) <= _STARTED:
+        raise ValueError("no line of a process")
+    return ProcessStat(fields[_STARTED], fields[_STATE] in _DEAD)
 
 
-def _machine() -> str:
-    """The boot of the machine, and the namespace in which processes have the numbers known here."""
-    with open(BOOT, encoding="ascii") as file:
-        boot = file.read().strip()
-    namespace = os.readlink(NAMESPACE)
-    return f"{boot}/{namespace[namespace.index('[') + 1 : -1]}"
+def machine(boot: str, namespace: str) -> str:
+    """Where a process number has its meaning. ``namespace``: the target of the link at `NAMESPACE`."""
+    return f"{boot.strip()}/{namespace[namespace.index('[') + 1 : -1]}"
 
 
-def _stat(process: str) -> list[str]:
-    """The fields of a process, from its state on. The name of its program may hold any sign."""
-    with open(f"/proc/{process}/stat", "rb") as file:
-        return file.read().decode("ascii", "replace").rpartition(")")[2].split()
+def identity(machine: str, started: str) -> str:
+    """The identity of a process: ``boot/namespace/start``."""
+    return f"{machine}/{started}"
+
+
+def split(told: str) -> tuple[str, str]:
+    """The machine and the start of an identity; both empty if it is none."""
+    machine, slash, started = told.rpartition("/")
+    return (machine, started) if slash and machine and started else ("", "")

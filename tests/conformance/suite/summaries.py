@@ -13,12 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import START_NS, span_of
 from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
+from playhead_instrumentation.session.own_identity import own_identity
 from playhead_receiver.store import Batch, Query, RunSummary, Store, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import set_attributes
-from playhead_semconv.process.process_identity import identity
 
 DEADLINE_S = 60.0
 
@@ -129,7 +129,7 @@ class Summaries(OnEngine):
         assert run.ended_ns == made.facts[-1].time_ns
 
     def test_a_run_whose_process_died_on_this_machine_is_interrupted_at_once(self, store: Store):
-        own, other = identity(), f"{identity().rpartition('/')[0]}/1"
+        own, other = own_identity(), f"{own_identity().rpartition('/')[0]}/1"
         statuses: list[str] = []
         for number, told in enumerate((own, other, "another-boot/1/1", ""), 1):
             id = bytes([number]) * 16

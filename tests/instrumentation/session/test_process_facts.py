@@ -17,11 +17,11 @@ from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session import process_facts, session
+from playhead_instrumentation.session.own_identity import own_identity
 from playhead_instrumentation.session.process_facts import Identity
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, digest_of
-from playhead_semconv.process.process_identity import identity
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.frames import scan_whole
 from playhead_semconv.tape.indexed_tapes import gather
@@ -58,7 +58,7 @@ def test_the_start_fact(announced, monkeypatch):
     assert at[a.PLAYHEAD_RUN_MODE] == "record"
     assert at[a.PLAYHEAD_RUN_ORIGIN] == "x"
     assert at[a.PLAYHEAD_PROCESS_PID] == os.getpid()
-    assert at[a.PLAYHEAD_PROCESS_IDENTITY] == identity()
+    assert at[a.PLAYHEAD_PROCESS_IDENTITY] == own_identity()
     assert f"httpx2=={httpx2.__version__}" in at[a.PLAYHEAD_RUN_PACKAGES]
     kept = at[a.PLAYHEAD_RUN_ENVIRONMENT]
     assert "OPENAI_API_KEY=" in kept and "OPENAI_BASE_URL=http://127.0.0.1:1/v1" in kept

@@ -301,6 +301,7 @@ def test_answer():
         "gen_ai.response.id": "chatcmpl-1",
         "gen_ai.response.model": "gpt-4o-2024-08-06",
         "gen_ai.response.finish_reasons": ["stop", "tool_call"],
+        "playhead.tool.called": ["f"],
         "gen_ai.usage.input_tokens": 12,
         "gen_ai.usage.output_tokens": 5,
         "gen_ai.usage.cache_read.input_tokens": 8,
@@ -391,6 +392,7 @@ def test_stream_of_two_choices_and_tool_calls():
         "gen_ai.response.id": "c1",
         "gen_ai.response.model": "m1",
         "gen_ai.response.finish_reasons": ["tool_call", "length"],
+        "playhead.tool.called": ["f", "g"],
         "gen_ai.usage.input_tokens": 3,
         "gen_ai.usage.output_tokens": 4,
         "gen_ai.output.messages": (

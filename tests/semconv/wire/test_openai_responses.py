@@ -380,6 +380,7 @@ ATTRIBUTES = {
     "gen_ai.response.id": "resp_1",
     "gen_ai.response.model": "o5-2026",
     "gen_ai.response.finish_reasons": ["tool_call"],
+    "playhead.tool.called": ["f"],
     "gen_ai.usage.input_tokens": 11,
     "gen_ai.usage.output_tokens": 9,
     "gen_ai.usage.cache_read.input_tokens": 3,

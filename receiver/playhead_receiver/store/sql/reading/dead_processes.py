@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from playhead_receiver.host.local_processes import has_ended
 from playhead_receiver.store.runs.summary_fold import InstanceRow
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.writing.prepare import bare_run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape
-from playhead_semconv.process.process_identity import has_ended
 
 KNOWN = 1000
 """Largest number of processes whose identity is remembered."""

@@ -8,14 +8,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from playhead_semconv.process.process_identity import has_ended, identity
+from playhead_instrumentation.session.own_identity import own_identity
+from playhead_receiver.host.local_processes import has_ended
 
-TELLS = "import os; from playhead_semconv.process.process_identity import identity; print(identity())"
+TELLS = """
+import sys
+from playhead_instrumentation.session.own_identity import own_identity
+print(own_identity(), flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def other() -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process that lives, and its identity."""
-    words = [sys.executable, "-c", f"{TELLS}; import sys; sys.stdout.flush(); sys.stdin.read()"]
+    words = [sys.executable, "-c", TELLS]
     with subprocess.Popen(words, stdin=-1, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
@@ -26,7 +33,7 @@ def test_a_process_that_lives_has_not_ended(other: tuple[subprocess.Popen[str], 
     process, told = other
     assert told.count("/") == 2
     assert not has_ended(process.pid, told)
-    assert not has_ended(os.getpid(), identity())
+    assert not has_ended(os.getpid(), own_identity())
 
 
 def test_a_killed_process_has_ended_before_anybody_waits_for_it(

@@ -1,0 +1,21 @@
+"""The identity of this process on its machine."""
+
+from __future__ import annotations
+
+import os
+
+from playhead_instrumentation.runtime import lanes
+from playhead_semconv.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+
+STAT = "/proc/self/stat"
+
+
+def own_identity() -> str:
+    """``boot/namespace/start``; empty where the system does not say it."""
+    with lanes.Shadow():  # the files of the system that it reads are not the program's
+        try:
+            with open(BOOT, encoding="ascii") as boot, open(STAT, "rb") as stat:
+                place = machine(boot.read(), os.readlink(NAMESPACE))
+                return identity(place, seen_in(stat.read()).started)
+        except (OSError, ValueError):
+            return ""
