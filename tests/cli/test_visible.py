@@ -86,6 +86,8 @@ COMMANDS = (
     "show {0} --all",
     "show {0} --json",
     "show {0}:1",
+    "show {0}:1 --all",
+    "show {0}:1 --wire",
     "show {0}:1 --json",
     "show {0}:2",
     "search word",

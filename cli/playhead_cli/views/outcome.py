@@ -19,7 +19,10 @@ from playhead_semconv.tape.folds import is_inbound
 if TYPE_CHECKING:
     from playhead_replay import Run
     from playhead_replay.run.inbound_requests import InboundRequest
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
 
+PLACE_MARKS = " \t~^"
+"""Signs of a line of a traceback that marks a place in the line above it."""
 LONGEST = 200
 """Characters of an error, or of a line of stderr, that a line shows."""
 
@@ -49,9 +52,7 @@ def outcome_lines(run: Run) -> Iterator[Text]:
     if error:
         yield Text(f"✗ {one_line(error, LONGEST)}", style=ERROR)
     if (error or any(one.failed for one in requests)) and run.tapes:
-        folder = f"{run.command.cwd}/"
-        for line in Outputs.last_of_stderr(run.tapes[0], LAST_LINES):
-            yield Text(f"  {one_line(line.replace(folder, ''), LONGEST)}", style=FAINT)
+        yield from _stderr(run, run.tapes[0])
     if run.status == "interrupted":
         yield Text("interrupted: the process died before it could say how it ended", style="yellow")
 
@@ -60,6 +61,14 @@ def requests_of(run: Run) -> Sequence[InboundRequest]:
     """The requests that the run of a service is about; none for the run of a program."""
     asks = run.tapes[0].named(e.PLAYHEAD_EXCHANGE_REQUEST) if run.tapes else ()
     return run.requests if any(map(is_inbound, asks)) else ()
+
+
+def _stderr(run: Run, tape: IndexedTape) -> Iterator[Text]:
+    """The last lines of stderr, without those that mark a place in the line above, and short paths."""
+    written = Outputs.last_of_stderr(tape, 2 * LAST_LINES)
+    told = [line for line in written if line.strip(PLACE_MARKS)][-LAST_LINES:]
+    for line in told:
+        yield Text(f"  {one_line(line.replace(f'{run.command.cwd}/', ''), LONGEST)}", style=FAINT)
 
 
 def _answered(request: InboundRequest) -> Iterator[Text]:

@@ -14,9 +14,6 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 STREAMS = ("stdout", "stderr")
 
-PLACE_MARKS = " \t~^"
-"""Signs of a line that marks a place in the line above it."""
-
 PIECES_A_LINE = 8
 """Largest number of pieces per line that are searched when only the last lines are requested."""
 
@@ -108,16 +105,13 @@ class Outputs:
 
     @staticmethod
     def last_of_stderr(tape: IndexedTape, lines: int) -> list[str]:
-        """The last recorded lines that a process wrote to stderr, without empty ones.
-
-        Nor with those that only mark a place in the line above, as tracebacks have them.
-        """
+        """The last recorded lines that a process wrote to stderr, without empty ones."""
         last: deque[Content] = deque(maxlen=lines * PIECES_A_LINE)
         for fact in tape.named(e.PLAYHEAD_EFFECT):
             if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and fact.body is not None:
                 last.append(fact.body)
         written = b"".join(tape.read(one) for one in last).decode("utf-8", "replace")
-        return [line for line in written.splitlines() if line.strip(PLACE_MARKS)][-lines:]
+        return [line for line in written.splitlines() if line.strip()][-lines:]
 
     def _take(self, fact: Fact, tape: IndexedTape) -> None:
         kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
