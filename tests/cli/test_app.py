@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 
+import click
 import pytest
 from support.cli import CommandLine, Done
 
@@ -50,6 +51,23 @@ def test_every_verb_has_help_and_the_common_options(playhead: CommandLine, name:
     assert done.status == 0
     for option in ("--json", "--color", "--config", "--no-config", "--data-dir", "--verbose"):
         assert option in done.out
+
+
+@pytest.mark.parametrize("words", [(), ("golden",), ("token",)])
+def test_nothing_asked_for_is_answered_with_help(playhead: CommandLine, words: tuple[str, ...]):
+    assert app.run([*words]) == 0
+    said = playhead.captured()
+    assert said.startswith(f"Usage: playhead {' '.join(words)}".strip()) and "--help" in said
+
+
+def test_n_is_how_many_in_every_verb():
+    for name in app.VERBS:
+        verb = app.playhead.get_command(click.Context(app.playhead), name)
+        assert verb is not None
+        own = [verb, *(verb.commands.values() if isinstance(verb, click.Group) else ())]
+        for param in (param for one in own for param in one.params):
+            if "-n" in param.opts:
+                assert param.name == "limit" and "--limit" in param.opts, name
 
 
 @pytest.mark.parametrize(

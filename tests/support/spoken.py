@@ -33,14 +33,18 @@ def answer(**message: Any) -> bytes:
     return json.dumps({"model": "gpt-4o", "choices": [choice]}).encode()
 
 
-def talk(made: HandMade, asked: bytes, said: bytes) -> None:
-    """One call of a model, whose span refers to its exchange instead of repeating what was said."""
+def talk(made: HandMade, asked: bytes, said: bytes, *, told: bool = True) -> None:
+    """One call of a model, whose span refers to its exchange instead of repeating what was said.
+
+    ``told``: the span says which tools the answer calls.
+    """
     call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
     attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
     id = made.exchange(request=asked, chunks=(said,), span=attempt)
     made.finish(attempt)
     derived = derive("openai.chat", asked, WireResponse(200, (), (said,), True)).attributes
-    kept = {name: value for name, value in derived.items() if name not in CONTENT_ATTRIBUTES}
+    left_out = (*CONTENT_ATTRIBUTES, *(() if told else (a.PLAYHEAD_TOOL_CALLED,)))
+    kept = {name: value for name, value in derived.items() if name not in left_out}
     refers = {
         a.PLAYHEAD_WIRE: "openai.chat",
         a.PLAYHEAD_DERIVED: [name for name in derived if name in CONTENT_ATTRIBUTES],

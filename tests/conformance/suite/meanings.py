@@ -9,9 +9,11 @@ import pytest
 from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
 from support.handmade import ROOT, TRACE, HandMade, span_id
 from support.leftout import attributes
+from support.spoken import CALL, QUESTION, answer, talk
+from support.spoken import request as question
 
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Upkeep
+from playhead_receiver.store import Query, Upkeep
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ExchangeId
@@ -168,6 +170,22 @@ class Meant(OnEngine):
         assert Meanings(store).of_new() == 0
         assert Meanings(store).of_run(TRACE, again=True) == 0
         assert run_of(store, TRACE) == before
+
+    def test_tools_that_a_call_of_before_calls_are_found_when_somebody_asks(self, store: Upkeep):
+        """Its span refers to its exchange, and does not say what was called."""
+        made = HandMade().start()
+        talk(made, question(QUESTION), answer(tool_calls=CALL["tool_calls"]), told=False)
+        store.commit(batch_of(made.exit()))
+        meanings = Meanings(store)
+        meanings.of_new()
+        assert run_of(store, TRACE).tools == []
+        meanings.of_run(TRACE, again=True)
+        for summed_up in (False, True):
+            if summed_up:
+                store.sum_up()
+            after = run_of(store, TRACE)
+            assert (after.tools, after.steps) == (["search"], 1)
+            assert [run.trace_id for run in store.runs(Query(tool="search"))] == [TRACE.hex()]
 
     def test_a_request_in_a_call_that_is_not_over_stays_a_part_of_it(self, store: Upkeep):
         made = HandMade().start()
