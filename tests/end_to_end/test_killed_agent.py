@@ -21,6 +21,7 @@ from support.running import (
 )
 from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
 
+from playhead_receiver.store import Query
 from playhead_semconv.facts import Exchange
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
@@ -94,3 +95,20 @@ def test_nothing_that_had_happened_is_lost_or_doubled(tmp_path: Path, seed: int)
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_a_hundred_kills(tmp_path: Path, seed: int):
     kill_once(tmp_path, seed)
+
+
+def test_a_run_that_was_killed_on_this_machine_is_interrupted_at_once(tmp_path: Path):
+    """Long before a heartbeat is missed."""
+    with ScriptedServer() as provider, receiver(tmp_path / "data") as running:
+        provider.on("/v1/chat/completions", answer, repeat=True)
+        environ = agent_environment(running.http_endpoint, tmp_path / "spool", provider.url)
+        environ["PLAYHEAD_HEARTBEAT_MS"] = "600000"
+        log = tmp_path / "log.txt"
+        agent = start_agent("streaming.py", str(log), "100000", environ=environ, cwd=tmp_path)
+        try:
+            until(lambda: list(running.store.runs(Query())), "the run is stored")
+            assert only_run(running.store).status == "running"
+        finally:
+            agent.kill()
+            agent.wait()
+        assert only_run(running.store).status == "interrupted"

@@ -156,9 +156,11 @@ def _step(number: int | None) -> str:
 
 
 def hit_lines(found: Answer) -> Iterator[str]:
-    """Occurrences of a text: run, span, surrounding text."""
+    """Occurrences of a text: run and step, span, who speaks, surrounding text."""
     for hit in found["hits"]:
-        yield f"{hit['run']} {hit['span_id']}: {hit['excerpt']}"
+        step = f":{hit['step']}" if hit["step"] else ""
+        words = (f"{hit['run']}{step}", hit["span_id"], hit["who"])
+        yield f"{' '.join(filter(None, words))}: {hit['excerpt']}"
     if found["behind"]:
         yield f"({found['behind']} groups of spans and facts cannot be searched yet)"
 
