@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.host.files.readers import DEVICES, PACKAGES, PLACES, by_agent
 from playhead_instrumentation.host.files.recorded import Files
-from playhead_instrumentation.runtime import patching
+from playhead_instrumentation.runtime import layers, patching
 from playhead_instrumentation.runtime.attribution import readers
 from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, THROUGH
 from playhead_instrumentation.runtime.layers import FollowingCall
@@ -27,7 +27,7 @@ ToAnswer: TypeAlias = Callable[..., Any]
 """``answer(files, live, *arguments)`` gives the result of a covered function."""
 
 # The program's own opener may run below these frames.
-for name in (__file__, patching.__file__):
+for name in (__file__, layers.__file__, patching.__file__):
     PLACES[name] = readers.PLACES[name] = THROUGH
 
 _files: Files | None = None
