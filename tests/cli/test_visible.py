@@ -13,7 +13,7 @@ from support.cli import CommandLine, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
 from playhead_cli.mcp import compact
-from playhead_replay.goldens.replayed_golden import failure
+from playhead_replay.goldens.replayed_golden import Failing
 from playhead_replay.report.junit import junit_xml
 from playhead_replay.report.report import Divergence, Report
 from playhead_semconv import attributes as a
@@ -148,7 +148,8 @@ def test_nor_written_into_a_page(playhead: CommandLine, two: tuple[str, str], tm
 def test_nor_told_to_pytest_junit_or_an_agent():
     one = Divergence("stdout", f"what {ALL}", 1, difference=Difference("line 1", ALL, f"{ALL}2"))
     report = Report(ALL, "strict", {"http": {}}, [], [one])
-    assert BARE.findall(failure(Path("x.tape"), report, [one], None, "test_x.py::test")) == []
+    failing = Failing(Path("x.tape"), "test_x.py::test")
+    assert BARE.findall(failing.diverged(report, [one])) == []
     assert BARE.findall(junit_xml(report, ALL).decode()) == []
     assert BARE.findall(compact.joined([ALL], "")) == []
 

@@ -14,7 +14,7 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any, Final, cast
 
-from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime import lanes, layers
 from playhead_instrumentation.runtime import patching as patches
 from playhead_instrumentation.runtime.lane import Lane
 from playhead_instrumentation.runtime.lanes import GC, OWN_THREADS, UNRECORDED, Carried
@@ -23,7 +23,7 @@ from playhead_instrumentation.runtime.patching import INNER, PATCHES, Patches, r
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
 """Coroutines of anyio that hide the function they run; the name of the task has it."""
 
-_BETWEEN: Final = frozenset((__file__, patches.__file__))
+_BETWEEN: Final = frozenset((__file__, layers.__file__, patches.__file__))
 """Files whose frames are between ``create_task`` and its caller."""
 
 of_job: Final[weakref.WeakKeyDictionary[Any, Lane]] = weakref.WeakKeyDictionary()

@@ -201,7 +201,7 @@ def test_what_machinery_and_packages_read_is_not_recorded(tmp_path):
 ROBUST = """
 import os, tempfile
 from pathlib import Path
-from playhead_instrumentation.host.files import contents, workspace
+from playhead_instrumentation.host.files import contents, facts, workspace
 from playhead_instrumentation.host.files import covered as files_covered, listing as files_listing
 from playhead_instrumentation.host.files import opening as files_opening, recorded as files
 
@@ -237,11 +237,13 @@ def broken(*args, **kwargs):
     raise RuntimeError("broken")
 
 places = []
-for owner in (files.Files, contents.Contents, workspace.Workspace, workspace.Names, files.Bodies):
+for owner in (
+    files.Files, facts.FileFacts, contents.Contents, workspace.Workspace, workspace.Names, facts.Bodies
+):
     places += [(owner, name) for name, it in vars(owner).items() if callable(it) and name[:2] != "__"]
 places += [(files_opening, name) for name in ("absolute", "covered", "_settle_when_closed")]
 places += [(files_covered, "absolute"), (files_covered, "covered"), (files_listing, "_kind_of")]
-places += [(files, name) for name in ("how_of", "opening", "_bytes_of", "_encode", "Fact")]
+places += [(files, name) for name in ("how_of", "opening", "bytes_of", "_encode")] + [(facts, "Fact")]
 places += [(contents, name) for name in ("again", "signature_of", "Job")]
 for owner, name in places:
     real = vars(owner)[name]
