@@ -85,7 +85,7 @@ def test_an_agent_reads_runs_where_no_receiver_runs(data_dir: Path):
         'assistant: calls look({"n": 81})',
     ]
     assert "…[8900 characters]…" in whole
-    assert found.startswith(f"helper-1 {span}: ")
+    assert found.startswith(f"helper-1:1 {span} user: ")
     assert [line.split(":")[0] for line in sums.splitlines()] == ["all", "helper", "refund"]
     total, helper, _ = sums.splitlines()
     assert "tokens, $0.0134+, p50 " in total and "0+0 tokens" in helper
