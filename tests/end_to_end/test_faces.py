@@ -211,7 +211,7 @@ def test_a_trace_by_its_id_in_traceql(demo: Demo):
         assert demo.find(f'{{ trace:id = "{run.trace_id}" }}') == {name}
         [trace] = searched(demo.api, f'{{ rootName = "{ROOTS[name]}" }}', **demo.window)
         assert trace["rootTraceName"] == ROOTS[name]
-        assert trace["rootServiceName"].startswith(SERVICES.get(name, "unknown_service"))
+        assert trace["rootServiceName"].startswith(SERVICES.get(name, f"{name}_agent"))
         stats = trace["serviceStats"][trace["rootServiceName"]]
         rows = demo.receiver.store.outline(bytes.fromhex(run.trace_id))
         assert stats["spanCount"] == len(rows)
