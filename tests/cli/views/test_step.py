@@ -4,11 +4,16 @@ import gzip
 import json
 from typing import Any
 
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.cli import CommandLine, store_run
-from support.handmade import HandMade
+from support.handmade import HandMade, span_id
 from support.spoken import CALL, QUESTION, RESULT, answer, request
 
+from playhead_receiver.store import StoredSpan
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, ExchangeId
+from playhead_semconv.otlp import set_attributes
 
 
 def steps(playhead: CommandLine, made: HandMade) -> CommandLine:
@@ -217,3 +222,73 @@ def test_wire_and_raw_are_of_a_step(playhead: CommandLine):
         "error[usage]: --wire shows the bytes of one step",
         "hint: playhead show refund-1:1 --wire",
     ]
+
+
+def test_a_connection_shows_what_went_to_and_fro_in_order(playhead: CommandLine):
+    made = HandMade().start()
+    span = made.begin("GET", kind=3, **{a.HTTP_REQUEST_METHOD: "GET", a.URL_FULL: "ws://shop/talk"})
+    id = ExchangeId(1, "websocket", 0)
+    asked = {a.PLAYHEAD_ASK_KEY: "ws://shop/talk", a.PLAYHEAD_ASK_EFFECT: "read"}
+    made.fact(
+        e.PLAYHEAD_EXCHANGE_REQUEST, span=span, exchange=id, attributes=asked, body=Content.chunk(b"")
+    )
+    out = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}
+    for way, data in ((out, b'{"order": 81}'), ({}, b"wait"), ({}, b"\xff\x00"), (out, b"bye")):
+        made.wait(0.1).fact(
+            e.PLAYHEAD_EXCHANGE_DATA, span=span, exchange=id, attributes=way, body=Content.chunk(data)
+        )
+    made.fact(e.PLAYHEAD_EXCHANGE_END, exchange=id, attributes={a.PLAYHEAD_END_HOW: "complete"})
+    made.finish(span)
+    lines = steps(playhead, made)("show", ":1").lines
+    assert lines[2:7] == [
+        "ws://shop/talk",
+        '→ {"order": 81}',
+        "← wait",
+        "← 2 B that are no text: ff 00…",
+        "→ bye",
+    ]
+
+
+def test_a_tool_that_asks_others_shows_whom(playhead: CommandLine):
+    made = HandMade().start()
+    tool = made.begin(
+        "execute_tool search",
+        **{
+            a.GEN_AI_OPERATION_NAME: "execute_tool",
+            a.GEN_AI_TOOL_NAME: "search",
+            a.GEN_AI_TOOL_CALL_ARGUMENTS: '{"q": "order 81"}',
+        },
+    )
+    http = made.begin("GET", parent=tool, kind=3, **{a.HTTP_REQUEST_METHOD: "GET"})
+    made.exchange("GET https://shop/search?q=81", b"", (b"{}",), span=http)
+    made.finish(http)
+    made.finish(tool, **{a.GEN_AI_TOOL_CALL_RESULT: '{"found": ["a"]}', "desk.queue": "night"})
+    assert steps(playhead, made)("show", ":1").lines[2:-1] == [
+        '→ search(q="order 81")',
+        "  GET https://shop/search?q=81 → 200",
+        "",
+        "← search",
+        '  {"found": ["a"]}',
+        "",
+        "  desk.queue: night",
+        "",
+    ]
+
+
+def test_a_failed_step_shows_its_exception_and_folds_its_traceback(playhead: CommandLine):
+    stack = "Traceback (most recent call last):\n  File 'a.py'\nValueError: no order"
+    made = HandMade().start()
+    tool = made.tool("refund", "{}", error="ValueError: no order")
+    envelope = ResourceSpans.FromString(made.spans[-1].otlp)
+    event = envelope.scope_spans[0].spans[0].events.add(name="exception")
+    said = {
+        a.EXCEPTION_TYPE: "ValueError",
+        a.EXCEPTION_MESSAGE: "no order",
+        a.EXCEPTION_STACKTRACE: stack,
+    }
+    set_attributes(event.attributes, said)
+    made.spans[-1] = StoredSpan(made.trace_id, span_id(tool), envelope.SerializeToString())
+    lines = steps(playhead, made)("show", ":1").lines
+    assert lines[0] == "refund-1:1 execute_tool refund  ValueError: no order"
+    assert lines[4:6] == ["✗ ValueError: no order", "  ⋮ traceback of 3 lines (--all)"]
+    assert "  File 'a.py'" in [line[2:] for line in playhead("show", ":1", "--all").lines]
