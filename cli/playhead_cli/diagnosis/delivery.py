@@ -77,12 +77,12 @@ def _instead(found: Listening | None) -> str:
 
 
 def _problem(settings: Settings) -> str:
-    """Why an endpoint does not take records; empty if it does."""
+    """Why an endpoint takes no records; empty if it does, or would with another token."""
     try:
         answer = ask(settings)
     except (PlayheadError, OSError) as problem:
         return str(problem)
-    return "" if isinstance(answer, Accepted) else answer.reason
+    return "" if isinstance(answer, Accepted | Unwelcome) else answer.reason
 
 
 def check_store(session: Session) -> Iterator[ReportLine]:
