@@ -22,12 +22,12 @@ _here = threading.local()
 
 def in_program() -> bool:
     """Whether the code that asks runs in a thread of the program. Takes no lock, never raises."""
-    try:
-        return _here.is_program
-    except AttributeError:
+    # No `except AttributeError`: the traceback of ^C within its block would show this file.
+    known: bool | None = getattr(_here, "is_program", None)
+    if known is None:
         thread = THREADS.get(threading.get_ident())
-        found = _here.is_program = thread is not None and is_of_program(thread)
-        return found
+        known = _here.is_program = thread is not None and is_of_program(thread)
+    return known
 
 
 def is_of_program(thread: threading.Thread) -> bool:
