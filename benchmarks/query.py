@@ -18,14 +18,14 @@ from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.tempo.searching import TimeRange, search
 from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.intake import Intake
-from playhead_receiver.store import Query, Upkeep, open_store
+from playhead_receiver.store import Query, Store, open_store
 from playhead_receiver.store.spans.whole_spans import span_of
 from playhead_semconv.otlp import attributes_of
 
 STEPS = 20
 
 
-def fill(store: Upkeep, spans: int) -> list[bytes]:
+def fill(store: Store, spans: int) -> list[bytes]:
     """Store about this many spans in runs of 41. Returns their trace ids."""
     intake = Intake(store)
     for request in requests(Load(max(4, spans // (2 * STEPS + 1)), STEPS)):
@@ -37,7 +37,7 @@ def fill(store: Upkeep, spans: int) -> list[bytes]:
     return [bytes.fromhex(run.trace_id) for run in store.runs(Query(mode=None, limit=1 << 40))]
 
 
-def add_long_run(store: Upkeep, spans: int) -> bytes:
+def add_long_run(store: Store, spans: int) -> bytes:
     """Store one run of about this many spans in the light profile. Returns its trace id."""
     intake, known = Intake(store), {run.trace_id for run in store.runs(Query(mode=None, limit=1 << 40))}
     for request in requests(Load(1, spans // 2, "light", 512, seed=99)):
@@ -48,7 +48,7 @@ def add_long_run(store: Upkeep, spans: int) -> bytes:
     return next(bytes.fromhex(run.trace_id) for run in runs if run.trace_id not in known)
 
 
-def response_id(store: Upkeep, trace_id: bytes) -> str:
+def response_id(store: Store, trace_id: bytes) -> str:
     """The response id of a model call in a trace."""
     for span in store.spans(trace_id):
         at = attributes_of(span_of(ResourceSpans.FromString(span.otlp)).attributes)

@@ -27,10 +27,10 @@ from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.reading_process import Apart
-from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store import Store, open_store
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.tenants.tenants import Kept, Tenants
 from playhead_semconv.errors import ConfigurationError, UsageError
 
@@ -117,7 +117,7 @@ class Receiver:
         self._say = say
         self._lock = lock
         self._listener = listener
-        self._store: Upkeep | None = None
+        self._store: Store | None = None
         self._tenants: Tenants | None = None
         self._access: list[AccessFile] = []
         self._http: HttpServer | None = None
@@ -129,7 +129,7 @@ class Receiver:
         self._relays: list[Relay] = []
 
     @property
-    def store(self) -> Upkeep:
+    def store(self) -> Store:
         """The store that this receiver writes to."""
         if self._store is None:
             raise UsageError("the receiver is not running")

@@ -18,7 +18,7 @@ from playhead_cli.completing.arguments import FIELDS, VALUES
 from playhead_cli.targets.run_argument import SUFFIX
 from playhead_receiver.asking.language import MODES, STATUSES, read_language
 from playhead_receiver.store import open_store
-from playhead_receiver.store.protocol.upkeep import MARKS
+from playhead_receiver.store.protocol.retention import MARKS
 from playhead_receiver.store.sql.reading.summaries import WORDS
 from playhead_replay.tape_files import tape_file
 

@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from playhead_receiver.store import Upkeep, open_store
+from support.whole_store import WholeStore
+
+from playhead_receiver.store import open_store
 
 POSTGRES = "PLAYHEAD_TEST_POSTGRES"
 """Where the server is that this session started: the URL of a database."""
@@ -16,26 +18,26 @@ POSTGRES = "PLAYHEAD_TEST_POSTGRES"
 class Engine(Protocol):
     """How a store of one engine is opened at a place of its own."""
 
-    def writer(self, place: Path) -> Upkeep: ...
+    def writer(self, place: Path) -> WholeStore: ...
 
-    def reader(self, place: Path) -> Upkeep: ...
+    def reader(self, place: Path) -> WholeStore: ...
 
 
 class Sqlite:
-    def writer(self, place: Path) -> Upkeep:
+    def writer(self, place: Path) -> WholeStore:
         return open_store(place)
 
-    def reader(self, place: Path) -> Upkeep:
+    def reader(self, place: Path) -> WholeStore:
         return open_store(place, read_only=True)
 
 
 class Postgres:
     """A schema of its own for each place."""
 
-    def writer(self, place: Path) -> Upkeep:
+    def writer(self, place: Path) -> WholeStore:
         return open_store(self.url(place))
 
-    def reader(self, place: Path) -> Upkeep:
+    def reader(self, place: Path) -> WholeStore:
         return open_store(self.url(place), read_only=True)
 
     @staticmethod

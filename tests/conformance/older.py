@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.batches import facts_of, span_of
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, Upkeep
+from playhead_receiver.store import Batch, Query
 
 STORES = Path(__file__).parent / "stores"
 INSTANCE, TRACE = b"i" * 16, b"f" * 16
@@ -20,7 +21,9 @@ def versions(ending: str) -> list[int]:
     return sorted(int(path.name[6:].partition(".")[0]) for path in STORES.glob(f"store-*{ending}"))
 
 
-def is_brought_to_this_version(store: Upkeep, again: Callable[[], Upkeep], chained: bool) -> None:
+def is_brought_to_this_version(
+    store: WholeStore, again: Callable[[], WholeStore], chained: bool
+) -> None:
     """All of it is there and goes on being used; ``again`` opens it for writing.
 
     ``chained``: it is of a version that had chains.

@@ -12,8 +12,9 @@ from conformance.engines import ENGINES
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.handmade import HandMade
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, StoredSpan, Upkeep, open_store
+from playhead_receiver.store import Batch, Query, StoredSpan, open_store
 from playhead_receiver.store.runs.attribute_keys import (
     FAILED,
     LONGEST,
@@ -29,7 +30,7 @@ from playhead_semconv.otlp import set_attributes
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upkeep]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
     if request.param == "postgres":
         request.getfixturevalue("server")
     opened = ENGINES[request.param].writer(tmp_path)
@@ -41,12 +42,12 @@ def trace(number: int) -> bytes:
     return bytes([number]) * 16
 
 
-def indexed(store: Upkeep) -> None:
+def indexed(store: WholeStore) -> None:
     while store.index():
         pass
 
 
-def found(store: Upkeep, *needs: Need) -> list[int]:
+def found(store: WholeStore, *needs: Need) -> list[int]:
     having = store.having(needs)
     assert having is not None
     return sorted(one[0] for one in having)
@@ -63,7 +64,7 @@ def everywhere(number: int) -> StoredSpan:
     return StoredSpan(trace(number), scoped.spans[0].span_id, envelope.SerializeToString())
 
 
-def test_a_trace_is_found_by_what_its_spans_have(store: Upkeep):
+def test_a_trace_is_found_by_what_its_spans_have(store: WholeStore):
     values: list[Any] = ["red", 7, 7.5, True, ["red", 9], "x" * LONGEST + "y", {"red": 1}, b"red", None]
     store.commit(
         Batch([span_of(trace(number), 1, value=value) for number, value in enumerate(values, 1)])
@@ -88,7 +89,7 @@ def test_a_trace_is_found_by_what_its_spans_have(store: Upkeep):
     assert found(store, *(has(f"no{number}") for number in range(20)), has("of")) == []
 
 
-def test_its_spans_may_have_come_one_after_the_other(store: Upkeep):
+def test_its_spans_may_have_come_one_after_the_other(store: WholeStore):
     for number in range(1, 4):
         store.commit(Batch([span_of(trace(1), number, **{f"at{number}": number, "same": "x"})]))
         store.commit(Batch([span_of(trace(2), number, same="x")]))
@@ -97,7 +98,7 @@ def test_its_spans_may_have_come_one_after_the_other(store: Upkeep):
     assert found(store, equals("same", "x")) == [1, 2]
 
 
-def test_what_is_not_indexed_or_has_not_come_may_have_anything(store: Upkeep):
+def test_what_is_not_indexed_or_has_not_come_may_have_anything(store: WholeStore):
     made = HandMade(b"i" * 16, trace(3)).start()
     made.begin("chat gpt-4o", kind=3)
     store.commit(Batch(made.spans, made.facts))
@@ -108,7 +109,7 @@ def test_what_is_not_indexed_or_has_not_come_may_have_anything(store: Upkeep):
     assert found(store, has("nothing")) == [3]
 
 
-def test_what_a_span_left_out_is_looked_for_in_it(store: Upkeep):
+def test_what_a_span_left_out_is_looked_for_in_it(store: WholeStore):
     derived = {"playhead__derived": [a.GEN_AI_INPUT_MESSAGES]}
     store.commit(Batch([span_of(trace(1), 1, **derived), span_of(trace(2), 1)]))
     indexed(store)
@@ -117,7 +118,7 @@ def test_what_a_span_left_out_is_looked_for_in_it(store: Upkeep):
     assert found(store, frozenset((more_key(a.GEN_AI_INPUT_MESSAGES),))) == [1]
 
 
-def test_what_is_deleted_is_not_found_and_may_come_again(store: Upkeep):
+def test_what_is_deleted_is_not_found_and_may_come_again(store: WholeStore):
     spans = [span_of(trace(number), 1, value="red") for number in (1, 2)]
     store.commit(Batch(spans))
     indexed(store)
@@ -142,7 +143,7 @@ def test_an_index_of_before_is_made_again(tmp_path: Path):
     store.close()
 
 
-def test_runs_of_some_traces(store: Upkeep, monkeypatch: pytest.MonkeyPatch):
+def test_runs_of_some_traces(store: WholeStore, monkeypatch: pytest.MonkeyPatch):
     store.commit(Batch([span_of(trace(number), 1) for number in range(1, 6)]))
     while store.sum_up():
         pass

@@ -18,9 +18,10 @@ from conformance.engines import Postgres
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
 from support.running import until
+from support.whole_store import WholeStore
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, Upkeep, open_store
+from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.keeping.retention import Policy, apply
 from playhead_receiver.store.postgres import engine, schema, search
 from playhead_receiver.store.postgres.connections import reader
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("server")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Upkeep]:
+def store(tmp_path: Path) -> Iterator[WholeStore]:
     with closing(ENGINE.writer(tmp_path)) as opened:
         yield opened
 
@@ -141,7 +142,7 @@ def test_a_role_that_may_make_no_schema_uses_the_one_it_was_given(
 
 
 def test_receivers_that_start_at_once_make_the_tables_once(tmp_path: Path):
-    opened: list[Upkeep] = []
+    opened: list[WholeStore] = []
     start = threading.Barrier(4)
 
     def open_it() -> None:
@@ -161,7 +162,7 @@ def test_receivers_that_start_at_once_make_the_tables_once(tmp_path: Path):
 
 
 def test_a_receiver_writes_no_more_once_a_newer_one_has_changed_the_tables(
-    store: Upkeep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: WholeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     store.commit(Batch([span_of(b"i" * 16, 1)]))
     newer = schema.VERSION + 1
@@ -180,7 +181,7 @@ def test_a_receiver_writes_no_more_once_a_newer_one_has_changed_the_tables(
 # Several receivers
 
 
-def test_one_of_several_receivers_keeps_the_store_in_order(store: Upkeep, tmp_path: Path):
+def test_one_of_several_receivers_keeps_the_store_in_order(store: WholeStore, tmp_path: Path):
     with closing(ENGINE.writer(tmp_path)) as other, closing(ENGINE.writer(tmp_path / "x")) as another:
         with store.housekeeping() as first, other.housekeeping() as second:
             assert (first, second) == (True, False)
@@ -190,7 +191,7 @@ def test_one_of_several_receivers_keeps_the_store_in_order(store: Upkeep, tmp_pa
             assert second
 
 
-def test_a_tenant_is_indexed_while_another_is(store: Upkeep, server: PostgresServer, tmp_path: Path):
+def test_a_tenant_is_indexed_while_another_is(store: WholeStore, server: PostgresServer, tmp_path: Path):
     """Locks are those of a schema, although PostgreSQL's are those of a database."""
     store.commit(Batch([span_of(b"i" * 16, 1, text="a needle")]))
     with closing(ENGINE.writer(tmp_path / "other")) as other, server.connect() as connection:
@@ -212,17 +213,17 @@ def test_two_receivers_that_keep_and_take_at_once_do_not_stop_each_other(tmp_pat
             )
     start, problems, noted = threading.Barrier(4), list[BaseException](), list[str]()
 
-    def keep(store: Upkeep) -> None:
+    def keep(store: WholeStore) -> None:
         while store.sum_up() or store.compact(quiet_s=0):
             pass
         apply(store, Policy(success_s=0), 1 << 62, noted.append)
 
-    def take(store: Upkeep) -> None:
+    def take(store: WholeStore) -> None:
         for number in range(30):
             store.commit(Batch([span_of(b"new" + bytes(13), number + 1, text="said 3 " * 60)]))
             store.index()
 
-    def do(action: Any, store: Upkeep) -> None:
+    def do(action: Any, store: WholeStore) -> None:
         start.wait()
         try:
             action(store)
@@ -247,7 +248,7 @@ def test_two_receivers_that_keep_and_take_at_once_do_not_stop_each_other(tmp_pat
 
 @pytest.mark.parametrize(("held_s", "transactions"), [(0.0, 5), (1e9, 3)])
 def test_a_deletion_lets_others_commit_after_a_few_runs(
-    store: Upkeep,
+    store: WholeStore,
     server: PostgresServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -291,7 +292,7 @@ def _first(lines: Iterator[str], events: int) -> Iterator[str]:
 
 
 def test_a_word_that_hardly_anybody_said_is_found_without_reading_all(
-    store: Upkeep, server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: WholeStore, server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[tuple[str, Sequence[Any]]] = []
 
@@ -335,7 +336,7 @@ def _rows_read(plan: dict[str, Any]) -> int:
 
 
 def test_a_bundle_of_a_long_trace_is_read_without_the_others(
-    store: Upkeep, server: PostgresServer, tmp_path: Path
+    store: WholeStore, server: PostgresServer, tmp_path: Path
 ):
     """Who indexes reads each bundle once, not the trace with each bundle."""
     for begin in range(1, 3000, 300):
@@ -353,7 +354,7 @@ def test_a_bundle_of_a_long_trace_is_read_without_the_others(
 
 
 def test_a_long_read_ends_with_the_database_and_the_next_begins_with_it(
-    server: PostgresServer, store: Upkeep
+    server: PostgresServer, store: WholeStore
 ):
     spans = [span_of(b"i" * 16, number, text=f"said {number} " * 60) for number in range(1, 601)]
     store.commit(Batch(spans))
@@ -370,7 +371,7 @@ def test_a_long_read_ends_with_the_database_and_the_next_begins_with_it(
 
 
 def test_connections_that_nobody_needs_are_let_go(
-    server: PostgresServer, store: Upkeep, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, store: WholeStore, monkeypatch: pytest.MonkeyPatch
 ):
     def count() -> int:
         with server.connect() as connection:
@@ -393,7 +394,7 @@ def test_connections_that_nobody_needs_are_let_go(
 
 
 def test_what_is_written_by_another_way_is_refused_as_a_problem_of_the_store(
-    server: PostgresServer, store: Upkeep, tmp_path: Path
+    server: PostgresServer, store: WholeStore, tmp_path: Path
 ):
     """Whatever the driver says becomes an error of ours, so that no thread of a receiver ends by it."""
     with server.connect() as connection:

@@ -16,22 +16,26 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from support.batches import facts_of, span_of
 from support.object_server import ObjectServer
+from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, Upkeep, open_store, restore
+from playhead_receiver.store import Batch, Query, open_store, restore
 from playhead_receiver.store.content import object_store as object_module
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.content.references import References
+from playhead_receiver.store.protocol.faults import NotOffered
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.upkeep import Backup
 from playhead_receiver.store.values.stored import StoredTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
+from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.otlp import pack, resource_logs, set_attributes
 
 ONE, TWO = b"1" * 16, b"2" * 16
-Open = Callable[..., Upkeep]
+Open = Callable[..., WholeStore]
 
 
 @pytest.fixture
@@ -46,9 +50,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     if request.param == "postgres":
         request.getfixturevalue("server")
         place = Postgres.url(tmp_path)
-    stores: list[Upkeep] = []
+    stores: list[WholeStore] = []
 
-    def open_one(**options: Any) -> Upkeep:
+    def open_one(**options: Any) -> WholeStore:
         stores.append(open_store(place, **options))
         return stores[-1]
 
@@ -263,8 +267,8 @@ def test_a_backup_holds_what_lies_in_the_object_store(url: str, bucket: ObjectSe
 
 def test_a_database_names_the_objects_that_its_dump_lacks(server: Any, url: str, tmp_path: Path):
     store = open_store(Postgres.url(tmp_path), blobs=url)
-    with pytest.raises(StoreError) as caught:
-        store.backup(tmp_path / "copy")
+    with pytest.raises(NotOffered) as caught:
+        needed(store, Backup)
     store.close()
     assert f"then copy the objects under {url}; " in caught.value.cause
 

@@ -22,13 +22,17 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
 from support.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
+from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, Upkeep, open_store
+from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.postgres.schema import VERSION
+from playhead_receiver.store.protocol.faults import NotOffered
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.upkeep import Backup
 from playhead_receiver.store.runs.naming import place_name, place_of_tenant, split_schema
-from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
+from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 
 ENGINE = Postgres()
@@ -40,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("server")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Upkeep]:
+def store(tmp_path: Path) -> Iterator[WholeStore]:
     opened = ENGINE.writer(tmp_path)
     yield opened
     opened.close()
@@ -120,7 +124,7 @@ def test_nothing_acknowledged_is_lost_in_twenty_kills_of_the_database(
     _kill_the_database(server, tmp_path, kills=20, seed=12)
 
 
-def test_a_reader_goes_on_when_the_database_is_back(server: PostgresServer, store: Upkeep):
+def test_a_reader_goes_on_when_the_database_is_back(server: PostgresServer, store: WholeStore):
     store.commit(Batch([span_of(b"i" * 16, 1)]))
     before = list(store.runs(Query()))
     server.kill()
@@ -279,11 +283,11 @@ def test_a_chain_that_another_receiver_began_is_gone_on_with(server: PostgresSer
         store.close()
 
 
-# Upkeep
+# WholeStore
 
 
 def test_what_was_said_is_found_until_it_is_deleted(
-    server: PostgresServer, store: Upkeep, tmp_path: Path
+    server: PostgresServer, store: WholeStore, tmp_path: Path
 ):
     one = span_of(b"1" * 16, 1, long='Über "den Wolken" muss\\ndie Freiheit ' + "x " * 400)
     two = span_of(b"2" * 16, 2, long="Freiheit, die ich meine " + "y " * 400)
@@ -317,7 +321,7 @@ def test_what_was_said_is_found_until_it_is_deleted(
             assert not [row for row in rows if "wolken" in row[0] or "4711" in row[0]]
 
 
-def test_large_bodies_are_in_the_database_once_and_go_with_the_last_run(store: Upkeep):
+def test_large_bodies_are_in_the_database_once_and_go_with_the_last_run(store: WholeStore):
     body = Content.of(os.urandom(1024 * 1024))
     facts = [
         Fact(
@@ -342,7 +346,7 @@ def test_large_bodies_are_in_the_database_once_and_go_with_the_last_run(store: U
     assert list(store.verify()) == []
 
 
-def test_summaries_are_kept_and_marks_too(store: Upkeep):
+def test_summaries_are_kept_and_marks_too(store: WholeStore):
     for number in range(1, 4):
         instance = bytes([number]) * 16
         store.commit(Batch([span_of(instance, number, service="shop")]))
@@ -360,7 +364,7 @@ def test_summaries_are_kept_and_marks_too(store: Upkeep):
     assert store.marks() == {}
 
 
-def test_frames_of_a_run_that_is_over_are_joined_and_parted(store: Upkeep):
+def test_frames_of_a_run_that_is_over_are_joined_and_parted(store: WholeStore):
     spans = [span_of(b"1" * 16, number, text=f"said {number} " * 40) for number in range(1, 7)]
     for span in spans:
         store.commit(Batch([span]))
@@ -374,7 +378,7 @@ def test_frames_of_a_run_that_is_over_are_joined_and_parted(store: Upkeep):
     assert list(store.verify()) == []
 
 
-def test_damage_is_found(server: PostgresServer, store: Upkeep, tmp_path: Path):
+def test_damage_is_found(server: PostgresServer, store: WholeStore, tmp_path: Path):
     store.commit(Batch([span_of(b"1" * 16, 1, text="a" * 300)], facts_of(b"i" * 16, range(2))))
     assert list(store.verify()) == []
     schema = split_schema(Postgres.url(tmp_path))[1]
@@ -384,7 +388,7 @@ def test_damage_is_found(server: PostgresServer, store: Upkeep, tmp_path: Path):
     assert {one.what for one in store.verify()} == {"span", "text", "facts"}
 
 
-def test_what_a_column_cannot_hold_spoils_nothing(store: Upkeep):
+def test_what_a_column_cannot_hold_spoils_nothing(store: WholeStore):
     odd: dict[str, Any] = {"gen_ai__conversation__id": "a\0b" * 2000, "gen_ai__tool__name": "t" * 9000}
     span = span_of(b"1" * 16, 1, service="s\0" * 3000, **odd)
     store.commit(Batch([span], facts_of(b"i" * 16, range(2), text="\0")))
@@ -396,11 +400,13 @@ def test_what_a_column_cannot_hold_spoils_nothing(store: Upkeep):
     assert len(list(store.runs(Query()))) == 2
 
 
-def test_backup_says_what_does_it_and_that_does(store: Upkeep, server: PostgresServer, tmp_path: Path):
+def test_backup_says_what_does_it_and_that_does(
+    store: WholeStore, server: PostgresServer, tmp_path: Path
+):
     spans = [span_of(b"1" * 16, number, text="said") for number in (1, 2)]
     store.commit(Batch(spans, [large_fact(b"i" * 16)]))
-    with pytest.raises(StoreError, match="PostgreSQL's own tools") as caught:
-        store.backup(tmp_path / "copy")
+    with pytest.raises(NotOffered, match="PostgreSQL's own tools") as caught:
+        needed(store, Backup)
     assert "access.sqlite in the data folder" in caught.value.cause
     tool, *words, place = shlex.split(caught.value.hint)
     assert place == place_name(ENGINE.url(tmp_path))
@@ -477,7 +483,7 @@ def test_a_store_of_the_first_version_learns_which_blobs_it_needs(
 
 
 def test_tables_that_are_gone_are_told_and_nothing_is_taken(
-    server: PostgresServer, store: Upkeep, tmp_path: Path
+    server: PostgresServer, store: WholeStore, tmp_path: Path
 ):
     store.commit(Batch([span_of(b"1" * 16, 1)]))
     schema = split_schema(ENGINE.url(tmp_path))[1]

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 from conformance.engines import ENGINES
 from support.batches import span_of
+from support.whole_store import WholeStore
 
 from playhead_receiver.asking.asked_runs import ask_hits, ask_runs
 from playhead_receiver.asking.language import read_language
-from playhead_receiver.store import Batch, Query, Upkeep
+from playhead_receiver.store import Batch, Query
 
 NAMES = ("anna", "bert", "carl", "dora", "emma")
 SAID = [f"Where is {name}? " + "It was raining all day.\n" * 8 for name in NAMES]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upkeep]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
     if request.param == "postgres":
         request.getfixturevalue("server")
     opened = ENGINES[request.param].writer(tmp_path)
@@ -31,28 +32,28 @@ def trace(number: int) -> bytes:
     return bytes([number]) * 16
 
 
-def say(store: Upkeep, number: int, *said: str, service: str = "desk", span: int = 1) -> None:
+def say(store: WholeStore, number: int, *said: str, service: str = "desk", span: int = 1) -> None:
     text = json.dumps([{"role": "user", "parts": [{"type": "text", "content": one}]} for one in said])
     chat = {"gen_ai__operation__name": "chat", "gen_ai__input__messages": text}
     store.commit(Batch([span_of(trace(number), span, service=service, **chat)]))
 
 
-def indexed(store: Upkeep) -> None:
+def indexed(store: WholeStore) -> None:
     while store.index():
         pass
 
 
-def runs(store: Upkeep, text: str, **wanted: object) -> list[int]:
+def runs(store: WholeStore, text: str, **wanted: object) -> list[int]:
     asked = read_language(text, Query(mode=None, **wanted))  # type: ignore[arg-type]
     return sorted(int(run.trace_id[:2], 16) for run in ask_runs(store, asked))
 
 
-def hits(store: Upkeep, text: str) -> list[tuple[int, int]]:
+def hits(store: WholeStore, text: str) -> list[tuple[int, int]]:
     asked = read_language(text, Query(mode=None))
     return sorted((int(hit.trace_id[:2], 16), int(hit.span_id, 16)) for _, hit in ask_hits(store, asked))
 
 
-def test_all_runs_that_say_a_thing_are_found_by_it(store: Upkeep):
+def test_all_runs_that_say_a_thing_are_found_by_it(store: WholeStore):
     for number in (1, 2, 3):
         say(store, number, SAID[0], SAID[number], span=number)
     say(store, 4, SAID[2], service="other")
@@ -66,7 +67,7 @@ def test_all_runs_that_say_a_thing_are_found_by_it(store: Upkeep):
     assert hits(store, "carl agent:other") == [(4, 1)]
 
 
-def test_a_talk_of_one_trace_for_each_turn_is_found_by_its_first_words(store: Upkeep):
+def test_a_talk_of_one_trace_for_each_turn_is_found_by_its_first_words(store: WholeStore):
     for turn in range(1, 5):
         say(store, turn, *SAID[:turn], span=turn)
     indexed(store)
@@ -75,7 +76,7 @@ def test_a_talk_of_one_trace_for_each_turn_is_found_by_its_first_words(store: Up
     assert runs(store, "anna", limit=2) == [3, 4]
 
 
-def test_calls_of_a_turn_go_on_from_each_other(store: Upkeep):
+def test_calls_of_a_turn_go_on_from_each_other(store: WholeStore):
     """The next turn rests on what the last call of the turn before it said."""
     for call in range(1, 6):
         say(store, 1 + call // 3, *SAID[:call], span=call)
@@ -84,7 +85,7 @@ def test_calls_of_a_turn_go_on_from_each_other(store: Upkeep):
     assert runs(store, "emma") == [2]
 
 
-def test_who_says_it_still_is_found_when_the_first_is_deleted(store: Upkeep):
+def test_who_says_it_still_is_found_when_the_first_is_deleted(store: WholeStore):
     for number in (1, 2, 3):
         say(store, number, *SAID[:2], span=number)
     indexed(store)
@@ -97,7 +98,7 @@ def test_who_says_it_still_is_found_when_the_first_is_deleted(store: Upkeep):
 
 
 def test_a_run_is_not_crowded_out_by_others_that_say_the_same_later(
-    store: Upkeep, monkeypatch: pytest.MonkeyPatch
+    store: WholeStore, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("playhead_receiver.asking.asked_runs.RUNS", 3)
     say(store, 1, "a small umbrella", service="early")

@@ -12,7 +12,7 @@ from support.services import RecordedService, home_with, identical
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.sql.history import measured
 from playhead_semconv.tape.slices import AGED_OUT
 

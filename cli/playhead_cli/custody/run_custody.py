@@ -12,7 +12,7 @@ from playhead_cli.targets.run_argument import Target, reading
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_receiver.store import Upkeep
+    from playhead_receiver.store import Store
     from playhead_replay.tape_files.custody import Chained
     from playhead_replay.tape_files.tape_file import TapeFile
     from playhead_semconv.custody.tombstones import Tombstone
@@ -44,14 +44,17 @@ def _show_file(session: Session, path: Path) -> None:
     _print(session, [path.name, *_lines(processes), f"  {signature.line()}"])
 
 
-def _show_stored(session: Session, store: Upkeep, name: str) -> None:
+def _show_stored(session: Session, store: Store, name: str) -> None:
     from playhead_cli.views.custody import tombstone_line
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.verification import Verification
     from playhead_replay.tape_files.custody import inspect
 
+    tombstones = needed(store, Verification).tombstones
     try:
         trace_id = store.resolve(name).trace_id
     except RunUnknown:
-        left = [one for one in store.tombstones() if _is_of(one, name)]
+        left = [one for one in tombstones() if _is_of(one, name)]
         if not left:
             raise
         if session.as_json:
@@ -61,7 +64,7 @@ def _show_stored(session: Session, store: Upkeep, name: str) -> None:
         return
     run, found = _as_file(store, trace_id)
     processes = inspect(found)
-    left = [one for one in store.tombstones() if trace_id in {id.hex() for id, _ in one.runs}]
+    left = [one for one in tombstones() if trace_id in {id.hex() for id, _ in one.runs}]
     if session.as_json:
         _print_object(session, run, trace_id, processes, left, None)
         return
@@ -69,7 +72,7 @@ def _show_stored(session: Session, store: Upkeep, name: str) -> None:
     session.suggest(f"playhead export {run} --sign KEY")
 
 
-def _as_file(store: Upkeep, trace_id: str) -> tuple[str, TapeFile]:
+def _as_file(store: Store, trace_id: str) -> tuple[str, TapeFile]:
     """The name of a run, and the content that its file would have."""
     from playhead_receiver.transfer.run_files import Material
     from playhead_replay.tape_files.tape_file import TapeFile, standing_alone

@@ -95,18 +95,20 @@ def check_store(session: Session) -> Iterator[ReportLine]:
     if session.nothing_kept:
         return
     from playhead_receiver.store import open_store
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.search import Search
+    from playhead_receiver.store.protocol.upkeep import Statistics
 
     try:
         store = open_store(session.store, read_only=True)
         try:
-            held, lag = store.size_bytes(), store.lag()
+            held, behind = needed(store, Statistics).size_bytes(), needed(store, Search).lag().groups
         finally:
             store.close()
     except PlayheadError as problem:
         why = f": {problem.cause}" if problem.cause else ""
         yield ReportLine("bad", f"{problem.what}{why}", problem.hint)
         return
-    behind = lag.bundles + lag.fact_runs
     yield ReportLine("good", f"store: {session.store_name}, {size(held)}")
     if behind:
         yield ReportLine(

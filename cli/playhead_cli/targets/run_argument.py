@@ -14,7 +14,6 @@ from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
     from playhead_receiver.store.protocol.store import Store
-    from playhead_receiver.store.protocol.upkeep import Upkeep
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import Run
 
@@ -62,7 +61,7 @@ def parse_target(text: str | None, at: str | None = None) -> Target:
 
 
 @contextmanager
-def reading(session: Session) -> Generator[Upkeep]:
+def reading(session: Session) -> Generator[Store]:
     """The store of the data folder, opened for reading.
 
     `RunUnknown` if nothing has been recorded yet.

@@ -8,24 +8,26 @@ from playhead_cli.session import Session
 from playhead_semconv.errors import RunUnknown, StoreBusy
 
 if TYPE_CHECKING:
-    from playhead_receiver.store import Upkeep
+    from playhead_receiver.store.protocol.search import Search
 
 
-def searchable(session: Session) -> Upkeep:
+def searchable(session: Session) -> Search:
     """The store; its index is completed first if no receiver writes to it.
 
     `RunUnknown` if there is none.
     """
     from playhead_receiver.store import open_store
     from playhead_receiver.store.content.references import References
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.search import Search
 
     if session.nothing_kept:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     references = References.named(session.settings.references)
     try:
-        store = open_store(session.store, references=references)
+        store = needed(open_store(session.store, references=references), Search)
     except StoreBusy:  # the receiver maintains the index
-        return open_store(session.store, read_only=True, references=references)
+        return needed(open_store(session.store, read_only=True, references=references), Search)
     while store.index():
         session.progress(f"{store.lag().bundles} groups of spans to go")
     return store

@@ -17,7 +17,7 @@ from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_cli.targets.run_argument import Target
-    from playhead_receiver.store.protocol.upkeep import Upkeep
+    from playhead_receiver.store import Store
     from playhead_replay import Run
 
 KNOWN = "known-tapes"
@@ -125,7 +125,8 @@ def _remember(session: Session, target: Target) -> None:
         note_known(session.data_dir, Path(target.run))
 
 
-def _is_marked(store: Upkeep, trace_id: str) -> bool:
-    from playhead_receiver.store.protocol.upkeep import IMPORTED
+def _is_marked(store: Store, trace_id: str) -> bool:
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.retention import IMPORTED, Retention
 
-    return IMPORTED in store.marks().get(bytes.fromhex(trace_id), ())
+    return IMPORTED in needed(store, Retention).marks().get(bytes.fromhex(trace_id), ())

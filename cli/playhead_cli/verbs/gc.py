@@ -77,12 +77,14 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     from playhead_receiver.maintenance.errands import Collect
     from playhead_receiver.store import Query, open_store
     from playhead_receiver.store.keeping.retention import above_budget, expired
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.retention import Retention
 
     if given := marking.mark or marking.unmark:
         _mark(session, given, on=marking.mark is not None)
         return 0
     policy = _policy(session, kept)
-    store = open_store(session.store, read_only=True)
+    store = needed(open_store(session.store, read_only=True), Retention)
     try:
         runs = store.runs(Query(mode=None, limit=1 << 60))
         names = [run.name for run in expired(runs, store.marks(), policy, time.time_ns())]
@@ -132,7 +134,7 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
 def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
     from playhead_cli.changing.deleting import carry_out
     from playhead_receiver.maintenance.errands import Mark
-    from playhead_receiver.store.protocol.upkeep import MARKS
+    from playhead_receiver.store.protocol.retention import MARKS
 
     name, word = given
     if word not in MARKS:

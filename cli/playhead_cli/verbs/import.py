@@ -29,7 +29,7 @@ def command(session: Session, file: Path, partial: bool) -> int:
     from playhead_cli.changing.bringing_in import names_of, send
     from playhead_cli.changing.deleting import carry_out
     from playhead_receiver.maintenance.errands import Mark
-    from playhead_receiver.store.protocol.upkeep import IMPORTED
+    from playhead_receiver.store.protocol.retention import IMPORTED
     from playhead_receiver.transfer.run_files import incoming
 
     found = incoming(file, partial=partial)

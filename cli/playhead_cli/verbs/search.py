@@ -44,8 +44,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     store = searchable(session)
     try:
         found = find_passages(store, asked, References.named(session.settings.references))
-        lag = store.lag()
-        behind = lag.bundles + lag.fact_runs
+        behind = store.lag().groups
     finally:
         store.close()
     if session.as_json:
@@ -72,10 +71,9 @@ def _rebuild(session: Session) -> int:
     carry_out(session, Unindex())
     store = searchable(session)
     try:
-        lag = store.lag()
+        behind = store.lag().groups
     finally:
         store.close()
-    behind = lag.bundles + lag.fact_runs
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "behind": behind})
     elif behind:

@@ -17,7 +17,7 @@ from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
     from playhead_receiver.asking.sums import By, SummedRuns
-    from playhead_receiver.store import Upkeep
+    from playhead_receiver.store import Store
 
 SCHEMA_VERSION = 1
 WAYS = ("agent", "model", "day", "version", "environment", "status", "provider", "tool", "error", "none")
@@ -60,23 +60,26 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
         session.say(f"these are the newest {MOST_RUNS} runs: narrow them down, e.g. since:7d")
 
 
-def _stats(store: Upkeep, asked: Any, by: By) -> dict[str, Any]:
+def _stats(store: Store, asked: Any, by: By) -> dict[str, Any]:
     """The sums as an object of plain values, the same as of the query API."""
     import msgspec
 
     from playhead_receiver.asking.asked_runs import ask_runs
     from playhead_receiver.asking.sums import MOST_RUNS, summed
+    from playhead_receiver.store.protocol.offers import needed, offered
+    from playhead_receiver.store.protocol.search import Search
+    from playhead_receiver.store.protocol.upkeep import Statistics
 
     total, groups = summed(ask_runs(store, asked), by)
-    lag = store.lag()
+    search = offered(store, Search)
     return {
         "schema_version": SCHEMA_VERSION,
         "total": msgspec.to_builtins(total),
         "groups": [msgspec.to_builtins(one) for one in groups],
         "truncated": total.runs == MOST_RUNS,
-        "size_bytes": store.size_bytes(),
+        "size_bytes": needed(store, Statistics).size_bytes(),
         "position": store.position(),
-        "behind": lag.bundles + lag.fact_runs,
+        "behind": 0 if search is None else search.lag().groups,
     }
 
 

@@ -14,8 +14,8 @@ from playhead_semconv.errors import RunUnknown, UsageError
 from playhead_semconv.untrusted.shown_text import in_one_line, visible
 
 if TYPE_CHECKING:
-    from playhead_receiver.store import Upkeep
-    from playhead_receiver.store.protocol.upkeep import Finding
+    from playhead_receiver.store import Store
+    from playhead_receiver.store.protocol.verification import Finding
     from playhead_semconv.custody.tombstones import Tombstone
 
 SCHEMA_VERSION = 1
@@ -44,6 +44,8 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     from playhead_cli.views.custody import tombstone_line, tombstone_object
     from playhead_cli.views.words import count
     from playhead_receiver.store import open_store
+    from playhead_receiver.store.protocol.offers import needed
+    from playhead_receiver.store.protocol.verification import Verification
     from playhead_receiver.tenants.backup import tenants_in
     from playhead_receiver.tenants.tenants import FOLDER
 
@@ -54,7 +56,7 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     not_chained = 0
     left: list[tuple[str, Tombstone]] = []
     for tenant, place in places.items():
-        with closing(open_store(place, read_only=True)) as store:
+        with closing(needed(open_store(place, read_only=True), Verification)) as store:
             found = list(store.verify())
             names = _names(store, found)
             not_chained += store.not_chained()
@@ -90,7 +92,7 @@ def _say_not_chained(session: Session, processes: int) -> None:
     )
 
 
-def _names(store: Upkeep, found: list[Finding]) -> dict[str, str]:
+def _names(store: Store, found: list[Finding]) -> dict[str, str]:
     """The names of the runs that findings concern, by trace id; of those not listed the id."""
     names: dict[str, str] = {}
     for trace_id in dict.fromkeys(run for one in found for run in one.runs):

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.asking.language import Asked
-from playhead_receiver.store import Hit, Query, RunSummary, Upkeep
+from playhead_receiver.store import Hit, Query, RunSummary, Store
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.runs.listing import asks_for, order_of, place_after
 from playhead_semconv.errors import RunUnknown
 
@@ -23,7 +25,7 @@ _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": Fals
 _SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
-def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
+def ask_runs(store: Store, asked: Asked) -> Iterator[RunSummary]:
     """The runs in the order and from the position that the query gives. `UsageError`."""
     if not asked.text:
         return store.runs(asked.query)
@@ -36,19 +38,20 @@ def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
     return islice(wanted, asked.query.limit)
 
 
-def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
+def ask_hits(store: Store, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
     """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
     runs = MatchingRuns(store, asked.query)
     if runs.none:
         return
     everything = asked.query == Query(mode=None, limit=asked.query.limit)
-    for hit in store.search(asked.text, asked.query.limit, None if everything else runs.has):
+    search = needed(store, Search).search
+    for hit in search(asked.text, asked.query.limit, None if everything else runs.has):
         run = runs.run(bytes.fromhex(hit.trace_id))
         if run is not None:
             yield run, hit
 
 
-def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
+def _runs_saying(store: Store, asked: Asked) -> list[RunSummary]:
     """The runs that match the query and contain all words of its text."""
     runs = MatchingRuns(store, asked.query)
     met: set[bytes] = set()
@@ -60,14 +63,14 @@ def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
         return True
 
     if not runs.none:
-        store.search(asked.text, RUNS, is_another)
+        needed(store, Search).search(asked.text, RUNS, is_another)
     return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
 
 
 class MatchingRuns:
     """Tells which traces match a query: looks each up once, or lists all at once if they are few."""
 
-    def __init__(self, store: Upkeep, query: Query) -> None:
+    def __init__(self, store: Store, query: Query) -> None:
         self._store = store
         self._query = msgspec.structs.replace(query, **_ANY_ORDER)
         self._known: dict[bytes, RunSummary | None] = {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.protocol.upkeep import MARKS
+from playhead_receiver.store.protocol.retention import MARKS
 from playhead_receiver.store.values.run_summaries import Query
 from playhead_semconv.errors import UsageError, nearest
 

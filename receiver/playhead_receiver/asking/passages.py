@@ -11,9 +11,10 @@ import msgspec
 from playhead_receiver.asking.asked_runs import MatchingRuns, highlights, share_in
 from playhead_receiver.asking.language import Asked
 from playhead_receiver.asking.spoken_texts import Speech, earlier_speeches_of, speeches_of
-from playhead_receiver.store import Hit, RunSummary, Upkeep
+from playhead_receiver.store import Hit, RunSummary, Store
 from playhead_receiver.store.content.references import References
-from playhead_receiver.store.protocol.upkeep import LOOKED_AT
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.search import LOOKED_AT, Search
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
 from playhead_receiver.store.spans.whole_spans import Deriver
 
@@ -41,7 +42,7 @@ class Passage(msgspec.Struct, frozen=True):
     highlights: list[tuple[int, int]]
 
 
-def find_passages(store: Upkeep, asked: Asked, references: References | None = None) -> list[Passage]:
+def find_passages(store: Store, asked: Asked, references: References | None = None) -> list[Passage]:
     """The passages that say the text of a query, of the runs that match it.
 
     Runs from the newest on, the passages of a run in its order. As many as the query's limit.
@@ -52,7 +53,7 @@ def find_passages(store: Upkeep, asked: Asked, references: References | None = N
         return []
     limit, number = asked.query.limit, asked.query.limit * HITS
     while True:
-        hits = store.search(asked.text, number, runs.has)
+        hits = needed(store, Search).search(asked.text, number, runs.has)
         finder = _Finder(store, asked.text, references or References())
         found = list(islice(_in_order(hits, runs, finder), limit))
         if len(found) >= limit or len(hits) < number or number >= LOOKED_AT:
@@ -73,7 +74,7 @@ def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[
 class _Finder:
     """Finds the texts of hits."""
 
-    def __init__(self, store: Upkeep, text: str, references: References) -> None:
+    def __init__(self, store: Store, text: str, references: References) -> None:
         self._store = store
         self._text = text
         self._references = references

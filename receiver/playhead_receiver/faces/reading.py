@@ -11,7 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.faces.spans import Seen, SeenTrace, seen_of
-from playhead_receiver.store import Query, RunSummary, Upkeep
+from playhead_receiver.store import Query, RunSummary, Store
+from playhead_receiver.store.protocol.offers import offered
+from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.runs.costs import NANO, cost_of
 from playhead_receiver.store.runs.summary_fold import token_bearers
@@ -39,7 +41,7 @@ TRACES_AT_MOST = 10_000
 class Traces:
     """The traces of one store. Thread-safe."""
 
-    def __init__(self, store: Upkeep) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self._kept: OrderedDict[bytes, tuple[tuple[int, int, int], SeenTrace]] = OrderedDict()
         self._spans = 0
@@ -89,7 +91,8 @@ class Traces:
         ``needs``: only runs that may have the needed attributes (`store.runs.attribute_keys`).
         """
         until = time.monotonic() + PATIENCE_S
-        having = self.store.having(needs) if needs else None
+        search = offered(self.store, Search) if needs else None
+        having = None if search is None else search.having(needs)
         query = Query(
             mode=None,
             limit=TRACES_AT_MOST,

@@ -18,9 +18,12 @@ import msgspec
 
 from playhead_receiver.host.durable_files import keep
 from playhead_receiver.host.writer_lock import running
-from playhead_receiver.store import Upkeep
+from playhead_receiver.store import Store
 from playhead_receiver.store.keeping.retention import Policy, apply, delete_runs, named_to_go
-from playhead_receiver.store.protocol.upkeep import Deleted
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.retention import Deleted, Retention
+from playhead_receiver.store.protocol.search import Search
+from playhead_receiver.store.protocol.upkeep import CallMeanings
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import PlayheadError, StoreError
 
@@ -92,25 +95,29 @@ _decode = msgspec.json.Decoder(Errand)
 _decode_answer = msgspec.json.Decoder(Answer)
 
 
-def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answer:
-    """Execute an errand. ``note`` is called with who deletes and the trace id, for each deleted run."""
+def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Answer:
+    """Execute an errand. `NotOffered` if the engine of the store cannot.
+
+    ``note`` is called with who deletes and the trace id, for each deleted run.
+    """
     if isinstance(errand, Collect):
-        gone = apply(store, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
+        kept = needed(store, Retention)
+        gone = apply(kept, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
         return Answer(deleted=gone)
     if isinstance(errand, Delete):
-        runs = named_to_go(store, errand.runs)
-        return Answer(deleted=delete_runs(store, runs, partial(note, BY_NAME), errand.by, errand.why))
+        runs, kept = named_to_go(store, errand.runs), needed(store, Retention)
+        return Answer(deleted=delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why))
     if isinstance(errand, Unindex):
-        store.unindex()
+        needed(store, Search).unindex()
         return Answer()
     if isinstance(errand, Rederive):
         from playhead_receiver.maintenance.unnamed_calls import Meanings
 
-        meanings = Meanings(store)
+        meanings = Meanings(needed(store, CallMeanings))
         found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
         return Answer(calls=sum(found))
     run = store.resolve(errand.run)
-    store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
+    needed(store, Retention).mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return Answer(run=run.name)
 
 
@@ -138,7 +145,7 @@ def ask(data_dir: Path, errand: Errand) -> Answer:
     return answer
 
 
-def serve(data_dir: Path, store: Upkeep, note: Callable[[str, str], None]) -> int:
+def serve(data_dir: Path, store: Store, note: Callable[[str, str], None]) -> int:
     """Execute all pending errands; return how many there were. ``note``: as in `do`."""
     folder = data_dir / FOLDER
     asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from playhead_receiver.host.worker_threads import RepeatingThread
-from playhead_receiver.store import Upkeep
+from playhead_receiver.store.protocol.search import Search
 
 POLL_S = 0.25
 RESTS_WHILE_BUSY = 9
@@ -17,7 +17,7 @@ FAR_BEHIND = 20_000
 class Indexer(RepeatingThread):
     """The thread that indexes. Intake has priority up to a certain lag; idle time is used fully."""
 
-    def __init__(self, store: Upkeep) -> None:
+    def __init__(self, store: Search) -> None:
         super().__init__("index")
         self._store = store
 
@@ -32,5 +32,4 @@ class Indexer(RepeatingThread):
         """Ratio of rest to work for this turn; ``before``: the store's position when the turn began."""
         if self._store.position() == before:
             return 0
-        lag = self._store.lag()
-        return 1 if lag.bundles + lag.fact_runs > FAR_BEHIND else RESTS_WHILE_BUSY
+        return 1 if self._store.lag().groups > FAR_BEHIND else RESTS_WHILE_BUSY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -11,9 +12,17 @@ from typing import TypeVar
 from playhead_receiver.host.worker_threads import RepeatingThread
 from playhead_receiver.maintenance.errands import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Upkeep
+from playhead_receiver.store import Store
 from playhead_receiver.store.keeping.retention import Policy, apply, names_of_runs
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import Ageing, History
+from playhead_receiver.store.protocol.offers import needed, offered
+from playhead_receiver.store.protocol.retention import Retention
+from playhead_receiver.store.protocol.upkeep import (
+    CallMeanings,
+    FrameCompaction,
+    SharedUpkeep,
+    Summaries,
+)
 from playhead_replay.forks.workspace import sweep
 
 T = TypeVar("T")
@@ -39,17 +48,27 @@ class Keeper(RepeatingThread):
 
     def __init__(
         self,
-        store: Upkeep,
+        store: Store,
         data_dir: Path,
         policy: Policy | None = None,
         history: History | None = None,
         note: Callable[[str, str], None] = lambda _by, _trace_id: None,
     ) -> None:
-        """``note`` is called with who deletes and the trace id, for each deleted run."""
+        """``note`` is called with who deletes and the trace id, for each deleted run.
+
+        `NotOffered` if the engine of the store does not offer what ``policy`` or ``history`` needs.
+        Other duties that it does not offer are left out.
+        """
         super().__init__("keeper")
         self._note = note
         self._store = store
-        self._meanings = Meanings(store)
+        self._retention = None if policy is None else needed(store, Retention)
+        self._ageing = None if history is None else needed(store, Ageing)
+        meanings = offered(store, CallMeanings)
+        self._meanings = None if meanings is None else Meanings(meanings)
+        self._summaries = offered(store, Summaries)
+        self._compaction = offered(store, FrameCompaction)
+        self._shared = offered(store, SharedUpkeep)
         self._data_dir = data_dir
         self._policy = policy
         self._history = history
@@ -70,28 +89,30 @@ class Keeper(RepeatingThread):
     def _work(self) -> None:
         if serve(self._data_dir, self._store, self._note):
             return
-        with self._store.housekeeping() as ours:
+        with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
             if ours:
                 self._keep()
 
     def _keep(self) -> None:
-        history = self._history
-        if history is not None:
-            self._try(lambda: self._roll(history))
-        self._try(self._meanings.of_new)
-        behind = self._try(self._store.sum_up)
-        if self._policy is not None and time.monotonic() >= self._next_s:
+        if self._ageing is not None and self._history is not None:
+            self._try(partial(self._roll, self._ageing, self._history))
+        if self._meanings is not None:
+            self._try(self._meanings.of_new)
+        behind = None if self._summaries is None else self._try(self._summaries.sum_up)
+        if self._retention is not None and self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
-            policy, note = self._policy, partial(self._note, BY_POLICY)
-            self._try(lambda: apply(self._store, policy, time.time_ns(), note, BY_POLICY))
+            self._try(partial(self._delete_expired, self._retention, self._policy))
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
-        if not behind:
-            self._try(self._store.compact)
+        if not behind and self._compaction is not None:
+            self._try(self._compaction.compact)
 
-    def _roll(self, kept: History) -> None:
+    def _delete_expired(self, store: Retention, policy: Policy) -> None:
+        apply(store, policy, time.time_ns(), partial(self._note, BY_POLICY), BY_POLICY)
+
+    def _roll(self, store: Ageing, kept: History) -> None:
         """Let everything age out that is due, for at most `ROLLS_S`, whatever the other duties take."""
         until_s = time.monotonic() + ROLLS_S
-        while self._store.roll(kept):
+        while store.roll(kept):
             if time.monotonic() >= until_s:
                 self._rolls_on = True
                 return

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from playhead_receiver.store import Upkeep
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.upkeep import CallMeanings
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
 from playhead_receiver.store.spans.span_view import parse_span, summarize
 from playhead_receiver.store.values.span_labels import Meaning
@@ -33,7 +33,7 @@ AT_ONCE = 500
 class Meanings:
     """Determines the meanings of the requests of a store. For one thread."""
 
-    def __init__(self, store: Upkeep) -> None:
+    def __init__(self, store: CallMeanings) -> None:
         self._store = store
 
     def of_new(self) -> int:

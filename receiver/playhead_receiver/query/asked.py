@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
@@ -12,8 +12,9 @@ from playhead_receiver.access import Audit, Caller, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.query.tree import Trees
-from playhead_receiver.store import RunSummary, Upkeep
+from playhead_receiver.store import RunSummary, Store
 from playhead_receiver.store.content.references import References
+from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.tenants.tenants import House
 from playhead_semconv.errors import UsageError
 
@@ -27,6 +28,8 @@ Q = Annotated[
         description='Which runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
     ),
 ]
+T = TypeVar("T")
+
 RunName = Annotated[
     str,
     Path(
@@ -60,9 +63,13 @@ class Asked:
         self._guarded = guarded
 
     @property
-    def store(self) -> Upkeep:
+    def store(self) -> Store:
         """The store of the caller's tenant."""
         return self.house.store
+
+    def offered(self, part: type[T]) -> T:
+        """That store as one of the protocols of upkeep. `NotOffered`."""
+        return needed(self.store, part)
 
     def run(self, name: str) -> RunSummary:
         """A run by any of its names. `RunUnknown`, `RunAmbiguous`."""

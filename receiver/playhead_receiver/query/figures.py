@@ -8,6 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from playhead_receiver.query.serving import Serving
+from playhead_receiver.store.protocol.search import Search
+from playhead_receiver.store.protocol.upkeep import Statistics
 
 
 class Figures(Collector):
@@ -33,21 +35,21 @@ class Figures(Collector):
             "playhead_intake_bytes", "Request bytes in memory.", value=tenants.budget.taken_bytes
         )
         houses = tenants.open_houses()
-        lags = [house.store.lag() for house in houses.values()]
+        stores = [house.store for house in houses.values()]
         for name, value, what in (
             (
                 "playhead_store_bytes",
-                sum(house.store.size_bytes() for house in houses.values()),
+                sum(store.size_bytes() for store in stores if isinstance(store, Statistics)),
                 "Bytes in use on disk.",
             ),
             (
                 "playhead_store_position",
-                sum(house.store.position() for house in houses.values()),
+                sum(store.position() for store in stores),
                 "Spans and facts stored since the store was made.",
             ),
             (
                 "playhead_search_lag",
-                sum(lag.bundles + lag.fact_runs for lag in lags),
+                sum(store.lag().groups for store in stores if isinstance(store, Search)),
                 "Groups of spans and facts that cannot be searched yet.",
             ),
             ("playhead_tenants_open", len(houses), "Tenants whose stores are open."),
@@ -57,7 +59,7 @@ class Figures(Collector):
         yield GaugeMetricFamily(
             "playhead_runs_set_aside",
             "Runs that cannot be summed up, which housekeeping goes past.",
-            value=sum(house.store.set_aside() for house in houses.values()),
+            value=tenants.set_aside(),
         )
         disorder = GaugeMetricFamily(
             "playhead_housekeeping_failing", "1: a pass ends in an error.", labels=("pass",)

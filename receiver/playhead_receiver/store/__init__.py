@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_receiver.host.writer_lock import WriterLock
+from playhead_receiver.store.protocol.retention import Deleted
+from playhead_receiver.store.protocol.search import Hit, Lag
 from playhead_receiver.store.protocol.store import Store
-from playhead_receiver.store.protocol.upkeep import Deleted, Finding, Hit, Lag, Upkeep
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.runs.listing import place_of
 from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
@@ -35,7 +37,6 @@ __all__ = [
     "Store",
     "StoredSpan",
     "StoredTape",
-    "Upkeep",
     "is_database",
     "open_store",
     "place_of",
@@ -49,7 +50,7 @@ def open_store(
     lock: WriterLock | None = None,
     blobs: str = "",
     references: References | None = None,
-) -> Upkeep:
+) -> Store:
     """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
 
     A database takes any number of writers, and needs no ``lock``. Of a directory: for writing it takes
@@ -89,7 +90,7 @@ def is_database(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
 
-def _on_postgres(url: str, read_only: bool, blobs: str, references: References | None) -> Upkeep:
+def _on_postgres(url: str, read_only: bool, blobs: str, references: References | None) -> Store:
     try:
         from playhead_receiver.store.postgres import PostgresStore  # its driver is an extra
     except ImportError as problem:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.store import open_store, restore
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.upkeep import Backup
 from playhead_receiver.store.sqlite.backup import make_empty
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.tenants.tenants import FOLDER as TENANTS
@@ -23,14 +25,15 @@ def back_up(place: str | Path, data_dir: Path, folder: Path) -> int:
     """
     store = open_store(place, read_only=True)
     try:
+        own = needed(store, Backup)
         make_empty(folder)
-        missing = store.backup(folder / DRAFT)
+        missing = own.backup(folder / DRAFT)
     finally:
         store.close()
     for tenant in tenants_in(data_dir):
         store = open_store(data_dir / TENANTS / tenant, read_only=True)
         try:
-            missing += store.backup(folder / TENANTS / tenant)
+            missing += needed(store, Backup).backup(folder / TENANTS / tenant)
         finally:
             store.close()
     file = AccessFile(data_dir)

@@ -21,9 +21,12 @@ from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.maintenance.indexer import Indexer
 from playhead_receiver.maintenance.keeper import Keeper
-from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store import Store, open_store
 from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.search import Search
+from playhead_receiver.store.protocol.upkeep import Summaries
 from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_semconv.errors import StoreError
@@ -34,7 +37,7 @@ FOLDER = "tenants"
 class House(msgspec.Struct):
     """The store of a tenant, and what fills and maintains it."""
 
-    store: Upkeep
+    store: Store
     intake: Intake
     indexer: Indexer | None
     keeper: Keeper
@@ -80,7 +83,7 @@ class Tenants:
     def __init__(
         self,
         data_dir: Path,
-        store: Upkeep,
+        store: Store,
         kept: Kept | None = None,
         apart: Apart | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
@@ -118,6 +121,11 @@ class Tenants:
         with self._lock:
             return dict(self._houses)
 
+    def set_aside(self) -> int:
+        """How many runs of open houses cannot be summed up."""
+        stores = [house.store for house in self.open_houses().values()]
+        return sum(store.set_aside() for store in stores if isinstance(store, Summaries))
+
     def start(self, known: Collection[str] = ()) -> None:
         """Start indexing and maintenance; for all tenants if a policy or history limits what is kept.
 
@@ -154,9 +162,10 @@ class Tenants:
             lock.release()
             raise
 
-    def _house(self, tenant: str, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
+    def _house(self, tenant: str, store: Store, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
         keeper = Keeper(
             store, folder, self._kept.policy, self._kept.history, partial(self._note, tenant)
         )
-        return House(store, intake, Indexer(store) if self._kept.search else None, keeper, lock)
+        indexer = Indexer(needed(store, Search)) if self._kept.search else None
+        return House(store, intake, indexer, keeper, lock)

@@ -14,8 +14,9 @@ from support import serving, tampering
 from support.batches import facts_of, span_of
 from support.handmade import INSTANCE, TRACE
 from support.serving import service_facts, trace_of
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Finding, Upkeep
+from playhead_receiver.store import Batch, Finding
 from playhead_receiver.store.sql.tables.chain_links import links_of
 from playhead_receiver.store.writing.prepare import bare_run, pack_bare
 from playhead_semconv import events as e
@@ -53,7 +54,7 @@ def names(findings: list[Finding], instance: bytes, seq: int) -> bool:
     return False
 
 
-def fill(store: Upkeep) -> None:
+def fill(store: WholeStore) -> None:
     """A run, an endless stream in windows of all sizes that come as they like, a service, a blob."""
     chance = random.Random(5)
     store.commit(batch_of(recorded_run()))
@@ -97,7 +98,7 @@ def put_back(store: Any, row: tuple[Any, ...]) -> None:
     change(store, "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)", *row)
 
 
-def trials(store: Upkeep, count: int, seed: int) -> dict[str, int]:
+def trials(store: WholeStore, count: int, seed: int) -> dict[str, int]:
     """Tamper so many times, each time find it; how often in which way."""
     fill(store)
     chance, done = random.Random(seed), dict[str, int]()
@@ -115,10 +116,10 @@ def trials(store: Upkeep, count: int, seed: int) -> dict[str, int]:
 
 
 class Custody(OnEngine):
-    def test_each_of_forty_changes_is_named(self, store: Upkeep):
+    def test_each_of_forty_changes_is_named(self, store: WholeStore):
         assert sum(trials(store, 40, seed=1).values()) == 40
 
-    def test_a_link_covers_what_came_in_one_commit(self, store: Upkeep):
+    def test_a_link_covers_what_came_in_one_commit(self, store: WholeStore):
         for some in (range(4), range(2, 9), range(20, 22), range(30)):
             store.commit(Batch(facts=facts_of(STREAM, some)))
         account = Account.of(STREAM, chain_of(store, STREAM))
@@ -127,7 +128,7 @@ class Custody(OnEngine):
             fact_digest(fact) for fact in facts_of(STREAM, range(30))
         ]
 
-    def test_a_link_is_never_changed_by_what_comes_later(self, store: Upkeep):
+    def test_a_link_is_never_changed_by_what_comes_later(self, store: WholeStore):
         heads: list[bytes] = []
         for some in (range(5, 9), range(2), range(40, 50), range(2, 40)):
             store.commit(Batch(facts=facts_of(STREAM, some)))
@@ -135,12 +136,12 @@ class Custody(OnEngine):
         links = [one.link for one in chain_of(store, STREAM)]
         assert [links.index(head) for head in heads] == [0, 1, 2, 4]
 
-    def test_long_stretches_have_several_links(self, store: Upkeep):
+    def test_long_stretches_have_several_links(self, store: WholeStore):
         store.commit(Batch(facts=facts_of(STREAM, range(10_000))))
         assert len(chain_of(store, STREAM)) == 3
         assert list(store.verify()) == []
 
-    def test_what_several_senders_bring_at_once_is_one_chain(self, store: Upkeep):
+    def test_what_several_senders_bring_at_once_is_one_chain(self, store: WholeStore):
         start = threading.Barrier(4)
 
         def send(number: int) -> None:
@@ -246,7 +247,7 @@ class ManyChanges(OnEngine):
     trials: int
 
     @pytest.mark.timeout(1800)
-    def test_each_of_many_changes_is_named(self, store: Upkeep):
+    def test_each_of_many_changes_is_named(self, store: WholeStore):
         done = trials(store, self.trials, seed=2)
         print(f"{sum(done.values())} of {self.trials} named: {done}")
         assert len(done) == len(tampering.WAYS)

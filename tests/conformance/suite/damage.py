@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from conformance.suite.base import OnEngine
 from support.batches import span_of
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Finding, Query, Upkeep
+from playhead_receiver.store import Batch, Finding, Query
 from playhead_receiver.store.keeping.retention import Policy, apply
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Content, Fact
@@ -26,7 +27,7 @@ def instance(number: int) -> bytes:
     return bytes([100 + number]) * 16
 
 
-def commit_run(store: Upkeep, number: int) -> None:
+def commit_run(store: WholeStore, number: int) -> None:
     """Three spans in frames of their own, a fact with a large body and one with a small one."""
     large = Content.of(os.urandom(300_000).hex().encode())
     for body, seq in ((large, 0), (Content.chunk(f"fact {number}".encode()), 1)):
@@ -69,7 +70,7 @@ def runs_of(findings: list[Finding]) -> set[str]:
 
 class Damage(OnEngine):
     @pytest.fixture
-    def filled(self, store: Upkeep) -> Upkeep:
+    def filled(self, store: WholeStore) -> WholeStore:
         for number in (1, 2, 3):
             commit_run(store, number)
         assert list(store.verify()) == []

@@ -14,10 +14,11 @@ import pytest
 from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine
 from support.batches import span_of
+from support.whole_store import WholeStore
 
 from playhead_instrumentation.driver.bodies import Bodies
-from playhead_receiver.store import Batch, Query, Store, Upkeep
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store import Batch, Query, Store
+from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.sql.history import measured
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
@@ -119,7 +120,7 @@ def commit(store: Store, facts: Iterable[Fact], *sizes: int) -> None:
             store.commit(Batch(facts=some))
 
 
-def roll(store: Upkeep, kept: History = HOUR) -> None:
+def roll(store: WholeStore, kept: History = HOUR) -> None:
     while store.roll(kept):
         pass
 
@@ -156,7 +157,7 @@ class Ageing(OnEngine):
         service.idle()
         return service
 
-    def test_what_is_old_and_of_no_request_goes_and_is_declared(self, store: Upkeep):
+    def test_what_is_old_and_of_no_request_goes_and_is_declared(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
         roll(store)
@@ -176,7 +177,7 @@ class Ageing(OnEngine):
         same_runs(store, service, *range(30))
         assert store.roll(HOUR) == 0
 
-    def test_what_has_aged_out_is_not_taken_in_again(self, store: Upkeep):
+    def test_what_has_aged_out_is_not_taken_in_again(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
         roll(store)
@@ -184,7 +185,7 @@ class Ageing(OnEngine):
         assert store.commit(Batch(facts=service.facts)).facts_new == 0
         assert (left(store), store.position()) == (here, position)
 
-    def test_what_is_not_old_stays_until_it_is_too_much(self, store: Upkeep):
+    def test_what_is_not_old_stays_until_it_is_too_much(self, store: WholeStore):
         service = Service()
         service.request(0)
         for _ in range(300):
@@ -201,7 +202,7 @@ class Ageing(OnEngine):
         assert [fact.seq for fact in read] == list(range(read[0].seq, read[-1].seq + 1))
         assert list(store.verify()) == []
 
-    def test_a_body_that_later_ones_go_on_from_stays_with_what_it_rests_on(self, store: Upkeep):
+    def test_a_body_that_later_ones_go_on_from_stays_with_what_it_rests_on(self, store: WholeStore):
         service = Service()
         service.request(0)
         service.declare(WORKER)
@@ -226,7 +227,7 @@ class Ageing(OnEngine):
         same_runs(store, service, 0, 1)
         assert list(store.verify()) == []
 
-    def test_a_body_on_which_one_may_still_rest_stays(self, store: Upkeep):
+    def test_a_body_on_which_one_may_still_rest_stays(self, store: WholeStore):
         service = Service()
         service.request(0)
         large = os.urandom(700_000)
@@ -245,7 +246,7 @@ class Ageing(OnEngine):
         "seed", [0, *(pytest.param(n, marks=pytest.mark.acceptance) for n in (1, 2, 3))]
     )
     def test_whatever_bodies_go_on_from_can_be_read(
-        self, store: Upkeep, monkeypatch: pytest.MonkeyPatch, seed: int
+        self, store: WholeStore, monkeypatch: pytest.MonkeyPatch, seed: int
     ):
         """Talks of the service and of its requests, written as the recorder writes them."""
         monkeypatch.setattr(measured, "RECENT_BYTES", 60_000)
@@ -277,7 +278,7 @@ class Ageing(OnEngine):
         same_runs(store, service, *range(asked))
         assert list(store.verify()) == []
 
-    def test_files_and_states_are_told_once_and_stay(self, store: Upkeep):
+    def test_files_and_states_are_told_once_and_stay(self, store: WholeStore):
         service = Service()
         service.request(0)
         told = service.add(MAIN, e.PLAYHEAD_READ, body=Content.of(b"what a file holds"))
@@ -288,7 +289,7 @@ class Ageing(OnEngine):
         assert told.seq in left(store)
         assert again.seq not in left(store)
 
-    def test_a_large_body_that_ages_out_leaves_no_blob(self, store: Upkeep, place: Path):
+    def test_a_large_body_that_ages_out_leaves_no_blob(self, store: WholeStore, place: Path):
         service = Service()
         service.request(0)
         body = Content.chunk(os.urandom(600_000))
@@ -301,7 +302,7 @@ class Ageing(OnEngine):
         assert not blobs.has(digest_of(body.inline or b""))
         assert list(store.verify()) == []
 
-    def test_names_of_lanes_that_go_on_and_spans_that_have_not_come_stay(self, store: Upkeep):
+    def test_names_of_lanes_that_go_on_and_spans_that_have_not_come_stay(self, store: WholeStore):
         service = Service()
         service.request(0)
         service.declare(WORKER)
@@ -323,7 +324,7 @@ class Ageing(OnEngine):
         assert open_.seq in left(store)
         assert over.seq not in left(store)
 
-    def test_an_ask_stays_while_a_span_that_it_begins_has_not_come(self, store: Upkeep):
+    def test_an_ask_stays_while_a_span_that_it_begins_has_not_come(self, store: WholeStore):
         service = Service()
         service.request(0)
         ids = [number.to_bytes(8) for number in (1, 2, 3)]
@@ -350,7 +351,7 @@ class Ageing(OnEngine):
         assert open_.seq in left(store)
         assert over.seq not in left(store)
 
-    def test_what_a_deleted_request_has_left_goes(self, store: Upkeep, place: Path):
+    def test_what_a_deleted_request_has_left_goes(self, store: WholeStore, place: Path):
         service = self.served()
         commit(store, service.facts)
         store.delete([trace_of(number) for number in range(25)])
@@ -362,7 +363,7 @@ class Ageing(OnEngine):
         assert list(store.verify()) == []
         assert store.tape(SERVICE).fact(4) is not None  # it ends the boot
 
-    def test_a_store_that_is_opened_anew_goes_on(self, store: Upkeep, place: Path):
+    def test_a_store_that_is_opened_anew_goes_on(self, store: WholeStore, place: Path):
         service = self.served()
         half = len(service.facts) // 2
         commit(store, service.facts[:half])
@@ -380,7 +381,7 @@ class Ageing(OnEngine):
         again.close()
 
     @pytest.mark.parametrize("late", [True, False])
-    def test_what_is_not_told_apart_stays(self, store: Upkeep, late: bool):
+    def test_what_is_not_told_apart_stays(self, store: WholeStore, late: bool):
         service = Service()
         if late:  # what came before its first request came later
             service.request(0)
@@ -394,7 +395,7 @@ class Ageing(OnEngine):
         roll(store)
         assert left(store) == list(range(len(service.facts)))
 
-    def test_the_own_run_says_what_has_aged_out(self, store: Upkeep):
+    def test_the_own_run_says_what_has_aged_out(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
         roll(store)
@@ -408,7 +409,7 @@ class Ageing(OnEngine):
         assert run.aged_out == counted
         assert store.resolve(PROCESS.hex()).missing == []
 
-    def test_forwarding_and_search_go_past_what_has_aged_out(self, store: Upkeep):
+    def test_forwarding_and_search_go_past_what_has_aged_out(self, store: WholeStore):
         service = Service()
         service.request(0)
         gone = service.ask(Content.of(b"zebra " * 20))

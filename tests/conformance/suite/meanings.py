@@ -11,9 +11,10 @@ from support.handmade import ROOT, TRACE, HandMade, span_id
 from support.leftout import attributes
 from support.spoken import CALL, QUESTION, answer, talk
 from support.spoken import request as question
+from support.whole_store import WholeStore
 
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Query, Upkeep
+from playhead_receiver.store import Query
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ExchangeId
@@ -66,7 +67,7 @@ def request(
 
 
 class Meant(OnEngine):
-    def test_a_request_to_a_model_is_a_call_from_then_on(self, store: Upkeep):
+    def test_a_request_to_a_model_is_a_call_from_then_on(self, store: WholeStore):
         made = HandMade().start()
         asked = request(made)
         store.commit(batch_of(made.exit()))
@@ -92,7 +93,7 @@ class Meant(OnEngine):
         ]
         assert list(store.verify()) == []
 
-    def test_it_is_looked_at_once_and_again_when_somebody_asks(self, store: Upkeep):
+    def test_it_is_looked_at_once_and_again_when_somebody_asks(self, store: WholeStore):
         made = HandMade().start()
         request(made)
         request(made, "GET https://shop/orders", b"")
@@ -111,7 +112,7 @@ class Meant(OnEngine):
         store.sum_up()
         assert list(store.verify()) == []
 
-    def test_how_far_it_has_looked_is_kept(self, store: Upkeep):
+    def test_how_far_it_has_looked_is_kept(self, store: WholeStore):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made))
@@ -127,7 +128,7 @@ class Meant(OnEngine):
         assert (Meanings(store).of_new(), store.to_look_at()) == (0, ({}, 0))
         assert run_of(store, TRACE).input_tokens == 2000
 
-    def test_several_providers_and_forms(self, store: Upkeep):
+    def test_several_providers_and_forms(self, store: WholeStore):
         made = HandMade().start()
         claude = b'{"model":"claude-sonnet-5","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
         request(made, "POST https://api.anthropic.com/v1/messages", claude, CLAUDE)
@@ -152,7 +153,7 @@ class Meant(OnEngine):
             ("POST https://api.openai.com/v1/files", ASKED),
         ],
     )
-    def test_what_only_looks_like_one_stays_a_request(self, store: Upkeep, key: str, body: bytes):
+    def test_what_only_looks_like_one_stays_a_request(self, store: WholeStore, key: str, body: bytes):
         made = HandMade().start()
         request(made, key, body)
         store.commit(batch_of(made))
@@ -163,7 +164,7 @@ class Meant(OnEngine):
         assert after == before
         assert list(store.verify()) == []
 
-    def test_what_an_instrumentation_named_stays_as_it_said(self, store: Upkeep):
+    def test_what_an_instrumentation_named_stays_as_it_said(self, store: WholeStore):
         made = recorded_run()
         store.commit(batch_of(made))
         before = run_of(store, TRACE)
@@ -171,7 +172,7 @@ class Meant(OnEngine):
         assert Meanings(store).of_run(TRACE, again=True) == 0
         assert run_of(store, TRACE) == before
 
-    def test_tools_that_a_call_of_before_calls_are_found_when_somebody_asks(self, store: Upkeep):
+    def test_tools_that_a_call_of_before_calls_are_found_when_somebody_asks(self, store: WholeStore):
         """Its span refers to its exchange, and does not say what was called."""
         made = HandMade().start()
         talk(made, question(QUESTION), answer(tool_calls=CALL["tool_calls"]), told=False)
@@ -187,7 +188,7 @@ class Meant(OnEngine):
             assert (after.tools, after.steps) == (["search"], 1)
             assert [run.trace_id for run in store.runs(Query(tool="search"))] == [TRACE.hex()]
 
-    def test_a_request_in_a_call_that_is_not_over_stays_a_part_of_it(self, store: Upkeep):
+    def test_a_request_in_a_call_that_is_not_over_stays_a_part_of_it(self, store: WholeStore):
         made = HandMade().start()
         call = made.begin("chat gpt-4o", **{a.GEN_AI_OPERATION_NAME: "chat"})
         asked = request(made, parent=call)
@@ -201,7 +202,7 @@ class Meant(OnEngine):
         assert {row.span_id for row in inner} == {span_id(one) for one in (asked, call, ROOT)}
         assert span_id(beside) in rows
 
-    def test_a_request_whose_facts_are_not_here_is_passed_over(self, store: Upkeep):
+    def test_a_request_whose_facts_are_not_here_is_passed_over(self, store: WholeStore):
         made = HandMade().start()
         request(made, kept=False)
         store.commit(batch_of(made))
@@ -210,7 +211,7 @@ class Meant(OnEngine):
         (row,) = [row for row in store.outline(TRACE) if row.label.attempt]
         assert row.label.derived > 0
 
-    def test_a_run_that_is_deleted_takes_its_meanings_along(self, store: Upkeep):
+    def test_a_run_that_is_deleted_takes_its_meanings_along(self, store: WholeStore):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made.exit()))

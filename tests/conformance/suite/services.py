@@ -10,8 +10,9 @@ from support import serving
 from support.batches import span_of
 from support.handmade import INSTANCE, TRACE
 from support.serving import service_facts, trace_of
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Store, Upkeep
+from playhead_receiver.store import Batch, Store
 from playhead_semconv.facts import Content
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 from playhead_semconv.tape.slices import slice_of
@@ -39,7 +40,7 @@ class Services(OnEngine):
             store.commit(Batch(facts=some))
         assert list(store.tape_of(serving.INSTANCE, trace_of(0)).facts()) == facts
 
-    def test_what_a_deleted_request_has_read_is_gone(self, store: Upkeep):
+    def test_what_a_deleted_request_has_read_is_gone(self, store: WholeStore):
         facts = service_facts(5)
         store.commit(Batch(facts=facts))
         store.delete([trace_of(number) for number in (0, 1)])

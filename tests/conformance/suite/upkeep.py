@@ -8,10 +8,11 @@ from typing import Any
 
 from conformance.suite.base import OnEngine
 from support.batches import span_of
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, Upkeep
+from playhead_receiver.store import Batch, Query
 from playhead_receiver.store.keeping.retention import Policy, apply
-from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST
+from playhead_receiver.store.protocol.retention import FLAGGED, HELD, TEST
 
 
 def trace(number: int) -> bytes:
@@ -19,7 +20,7 @@ def trace(number: int) -> bytes:
 
 
 class InOrder(OnEngine):
-    def test_above_its_budget_the_oldest_runs_go_and_no_more_than_that(self, store: Upkeep):
+    def test_above_its_budget_the_oldest_runs_go_and_no_more_than_that(self, store: WholeStore):
         for number in range(1, 9):
             store.commit(Batch([span_of(trace(number), number, text=os.urandom(60_000).hex())]))
         store.mark(trace(1), HELD)
@@ -34,7 +35,7 @@ class InOrder(OnEngine):
         assert budget - 2 * 60_000 < store.used_bytes() <= budget
         assert apply(store, Policy(success_s=1e12, budget_bytes=budget), time.time_ns()).runs == 0
 
-    def test_the_index_is_made_again_out_of_what_is_stored(self, store: Upkeep):
+    def test_the_index_is_made_again_out_of_what_is_stored(self, store: WholeStore):
         for number in (1, 2):
             store.commit(Batch([span_of(trace(number), 1, text=f"needle {number} of all")]))
         while store.index():
@@ -48,7 +49,7 @@ class InOrder(OnEngine):
         assert [hit.trace_id for hit in store.search("needle")] == [trace(2).hex()]
         assert store.lag().bundles == 0
 
-    def test_runs_are_found_by_the_marks_on_them(self, store: Upkeep):
+    def test_runs_are_found_by_the_marks_on_them(self, store: WholeStore):
         for number in range(1, 6):
             store.commit(Batch([span_of(trace(number), number)]))
         for number, word in ((2, HELD), (4, HELD), (4, FLAGGED), (5, FLAGGED)):

@@ -19,6 +19,7 @@ sys.stdin.read()
 """
 
 
+
 @pytest.fixture
 def other() -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process that lives, and its identity."""

@@ -11,11 +11,12 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.mutants import PROTOBUF, Mutants
+from support.whole_store import WholeStore
 
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.intake.reading_process import MOST_BYTES, Apart
-from playhead_receiver.store import Query, StoredSpan, Upkeep, open_store
+from playhead_receiver.store import Query, StoredSpan, open_store
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.otlp import set_attributes
 
@@ -63,7 +64,7 @@ def until_there(intake: Intake, apart: Apart) -> int:
     return apart.pid
 
 
-def all_spans(store: Upkeep) -> dict[str, list[StoredSpan]]:
+def all_spans(store: WholeStore) -> dict[str, list[StoredSpan]]:
     runs = list(store.runs(Query(mode=None, limit=100)))
     return {
         run.trace_id: sorted(store.spans(bytes.fromhex(run.trace_id)), key=lambda span: span.span_id)

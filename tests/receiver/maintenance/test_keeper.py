@@ -26,7 +26,8 @@ from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
 from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.protocol.upkeep import HELD, History
+from playhead_receiver.store.protocol.ageing import History
+from playhead_receiver.store.protocol.retention import HELD
 from playhead_replay.forks.workspace import under_way
 from playhead_semconv.errors import StoreError
 

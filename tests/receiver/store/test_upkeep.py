@@ -13,8 +13,9 @@ import msgspec
 import pytest
 from support.batches import facts_of, span_of
 from support.leftovers import finds
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, RunSummary, Upkeep, open_store, restore
+from playhead_receiver.store import Batch, Query, RunSummary, open_store, restore
 from playhead_receiver.store.keeping.amounts import DAY_S, duration_s, size_of
 from playhead_receiver.store.keeping.retention import (
     Policy,
@@ -24,7 +25,7 @@ from playhead_receiver.store.keeping.retention import (
     expired,
     policy_of,
 )
-from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted
+from playhead_receiver.store.protocol.retention import FLAGGED, HELD, TEST, Deleted
 from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_semconv.facts import Content, Fact
 
@@ -47,7 +48,7 @@ def texts(number: int) -> dict[str, Any]:
     }
 
 
-def commit_run(store: Upkeep, number: int) -> None:
+def commit_run(store: WholeStore, number: int) -> None:
     instance = bytes([100 + number]) * 16
     large = Content.of(os.urandom(300_000).hex().encode() + f"{SAID[number]}-large".encode())
     facts = [
@@ -68,7 +69,7 @@ def commit_run(store: Upkeep, number: int) -> None:
     )
 
 
-def findings(store: Upkeep) -> list[tuple[str, str]]:
+def findings(store: WholeStore) -> list[tuple[str, str]]:
     return [(one.what, one.problem) for one in store.verify()]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Query
@@ -17,6 +17,7 @@ from playhead_receiver.query.models import Diff, Marks, Removed, RunItem, RunPag
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
 from playhead_receiver.store.keeping.retention import delete_runs, named_to_go
+from playhead_receiver.store.protocol.retention import Retention
 from playhead_receiver.transfer.run_files import Material
 
 router = APIRouter(tags=["runs"])
@@ -122,7 +123,7 @@ def set_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
     """Hold a run, flag it, or call it a test."""
     trace_id = asked.run(run).trace_id
     asked.note("mark", trace_id)
-    asked.store.mark(bytes.fromhex(trace_id), mark)
+    asked.offered(Retention).mark(bytes.fromhex(trace_id), mark)
     return _marks(asked, trace_id)
 
 
@@ -131,19 +132,19 @@ def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
     """Take a mark off."""
     trace_id = asked.run(run).trace_id
     asked.note("mark", trace_id)
-    asked.store.mark(bytes.fromhex(trace_id), mark, on=False)
+    asked.offered(Retention).mark(bytes.fromhex(trace_id), mark, on=False)
     return _marks(asked, trace_id)
 
 
 @router.delete("/v1/runs/{run}")
 def delete_run(asked: Administrating, run: RunName) -> Removed:
     """Delete a run with all that only it holds, for good. One that is held or goes on is refused."""
-    runs = named_to_go(asked.store, [run])
+    runs, store = named_to_go(asked.store, [run]), asked.offered(Retention)
     by = f"token {asked.caller.name}" if asked.caller.name else ""
-    done = delete_runs(asked.store, runs, lambda trace_id: asked.note("delete", trace_id), by)
+    done = delete_runs(store, runs, lambda trace_id: asked.note("delete", trace_id), by)
     return Removed.model_validate(done, from_attributes=True)
 
 
-def _marks(asked: Any, trace_id: str) -> Marks:
-    marks = asked.store.marks().get(bytes.fromhex(trace_id), set())
+def _marks(asked: Reading, trace_id: str) -> Marks:
+    marks = asked.offered(Retention).marks().get(bytes.fromhex(trace_id), set())
     return Marks(trace_id=trace_id, marks=sorted(marks))

@@ -11,6 +11,7 @@ from playhead_receiver.asking.passages import find_passages
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models import SearchHit, SearchPage
 from playhead_receiver.store import Query as RunQuery
+from playhead_receiver.store.protocol.search import Search
 from playhead_semconv.errors import UsageError
 
 router = APIRouter(tags=["search"])
@@ -41,5 +42,4 @@ def search(
         )
         for one in find_passages(asked.store, wanted, asked.references)
     ]
-    lag = asked.store.lag()
-    return SearchPage(hits=hits, behind=lag.bundles + lag.fact_runs)
+    return SearchPage(hits=hits, behind=asked.offered(Search).lag().groups)

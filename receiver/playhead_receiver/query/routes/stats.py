@@ -10,6 +10,9 @@ from playhead_receiver.asking.sums import MOST_RUNS, By, summed
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models import Group, Stats
 from playhead_receiver.store import Query as RunQuery
+from playhead_receiver.store.protocol.offers import offered
+from playhead_receiver.store.protocol.search import Search
+from playhead_receiver.store.protocol.upkeep import Statistics
 
 router = APIRouter(tags=["runs"])
 
@@ -23,12 +26,12 @@ def show_stats(asked: Reading, q: Q = "", by: By = "none") -> Stats:
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     asked.note("read", "stats")
     total, groups = summed(ask_runs(asked.store, wanted), by)
-    lag = asked.store.lag()
+    search = offered(asked.store, Search)
     return Stats(
         total=Group.model_validate(total),
         groups=[Group.model_validate(one) for one in groups],
         truncated=total.runs == MOST_RUNS,
-        size_bytes=asked.store.size_bytes(),
+        size_bytes=asked.offered(Statistics).size_bytes(),
         position=asked.store.position(),
-        behind=lag.bundles + lag.fact_runs,
+        behind=0 if search is None else search.lag().groups,
     )

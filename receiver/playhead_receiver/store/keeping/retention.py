@@ -1,4 +1,4 @@
-"""Retention: decides which runs have been kept long enough, and has `Upkeep.delete` delete them."""
+"""Retention: decides which runs have been kept long enough, and has `Retention.delete` delete them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import msgspec
 from playhead_receiver.store.keeping.amounts import DAY_S, FOREVER_S, duration_s, size_of
 from playhead_receiver.store.keeping.share_of_traces import of_share
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted, Upkeep
+from playhead_receiver.store.protocol.offers import needed
+from playhead_receiver.store.protocol.retention import FLAGGED, HELD, TEST, Deleted, Retention
+from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.values.run_summaries import Query, RunSummary
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -123,7 +125,7 @@ def expired(
     return sorted(found, key=lambda run: run.started_ns)
 
 
-def above_budget(store: Upkeep, policy: Policy) -> int:
+def above_budget(store: Retention, policy: Policy) -> int:
     """How many bytes the store exceeds its budget by; 0 if there is no budget."""
     if policy.budget_bytes is None or store.size_bytes() <= policy.budget_bytes:
         return 0
@@ -131,7 +133,7 @@ def above_budget(store: Upkeep, policy: Policy) -> int:
 
 
 def apply(
-    store: Upkeep,
+    store: Retention,
     policy: Policy,
     now_ns: int,
     note: Callable[[str], None] = lambda _: None,
@@ -160,12 +162,12 @@ def apply(
     return _sum(done, store.sweep())
 
 
-def named_to_go(store: Upkeep, names: Sequence[str]) -> list[RunSummary]:
+def named_to_go(store: Store, names: Sequence[str]) -> list[RunSummary]:
     """The runs with these names, which a user wants to delete, each once.
 
     `RunUnknown`, `RunAmbiguous`; `UsageError` if one is held or still running.
     """
-    marks, found = store.marks(), dict[str, RunSummary]()
+    marks, found = needed(store, Retention).marks(), dict[str, RunSummary]()
     for name in names:
         run = store.resolve(name)
         if HELD in marks.get(bytes.fromhex(run.trace_id), ()):
@@ -180,7 +182,7 @@ def named_to_go(store: Upkeep, names: Sequence[str]) -> list[RunSummary]:
 
 
 def delete_runs(
-    store: Upkeep,
+    store: Retention,
     runs: Sequence[RunSummary],
     note: Callable[[str], None] = lambda _: None,
     by: str = "",
@@ -204,7 +206,7 @@ def delete_runs(
     return done
 
 
-def names_of_runs(store: Upkeep) -> set[str]:
+def names_of_runs(store: Store) -> set[str]:
     """The names of all runs of all modes."""
     return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
 

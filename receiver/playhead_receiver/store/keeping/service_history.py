@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhead_receiver.store.keeping.amounts import FOREVER_S, duration_s, size_of
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_semconv.errors import ConfigurationError
 
 _WORDS = "1h 64MiB: a time and a size; or off"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,16 +21,16 @@ from playhead_receiver.store.postgres.connections.writing import PostgresBackend
 from playhead_receiver.store.postgres.search import PostgresSearch
 from playhead_receiver.store.postgres.tables import LABELS
 from playhead_receiver.store.postgres.used_space import used_by_rows
-from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
-from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.protocol.faults import NotOffered
+from playhead_receiver.store.protocol.retention import Deleted
+from playhead_receiver.store.protocol.upkeep import Backup
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.sql.engine import SqlStore
-from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.values.stored import Batch, Receipt
 from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
-from playhead_semconv.errors import StoreError
 
 if TYPE_CHECKING:
     from playhead_receiver.store.content.references import References
@@ -105,7 +104,7 @@ class PostgresStore(SqlStore[PgDb]):
                 gone.runs + done.runs, gone.spans + done.spans, gone.facts + done.facts, wiped=False
             )
             count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
-        self._search.forget()
+        self._forget_words()
         return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
 
     def sweep(self) -> Deleted:
@@ -113,41 +112,9 @@ class PostgresStore(SqlStore[PgDb]):
         self._errands()
         return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=False)
 
-    def index(self) -> int:
-        """Make some more of the store searchable; 0 if all of it is, or another receiver does it now."""
-        self._errands()
-        self._search.forget()
-        return self._search.index()
-
-    def unindex(self) -> None:
-        """Forget the index of the search."""
-        self._errands()
-        self._search.unindex()
-
-    def compact(self, quiet_s: float = QUIET_S) -> int:
-        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
-        errands = self._errands()
-        with self._reader.connection() as db:
-            made = drafts(db, quiet_s)
-        if made:
-            errands.run(lambda db: write(db, made), forgets=False)
-        return len(made)
-
     def housekeeping(self) -> AbstractContextManager[bool]:
         """Whether no other receiver does; the lock goes with this process."""
         return alone(self._pool, Key.HOUSEKEEPING)
-
-    def lag(self) -> Lag:
-        """How far the search is behind."""
-        return self._search.lag()
-
-    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words occur together, newest first."""
-        return self._search.search(text, limit, asked_for)
-
-    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Ids of the traces that may have, for each need, one of its keys."""
-        return self._search.having(needs)
 
     def size_bytes(self) -> int:
         """Bytes of tables, indexes, and blobs; deleted rows count until the server has vacuumed."""
@@ -165,16 +132,21 @@ class PostgresStore(SqlStore[PgDb]):
             used = used_by_rows(db, self._place.schema)
         return used + self._blobs.elsewhere_bytes()
 
-    def backup(self, folder: Path) -> int:
-        """Always `StoreError`: use PostgreSQL's own tools. The error says what they do not copy."""
+    def lacking(self, part: type) -> NotOffered:
+        """The error for what this engine does not offer; of a backup, what PostgreSQL's tools copy."""
+        if part is not Backup:
+            return super().lacking(part)
         places, schema = self._shelves.places(), self._place.schema
         objects = f"then copy the objects under {' and '.join(places)}; " if places else ""
-        raise StoreError(
+        return NotOffered(
             "a store on PostgreSQL is copied by PostgreSQL's own tools",
             cause=f"pg_dump has the runs, one schema a tenant; {objects}"
             "tokens and audit log are access.sqlite in the data folder",
             hint=f"pg_dump -Fc -f runs.dump -n {schema} -n '{schema}_*' {self._place.name}",
         )
+
+    def _forget_words(self) -> None:
+        self._search.forget()
 
     def _commits_held(self) -> AbstractContextManager[None]:
         return self._gate.held()

@@ -15,8 +15,8 @@ from playhead_receiver.store.content.texts import PLACE_BITS, address_of, frame_
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.locks import Key, lock
 from playhead_receiver.store.postgres.connections.reader import Pool
+from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
-from playhead_receiver.store.protocol.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
@@ -108,10 +108,10 @@ class PostgresSearch(Searcher):
             connection.execute("COMMIT")
         self._signatures.forget()
 
-    def forget(self) -> None:
-        """Remove content from the index that was deleted from the store."""
+    def forget(self) -> int:
+        """Remove content from the index that was deleted from the store, and the rows that say so."""
         if self._reader.one("SELECT 1 FROM unsearch LIMIT 1") is None:
-            return
+            return 0
         with self._pool.one("BEGIN") as connection:
             connection.execute(lock("pg_advisory_xact_lock", Key.INDEX).encode())
             gone = connection.execute("DELETE FROM unsearch RETURNING row_id, fact").fetchall()
@@ -129,6 +129,7 @@ class PostgresSearch(Searcher):
                     (address_of(frame_of(row), 0), row),
                 )
             connection.execute("COMMIT")
+        return 0
 
     def lag(self) -> Lag:
         """How much is stored and not indexed yet."""

@@ -1,4 +1,4 @@
-"""Errors that concern one run, not the whole store: housekeeping skips the run."""
+"""Errors of a store: what concerns one run only, and what an engine does not offer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from playhead_semconv.errors import CorruptTape, MalformedOtlp
+from playhead_semconv.errors import CorruptTape, MalformedOtlp, StoreError
 
 OF_ONE_RUN: Final = (
     CorruptTape,
@@ -20,4 +20,11 @@ OF_ONE_RUN: Final = (
     ValueError,
     msgspec.MsgspecError,
 )
-"""Damage, and what a bug of ours raises on unforeseen content. No errors of disk or database."""
+"""Errors that concern one run, which housekeeping then skips: damage, and bugs of ours on its content.
+
+No errors of disk or database.
+"""
+
+
+class NotOffered(StoreError):
+    """The engine of a store does not offer what was asked for. It says what can be done instead."""

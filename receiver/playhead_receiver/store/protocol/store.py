@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Protocol
 
+from playhead_receiver.store.protocol.faults import NotOffered
 from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_receiver.store.values.run_summaries import Query, RunSummary
 from playhead_receiver.store.values.stored import Batch, Change, Receipt, StoredSpan, StoredTape
@@ -93,6 +94,10 @@ class Store(Protocol):
 
     def position(self) -> int:
         """Position of the last change, 0 when there is none."""
+        ...
+
+    def lacking(self, part: type) -> NotOffered:
+        """The error that says that the engine does not offer a protocol, and what is done instead."""
         ...
 
     def close(self) -> None:

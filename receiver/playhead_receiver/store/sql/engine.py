@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
 from playhead_receiver.store.content.blob_places import BlobStores
 from playhead_receiver.store.content.cutting import Cutter
-from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN, NotOffered
+from playhead_receiver.store.protocol.offers import words_of
+from playhead_receiver.store.protocol.search import AskedFor, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.runs.resolve import resolve
 from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_receiver.store.sql.database import Db
@@ -31,11 +35,13 @@ from playhead_receiver.store.sql.reading.summaries import (
     span_rows,
 )
 from playhead_receiver.store.sql.reading.tape import SqlTape
+from playhead_receiver.store.sql.search.searcher import Searcher
 from playhead_receiver.store.sql.tables.blob_uses import unused
 from playhead_receiver.store.sql.tables.chain_links import links_of, not_chained
 from playhead_receiver.store.sql.tables.meanings import put
 from playhead_receiver.store.sql.tables.shared_values import SharedTable
 from playhead_receiver.store.sql.tables.tombstones import tombstones
+from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.upkeep.deletion import Deletion
 from playhead_receiver.store.values.run_summaries import Query, RunSummary
 from playhead_receiver.store.values.span_labels import Meaning
@@ -63,10 +69,11 @@ def _keep_one(made: Made, db: Db) -> None:
     keep(db, made)
 
 
-class SqlStore(Generic[D]):
+class SqlStore(ABC, Generic[D]):
     """The part of a `Store` whose statements run on every engine. ``D``: the type of its connection."""
 
     _labels: SharedTable
+    _search: Searcher
 
     def __init__(
         self,
@@ -243,17 +250,41 @@ class SqlStore(Generic[D]):
         log.error("run %s cannot be summed up: %r", run.row.name, problem)
         self._set_aside[run.row.trace_id] = run.stale
 
-    def housekeeping(self) -> AbstractContextManager[bool]:
-        """Always true here: the engine has no other writers."""
-        return nullcontext(True)
+    def compact(self, quiet_s: float = QUIET_S) -> int:
+        """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks."""
+        errands = self._errands()
+        with self._reader.connection() as db:
+            made = drafts(db, quiet_s)
+        if made:
+            errands.run(lambda db: write(db, made), forgets=False)
+        return len(made)
 
-    def size_bytes(self) -> int:
-        """Bytes on disk."""
-        raise NotImplementedError
+    def index(self) -> int:
+        """Make some more of the store searchable; 0 if all of it is, or another process does it now."""
+        self._errands()
+        self._forget_words()
+        return self._search.index()
 
-    def used_bytes(self) -> int:
-        """Bytes that the stored content takes."""
-        return self.size_bytes()
+    def unindex(self) -> None:
+        """Delete the search index."""
+        self._errands()
+        self._search.unindex()
+
+    def lag(self) -> Lag:
+        """How far the search index is behind the store."""
+        return self._search.lag()
+
+    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
+        """Where all words occur together, newest first."""
+        return self._search.search(text, limit, asked_for)
+
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Ids of the traces that may have, for each need, one of its keys."""
+        return self._search.having(needs)
+
+    def lacking(self, part: type) -> NotOffered:
+        """The error that says that the engine does not offer a protocol."""
+        return NotOffered(f"the store {self._name} offers no {words_of(part)}")
 
     def _errands(self) -> Writer[D]:
         if self._writer is None:
@@ -289,9 +320,13 @@ class SqlStore(Generic[D]):
             deleted += len(gone)
         return deleted
 
+    @abstractmethod
     def _commits_held(self) -> AbstractContextManager[None]:
         """Hold up all commits that refer to blobs, of all processes, for the ``with`` block."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _forget_words(self) -> None:
+        """Remove deleted content from the search index."""
 
     def _closed(self) -> None:
         """Call ``on_close``, once, after everything was released."""

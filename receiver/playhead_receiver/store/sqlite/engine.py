@@ -12,10 +12,10 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
-from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
-from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.protocol.retention import Deleted
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.sql.engine import SqlStore
-from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.sql.upkeep.compaction import QUIET_S
 from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
 from playhead_receiver.store.sqlite.free_pages import give_back, has_room
@@ -107,39 +107,15 @@ class SqliteStore(SqlStore[apsw.Connection]):
         """Delete blobs that nothing refers to."""
         return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=self._wipe())
 
-    def index(self) -> int:
-        """Make some more of the store searchable; 0 if all of it is."""
-        self._errands()
-        self._forget_words()
-        return self._search.index()
-
-    def unindex(self) -> None:
-        """Delete the search index."""
-        self._errands()
-        self._search.unindex()
-
     def compact(self, quiet_s: float = QUIET_S) -> int:
-        """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks."""
-        errands = self._errands()
-        with self._database.connection() as db:
-            made, room = drafts(db, quiet_s), has_room(db)
-        if made:
-            errands.run(lambda db: write(db, made), forgets=False)
-        elif room:
-            errands.run(give_back, forgets=False)
-        return len(made)
-
-    def lag(self) -> Lag:
-        """How far the search index is behind the store."""
-        return self._search.lag()
-
-    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words occur together, newest first."""
-        return self._search.search(text, limit, asked_for)
-
-    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
-        """Ids of the traces that may have, for each need, one of its keys."""
-        return self._search.having(needs)
+        """Join frames of runs that received nothing for ``quiet_s``, or else give back free pages."""
+        made = super().compact(quiet_s)
+        if not made:
+            with self._database.connection() as db:
+                room = has_room(db)
+            if room:
+                self._errands().run(give_back, forgets=False)
+        return made
 
     def size_bytes(self) -> int:
         """Bytes that are in use: pages of the database, blobs."""
@@ -148,6 +124,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
             used = pages * int(db.pragma("page_size"))
         used += sum(self._folder.size_bytes(digest) for digest in self._folder)
         return used + self._blobs.elsewhere_bytes()
+
+    def used_bytes(self) -> int:
+        """As `size_bytes`: pages that a deletion left free do not count."""
+        return self.size_bytes()
 
     def backup(self, folder: Path) -> int:
         """Copy one snapshot of the store into a new or empty folder; return how many blobs it lacks."""

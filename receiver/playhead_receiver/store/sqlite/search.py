@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_receiver.store.content.texts import address_of, frame_of, last_address
+from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
-from playhead_receiver.store.protocol.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sql.search.searcher import Searcher, phrases

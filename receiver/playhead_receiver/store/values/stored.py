@@ -108,5 +108,5 @@ class StoredTape(Tape, Protocol):
         ...
 
     def aged(self) -> list[tuple[int, int]]:
-        """Sequence numbers that have aged out (`Upkeep.roll`): ranges. They are no gaps."""
+        """Sequence numbers that have aged out (`Ageing.roll`): ranges. They are no gaps."""
         ...

@@ -4,7 +4,7 @@ import pytest
 
 from playhead_receiver.store.keeping.amounts import FOREVER_S
 from playhead_receiver.store.keeping.service_history import EVERYTHING, history_of
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings
 

@@ -17,8 +17,9 @@ from support.batches import span_of
 from support.handmade import TRACE, HandMade
 from support.leftout import chat
 from support.leftovers import finds
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Lag, Upkeep, open_store
+from playhead_receiver.store import Batch, Lag, open_store
 from playhead_receiver.store.content.plain_words import plain_text
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_semconv.errors import StoreUnavailable, UsageError
@@ -32,14 +33,14 @@ def history(*said: str) -> str:
     return json.dumps([{"role": "user", "parts": [{"type": "text", "content": one}]} for one in said])
 
 
-def indexed(store: Upkeep) -> Upkeep:
+def indexed(store: WholeStore) -> WholeStore:
     while store.index():
         pass
     assert store.lag() == Lag(0, 0)
     return store
 
 
-def where(store: Upkeep, text: str) -> list[tuple[str, int]]:
+def where(store: WholeStore, text: str) -> list[tuple[str, int]]:
     return [(hit.trace_id[:2], int(hit.span_id, 16)) for hit in store.search(text)]
 
 
@@ -56,7 +57,7 @@ def store(tmp_path: Path) -> Any:
     opened.close()
 
 
-def test_a_text_is_found_once_in_the_span_that_said_it_first(store: Upkeep):
+def test_a_text_is_found_once_in_the_span_that_said_it_first(store: WholeStore):
     assert store.lag().bundles == 5
     assert store.search("order") == []
     indexed(store)
@@ -69,14 +70,14 @@ def test_a_text_is_found_once_in_the_span_that_said_it_first(store: Upkeep):
     assert where(store, "ord*") == where(store, "order")
 
 
-def test_small_values_and_names_are_found_in_their_span(store: Upkeep):
+def test_small_values_and_names_are_found_in_their_span(store: WholeStore):
     indexed(store)
     assert where(store, "notiz") == [("02", 9)]
     assert where(store, "execute_tool") == [("02", 9)]
     assert store.search("notiz")[0].excerpt.endswith("kleine Notiz")
 
 
-def test_the_excerpt_shows_what_was_found(store: Upkeep):
+def test_the_excerpt_shows_what_was_found(store: WholeStore):
     indexed(store)
     assert "Where is order 83?" in store.search("83")[0].excerpt
 
@@ -144,7 +145,7 @@ def test_an_answer_is_found_when_its_facts_have_come(tmp_path: Path):
     store.close()
 
 
-def test_the_index_is_built_again_when_it_is_gone(store: Upkeep, tmp_path: Path):
+def test_the_index_is_built_again_when_it_is_gone(store: WholeStore, tmp_path: Path):
     indexed(store)
     before = where(store, "order")
     for path in tmp_path.glob("search.sqlite*"):
@@ -153,7 +154,7 @@ def test_the_index_is_built_again_when_it_is_gone(store: Upkeep, tmp_path: Path)
     assert where(indexed(store), "order") == before
 
 
-def test_what_cannot_be_searched_is_said(store: Upkeep):
+def test_what_cannot_be_searched_is_said(store: WholeStore):
     with pytest.raises(UsageError, match="no word"):
         store.search(" - * ")
     indexed(store)
@@ -171,7 +172,7 @@ def test_whole_spans_and_store_may_be_imported_in_either_order():
 
 
 def test_of_a_long_trace_each_bundle_is_read_without_the_others(
-    store: Upkeep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: WholeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """To read the trace again with each bundle of it would take the square of its length."""
     asked: dict[str, Sequence[Any]] = {}
@@ -201,7 +202,7 @@ def test_text_without_its_wrapping():
 
 
 @pytest.mark.parametrize("how", ["head", "middle"])
-def test_an_index_that_is_damaged_is_told_and_made_again(store: Upkeep, tmp_path: Path, how: str):
+def test_an_index_that_is_damaged_is_told_and_made_again(store: WholeStore, tmp_path: Path, how: str):
     indexed(store)
     path = tmp_path / "search.sqlite"
     whole = path.read_bytes()

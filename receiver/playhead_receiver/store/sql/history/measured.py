@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.protocol.upkeep import History
+from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.runs.strands import UNKNOWN, UNNOTED
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.dropping import Dropped, drop

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -18,8 +19,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_receiver.store.content.plain_words import plain_text, words_of_span
 from playhead_receiver.store.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.search import AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
-from playhead_receiver.store.protocol.upkeep import AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sql.search.attribute_index import Signatures
@@ -65,7 +66,7 @@ REFERENCE = b"_ref"
 _WORD = re.compile(r"\w+")
 
 
-class Searcher:
+class Searcher(ABC):
     """Reads stored content for an index, and makes hits of its matches. An engine keeps the index."""
 
     HAS = ""
@@ -79,6 +80,33 @@ class Searcher:
         self._signatures = Signatures()
         self._waits = (0, 0.0)
         """The bundle that waits for facts, and until when (monotonic seconds)."""
+
+    @abstractmethod
+    def index(self) -> int:
+        """Index some more of the store; 0 if all of it is, or another process does it now."""
+
+    @abstractmethod
+    def unindex(self) -> None:
+        """Delete the index."""
+
+    @abstractmethod
+    def forget(self) -> int:
+        """Remove content from the index that was deleted from the store.
+
+        Returns the last row of `unsearch` that the caller is to delete; 0 if there is none.
+        """
+
+    @abstractmethod
+    def lag(self) -> Lag:
+        """How far the index is behind the store."""
+
+    @abstractmethod
+    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
+        """Where all words occur together, newest first. `UsageError` if ``text`` has no word."""
+
+    @abstractmethod
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Ids of the traces that may have, for each need, one of its keys; None without an index."""
 
     def _deriver(self) -> Deriver:
         from playhead_receiver.store.spans.whole_spans import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from playhead_receiver.store.protocol.upkeep import Finding
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.sql.database import Db
 from playhead_semconv.custody.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
 from playhead_semconv.errors import CorruptTape

@@ -9,7 +9,7 @@ from typing import Any
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.cutting import DIGEST_BYTES
 from playhead_receiver.store.content.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
-from playhead_receiver.store.protocol.upkeep import Finding
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.spans.span_view import open_frame, parse_span
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import COLUMNS, differs, stored_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from playhead_receiver.store.protocol.upkeep import Finding
+from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.tables.chain_links import links_of
 from playhead_semconv.custody.account import Account
