@@ -9,7 +9,14 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from playhead_receiver.faces.shown import Limits
+from playhead_receiver.configuration import (
+    Access,
+    Addresses,
+    Configuration,
+    FaceLimits,
+    Keeping,
+    Taking,
+)
 from playhead_receiver.host.data_folder import data_dir
 from playhead_receiver.host.listening import Tls
 from playhead_receiver.host.memory import return_large_blocks
@@ -37,29 +44,23 @@ def receiver_of(
     ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
     after decompression. `ConfigurationError` for a setting that cannot be understood.
     """
-    return Receiver(
-        data_dir(settings),
-        store=settings.store,
-        blobs=settings.blobs,
-        http_port=place.http_port,
-        grpc_port=place.grpc_port if find_spec("grpc") is not None else None,
-        query_port=place.query_port,
-        host=place.host,
-        forward=(settings.forward,),
-        token=settings.token,
-        guarded=True,
-        tls=tls,
-        limit_bytes=max_request_mib << 20,
-        policy=policy_of(settings.retention),
-        history=history_of(settings.process_history),
-        faces=Limits(
-            settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
+    grpc_port = place.grpc_port if find_spec("grpc") is not None else None
+    configuration = Configuration(
+        Addresses(place.http_port, grpc_port, place.query_port, place.host, tls),
+        Access(settings.token, guarded=True),
+        Keeping(
+            settings.store,
+            settings.blobs,
+            policy_of(settings.retention),
+            history_of(settings.process_history),
+            settings.search,
         ),
-        references=References.named(settings.references),
-        apart=(os.cpu_count() or 1) > 1,
-        search=settings.search,
-        say=say,
+        Taking(max_request_mib << 20, apart=(os.cpu_count() or 1) > 1),
+        (settings.forward,),
+        FaceLimits(settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url),
+        References.named(settings.references),
     )
+    return Receiver(data_dir(settings), configuration, say=say)
 
 
 def serve(receiver: Receiver, on_ready: Callable[[], None], say: Say) -> None:

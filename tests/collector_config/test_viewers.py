@@ -9,6 +9,7 @@ import pytest
 import yaml
 from support.batches import span_of
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.host.place import GRPC_PORT, QUERY_PORT
 from playhead_receiver.server import Receiver
@@ -35,7 +36,10 @@ def targets(kind):
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
-    with Receiver(tmp_path_factory.mktemp("data"), http_port=0, grpc_port=None, query_port=0) as running:
+    with Receiver(
+        tmp_path_factory.mktemp("data"),
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0)),
+    ) as running:
         chat = {
             "gen_ai__operation__name": "chat",
             "gen_ai__request__model": "gpt-4o",

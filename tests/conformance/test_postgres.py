@@ -25,6 +25,7 @@ from support.senders import Sender, Standing, all_are_refused, more, nothing_is_
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
+from playhead_receiver.configuration import Addresses, Configuration, Keeping
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.postgres.schema import VERSION
@@ -195,9 +196,9 @@ def test_what_one_receiver_does_not_answer_for_any_more_another_takes(tmp_path: 
         )
         assert answer.status == 200
 
-    options: dict[str, Any] = {"store": url, "http_port": 0, "grpc_port": None}
-    with Receiver(tmp_path / "two", **options) as two:
-        with Receiver(tmp_path / "one", **options) as one:
+    kept = Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(url))
+    with Receiver(tmp_path / "two", kept) as two:
+        with Receiver(tmp_path / "one", kept) as one:
             send(one, range(1, 11))
             send(two, range(11, 21))
             send(one, range(21, 31))

@@ -148,7 +148,7 @@ def test_a_second_endpoint_and_what_is_forwarded_are_equal(with_otlp: Path, tmp_
         ScriptedServer() as provider,
         OtlpServer() as second,
         OtlpServer() as third,
-        receiver(tmp_path / "data", forward=[third.url]) as running,
+        receiver(tmp_path / "data", forward=(third.url,)) as running,
     ):
         script(provider)
         more = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}

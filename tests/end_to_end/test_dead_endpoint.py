@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.home import Home
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 NOBODY = "http://127.0.0.1:9"
@@ -54,7 +55,7 @@ def test_in_json_it_is_one_object(home: Home):
 
 
 def test_an_endpoint_that_is_the_receiver_of_the_data_folder_has_named_it(home: Home):
-    with Receiver(home.data_dir, http_port=0, grpc_port=None) as receiver:
+    with Receiver(home.data_dir, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         environ = {**home.bare, "PLAYHEAD_ENDPOINT": receiver.http_endpoint}
         done = home.playhead("record", "agent.py", env=environ)
     assert done.stderr.splitlines()[1].startswith("playhead: agent-1 success, 1 step, ")

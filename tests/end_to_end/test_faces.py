@@ -27,6 +27,7 @@ from support.viewers import (
 )
 
 from playhead_cli.demo.provider import Provider
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import RunSummary
@@ -82,7 +83,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     since_s = int(time.time())
     with ExitStack() as stack:
         provider = stack.enter_context(Provider(pace_s=0.002))
-        receiver = stack.enter_context(Receiver(folder / "data", http_port=0, grpc_port=0, query_port=0))
+        receiver = stack.enter_context(
+            Receiver(folder / "data", Configuration(Addresses(http_port=0, grpc_port=0, query_port=0)))
+        )
         home = Home(folder, provider.environment | {"PLAYHEAD_ENDPOINT": receiver.http_endpoint})
         recording = {
             name: home.start(

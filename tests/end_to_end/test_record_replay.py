@@ -16,6 +16,7 @@ from support.home import PATIENCE_S, Home
 from support.running import until
 
 from playhead_cli.demo.provider import Provider
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_replay import Run, write_tape_file
@@ -241,7 +242,7 @@ def test_a_program_that_owns_the_ports_is_no_conflict(home: Home, tmp_path: Path
 def test_a_standing_receiver_is_used_and_a_failure_is_a_failure(home: Home, tmp_path: Path):
     script = tmp_path / "fails.py"
     script.write_text(SLOW.partition("sys.stdin")[0] + 'raise ValueError("no order")\n')
-    with Receiver(home.data_dir, http_port=0, grpc_port=None):
+    with Receiver(home.data_dir, Configuration(Addresses(http_port=0, grpc_port=None))):
         done = home.playhead("record", script)
     assert done.returncode == 1
     assert "ValueError: no order" in done.stderr

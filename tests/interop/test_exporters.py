@@ -15,6 +15,7 @@ from support.interop import (
 )
 from support.running import until
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 TRACES = 40
@@ -62,7 +63,7 @@ def check(receiver: Receiver, sender: Sender, traces: int) -> None:
 
 def deliver(folder: Path, language: str, transport: str) -> None:
     with (
-        Receiver(folder / "data", http_port=0, grpc_port=0) as receiver,
+        Receiver(folder / "data", Configuration(Addresses(http_port=0, grpc_port=0))) as receiver,
         START[language](transport, endpoint_of(receiver, transport), folder) as sender,
     ):
         sender.send(TRACES)
@@ -75,19 +76,16 @@ def restart(folder: Path, language: str, transport: str, *, missed: bool) -> Non
     ``missed``: the second one begins while nobody is there.
     """
     data = folder / "data"
-    with Receiver(data, http_port=0, grpc_port=0) as receiver:
+    with Receiver(data, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         endpoint = endpoint_of(receiver, transport)
-        ports = {
-            "http_port": port_of(receiver.http_endpoint),
-            "grpc_port": port_of(receiver.grpc_endpoint),
-        }
+        same = Configuration(Addresses(port_of(receiver.http_endpoint), port_of(receiver.grpc_endpoint)))
     with START[language](transport, endpoint, folder) as sender:
-        with Receiver(data, **ports):
+        with Receiver(data, same):
             sender.send(5)
         if missed:
             with ClosedDoor(port_of(endpoint)):
                 sender.begin(5)
-        with Receiver(data, **ports) as receiver:
+        with Receiver(data, same) as receiver:
             if not missed:
                 sender.begin(5)
             sender.sent()
@@ -127,7 +125,7 @@ def test_a_connection_of_before_a_restart_is_no_obstacle(tmp_path: Path, languag
 )
 @pytest.mark.parametrize("onwards", ["grpc", "http"])
 def test_a_relay_in_between_changes_nothing(tmp_path: Path, language: str, transport: str, onwards: str):
-    with Receiver(tmp_path / "data", http_port=0, grpc_port=0) as receiver:
+    with Receiver(tmp_path / "data", Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         endpoint = f"http://{receiver.grpc_endpoint}" if onwards == "grpc" else receiver.http_endpoint
         with Relay(endpoint, onwards, tmp_path) as relay:
             entrance = relay.grpc_endpoint if transport == "grpc" else relay.http_endpoint
@@ -140,17 +138,14 @@ def test_a_relay_in_between_changes_nothing(tmp_path: Path, language: str, trans
 @pytest.mark.parametrize("onwards", ["grpc", "http"])
 def test_a_relay_keeps_what_comes_while_the_receiver_restarts(tmp_path: Path, onwards: str):
     data = tmp_path / "data"
-    with Receiver(data, http_port=0, grpc_port=0) as receiver:
-        ports = {
-            "http_port": port_of(receiver.http_endpoint),
-            "grpc_port": port_of(receiver.grpc_endpoint),
-        }
+    with Receiver(data, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
+        same = Configuration(Addresses(port_of(receiver.http_endpoint), port_of(receiver.grpc_endpoint)))
         endpoint = f"http://{receiver.grpc_endpoint}" if onwards == "grpc" else receiver.http_endpoint
     with Relay(endpoint, onwards, tmp_path) as relay:
         with python_sender("http", relay.http_endpoint, tmp_path) as sender:
             sender.send(5)
             until(lambda: "will retry" in relay.log(), "the relay has tried")
-            with Receiver(data, **ports) as receiver:
+            with Receiver(data, same) as receiver:
                 sender.send(5)
                 all_spans = 10 * SPANS_PER_TRACE
                 until(lambda: receiver.intake.counted.spans >= all_spans, "the relay is late", 60)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead_exporter.push import push
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary, Store
 from playhead_semconv import attributes as a
@@ -36,9 +37,10 @@ def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S
 
 
 @contextmanager
-def receiver(data_dir: Path, **options: Any) -> Iterator[Receiver]:
+def receiver(data_dir: Path, forward: tuple[str, ...] = ()) -> Iterator[Receiver]:
     """A receiver on free ports."""
-    with Receiver(data_dir, **{"http_port": 0, "grpc_port": 0, **options}) as running:
+    configuration = Configuration(Addresses(http_port=0, grpc_port=0), forward=forward)
+    with Receiver(data_dir, configuration) as running:
         yield running
 
 

@@ -6,31 +6,18 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from playhead_receiver.configuration import FaceLimits
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from playhead_receiver.faces.reading import Traces
 
-JAEGER_BYTES = 64 << 10
-TEMPO_BYTES = 16 << 10
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """Largest size of one attribute per face; 0: no limit."""
-
-    jaeger_bytes: int = JAEGER_BYTES
-    tempo_bytes: int = TEMPO_BYTES
-    url: str = ""
-    """URL at which viewers reach the query API; empty: the address on which it listens."""
-
 
 class Shown:
     """The traces of each tenant, and the limits of each face."""
 
-    def __init__(self, tenants: Tenants, limits: Limits, query_url: Callable[[], str]) -> None:
+    def __init__(self, tenants: Tenants, limits: FaceLimits, query_url: Callable[[], str]) -> None:
         self._tenants = tenants
         self._limits = limits
         self._query_url = query_url

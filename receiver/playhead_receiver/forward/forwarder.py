@@ -51,7 +51,6 @@ class Forwarder:
         *,
         base_url: str = "",
         say: Say = say_nothing,
-        patience_s: float = FACTS_PATIENCE_S,
     ) -> None:
         self._store = store
         self._deriver = Deriver(store)
@@ -60,7 +59,6 @@ class Forwarder:
         self._spans = Counts()
         self._facts_too = destination.tape
         self._trimmer = Trimmer(destination, base_url)
-        self._patience_s = patience_s
         self._file = CursorFile(data_dir, destination.name)
         self._cursor = self._file.load(store.position())
         self._sampler = Sampler(
@@ -77,7 +75,7 @@ class Forwarder:
         for position in self._cursor.waiting:
             for change in self._store.changes(position - 1, 1):
                 if change.position == position and isinstance(change.item, StoredSpan):
-                    self._waiting[position] = (change.item, time.monotonic() + self._patience_s)
+                    self._waiting[position] = (change.item, time.monotonic() + FACTS_PATIENCE_S)
         self._thread.start()
 
     def ask_to_stop(self) -> None:
@@ -139,7 +137,7 @@ class Forwarder:
         held: dict[int, tuple[StoredSpan, float]] = {}
         now = time.monotonic()
         fresh = {
-            change.position: (change.item, now + self._patience_s)
+            change.position: (change.item, now + FACTS_PATIENCE_S)
             for change in changes
             if isinstance(change.item, StoredSpan) and self._sampler.takes(change.item.trace_id, now)
         }

@@ -68,21 +68,19 @@ class Tls(msgspec.Struct, frozen=True):
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn in a thread of its own, on a socket that the constructor binds."""
+    """uvicorn in a thread of its own."""
 
     def __init__(
         self,
         app: Any,
+        listener: socket.socket,
         host: str,
-        port: int,
-        option: str,
         *,
         name: str,
         tls: Tls | None = None,
-        listener: socket.socket | None = None,
     ) -> None:
-        """``listener``: a socket that listens already; the server closes it at its end."""
-        self._socket = listener or bind(host, port, option)
+        """``listener``: a socket that listens at ``host``; the server closes it at its end."""
+        self._socket = listener
         scheme = "http" if tls is None else "https"
         self.endpoint = f"{scheme}://{bracketed(host)}:{self._socket.getsockname()[1]}"
         super().__init__(

@@ -8,10 +8,9 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
-from playhead_receiver.access import Audit, Caller, Scope
+from playhead_receiver.access import Caller, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
-from playhead_receiver.query.tree import Trees
 from playhead_receiver.store import RunSummary, Store
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.protocol.offers import needed
@@ -46,21 +45,13 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 class Asked:
     """One request: its caller and the caller's data."""
 
-    def __init__(
-        self,
-        caller: Caller,
-        house: House,
-        audit: Audit,
-        trees: Trees,
-        guarded: bool,
-        references: References,
-    ) -> None:
+    def __init__(self, caller: Caller, house: House, serving: Serving) -> None:
         self.caller = caller
-        self.references = NO_REFERENCES if caller.tenant else references
+        self.references = NO_REFERENCES if caller.tenant else serving.references
         self.house = house
-        self.trees = trees
-        self._audit = audit
-        self._guarded = guarded
+        self.trees = serving.trees
+        self._audit = serving.audit
+        self._guarded = serving.guard.required
 
     @property
     def store(self) -> Store:
@@ -100,14 +91,7 @@ def _needs(scope: Scope) -> Any:
         serving = serving_of(request)
         caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
         house = serving.tenants.house(caller.tenant)
-        return Asked(
-            caller,
-            house,
-            serving.audit,
-            serving.trees,
-            serving.guard.required,
-            serving.references,
-        )
+        return Asked(caller, house, serving)
 
     SCOPE_OF[admitted] = scope
     return Depends(admitted)

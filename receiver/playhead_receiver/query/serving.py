@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 
 import msgspec
 
@@ -43,15 +44,14 @@ class Serving:
         guard: Guard,
         audit: Audit,
         destinations: Callable[[], list[Forwarded]] = list,
-        version: str = "",
         references: References | None = None,
     ) -> None:
         self.tenants = tenants
         self.guard = guard
         self.audit = audit
         self.destinations = destinations
-        self.version = version
         self.references = references or References()
+        self.version = version("playhead-receiver")
         self.trees = Trees()
         self.live = 0
         """Number of open live streams; used only on the event loop."""

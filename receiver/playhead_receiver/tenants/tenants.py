@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from playhead_receiver.configuration import Keeping
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
@@ -22,8 +22,6 @@ from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.maintenance.indexer import Indexer
 from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.store import Store, open_store
-from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.protocol.upkeep import Summaries
@@ -57,26 +55,10 @@ class House(msgspec.Struct):
         self.keeper.stop()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Settings for the data of all tenants."""
-
-    url: str = ""
-    """URL of the database; empty: folders."""
-    blobs: str = ""
-    """The object store of the tenant without a name; the others have ``tenants/NAME`` below it."""
-    policy: Policy | None = None
-    """How long runs are kept; None: for ever."""
-    history: History | None = None
-    """How much is kept of what a service did outside of requests; None: all."""
-    search: bool = True
-    """Whether stored content is indexed for the search."""
-
-
 class Tenants:
     """The houses of a data folder, or of a database, opened when they are first needed.
 
-    ``store``: of the tenant without a name. ``kept``: settings for all tenants. ``apart``: the process
+    ``store``: of the tenant without a name. ``keeping``: for all tenants. ``apart``: the process
     that reads spans under load, for all tenants. Safe from any thread.
     """
 
@@ -84,14 +66,14 @@ class Tenants:
         self,
         data_dir: Path,
         store: Store,
-        kept: Kept | None = None,
+        keeping: Keeping = Keeping(),  # noqa: B008, frozen
         apart: Apart | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""
         self._note = note
         self._data_dir = data_dir
-        self._kept = kept or Kept()
+        self._keeping = keeping
         self._apart = apart
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
@@ -132,10 +114,10 @@ class Tenants:
         ``known``: tenants that may have a schema in the database; tenants with folders are found.
         """
         self.own.start()
-        if self._kept.policy is None and self._kept.history is None:
+        if self._keeping.policy is None and self._keeping.history is None:
             return
         found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
-        for tenant in sorted(set(known) - {""} if self._kept.url else found):
+        for tenant in sorted(set(known) - {""} if self._keeping.url else found):
             with suppress(StoreError):  # the next request for the tenant reports it
                 self.house(tenant)
 
@@ -150,9 +132,9 @@ class Tenants:
 
     def _open(self, tenant: str) -> House:
         folder = self._data_dir / FOLDER / tenant
-        blobs = f"{self._kept.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._kept.blobs else ""
-        if self._kept.url:
-            store = open_store(place_of_tenant(self._kept.url, tenant), blobs=blobs)
+        blobs = f"{self._keeping.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._keeping.blobs else ""
+        if self._keeping.url:
+            store = open_store(place_of_tenant(self._keeping.url, tenant), blobs=blobs)
             return self._house(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
@@ -165,7 +147,7 @@ class Tenants:
     def _house(self, tenant: str, store: Store, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
         keeper = Keeper(
-            store, folder, self._kept.policy, self._kept.history, partial(self._note, tenant)
+            store, folder, self._keeping.policy, self._keeping.history, partial(self._note, tenant)
         )
-        indexer = Indexer(needed(store, Search)) if self._kept.search else None
+        indexer = Indexer(needed(store, Search)) if self._keeping.search else None
         return House(store, intake, indexer, keeper, lock)

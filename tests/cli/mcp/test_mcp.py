@@ -12,6 +12,7 @@ from support.cli import refund, store_run
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
@@ -51,7 +52,7 @@ def ask(data_dir: Path, calls: list[tuple[str, dict[str, Any]]], token: str = ""
 def data_dir(tmp_path: Path) -> Path:
     store_run(tmp_path, refund())
     chat = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_INPUT_MESSAGES: SAID}
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(TRACE, 1, service="helper", text="x" * 9000, **chat)]))
         while receiver.store.index():
             pass
@@ -140,7 +141,10 @@ def test_an_agent_reads_with_a_token_from_the_receiver_that_runs(data_dir: Path)
     file = AccessFile(data_dir)
     _, text = TokenBook(file).create("agent", ["read"])
     file.close()
-    with Receiver(data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True):
+    with Receiver(
+        data_dir,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ):
         assert ask(data_dir, [("list_runs", {})], text)[1].startswith("refund-1 ")
         assert "token is missing or wrong" in ask(data_dir, [("list_runs", {})], text + "x")[1]
         assert ask(data_dir, [("list_runs", {})])[1].startswith("refund-1 ")  # as the folder's owner

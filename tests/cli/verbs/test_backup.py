@@ -13,6 +13,7 @@ from support.cli import CommandLine, refund, store_run
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
 from playhead_semconv.facts import Content, Fact
@@ -29,7 +30,10 @@ def access_to(data_dir: Path) -> Generator[AccessFile]:
 
 def seen(data_dir: Path, *tokens: str) -> list[list[str] | int]:
     """The runs that each token is shown, or the status of the refusal."""
-    with Receiver(data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True) as receiver:
+    with Receiver(
+        data_dir,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ) as receiver:
         found: list[list[str] | int] = []
         for token in tokens:
             headers = {"authorization": f"Bearer {token}"}

@@ -19,6 +19,7 @@ from support.leftovers import finds
 from playhead_cli.app import run
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 
@@ -102,7 +103,7 @@ def test_where_nothing_is_recorded_nothing_is_deleted(playhead: CommandLine):
 
 
 def test_the_receiver_that_runs_is_asked_to_delete(playhead: CommandLine):
-    with Receiver(playhead.data_dir, http_port=0, grpc_port=None) as receiver:
+    with Receiver(playhead.data_dir, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(b"1" * 16, 1, text=SAID), span_of(b"2" * 16, 1)]))
         assert "deleted 1 run: 1 span" in playhead("delete", "refund-1", "--yes").err
         assert [run.name for run in receiver.store.runs(Query())] == ["refund-2"]

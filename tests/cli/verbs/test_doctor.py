@@ -15,6 +15,7 @@ from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 from playhead_cli.diagnosis import delivery
 from playhead_exporter import open_outlet
 from playhead_exporter.shipping.endpoint_answers import TryLater
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.server import Receiver
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, names, selected
@@ -166,8 +167,9 @@ def test_where_nobody_listens_by_default_only_record_has_a_receiver(
 def test_a_token_that_may_not_deliver_is_told(
     playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    ports = {"http_port": 0, "grpc_port": None, "query_port": 0}
-    with Receiver(playhead.data_dir, guarded=True, **ports) as receiver:
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    guarded = Configuration(addresses, Access(guarded=True))
+    with Receiver(playhead.data_dir, guarded) as receiver:
         token = playhead("token", "create", "viewers", "--scope", "read").out.strip()
         monkeypatch.setenv("PLAYHEAD_ENDPOINT", receiver.http_endpoint)
         [(mark, text, _)] = said(playhead, receiver.http_endpoint)

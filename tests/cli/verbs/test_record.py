@@ -21,6 +21,7 @@ from playhead_cli.running.agent import Agent, agent_python, parse_agent
 from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import WriterLock, running
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import UsageError
@@ -142,7 +143,9 @@ def test_what_the_user_has_set_stays(tmp_path: Path, environ: dict[str, str]):
 
 
 def test_a_running_receiver_is_used(tmp_path: Path, environ: dict[str, str]):
-    with Receiver(environ["PLAYHEAD_DATA_DIR"], http_port=0, grpc_port=None) as receiver:
+    with Receiver(
+        environ["PLAYHEAD_DATA_DIR"], Configuration(Addresses(http_port=0, grpc_port=None))
+    ) as receiver:
         _, seen = looked(tmp_path, environ)
         assert seen["environ"]["PLAYHEAD_ENDPOINT"] == receiver.http_endpoint
 
@@ -150,7 +153,7 @@ def test_a_running_receiver_is_used(tmp_path: Path, environ: dict[str, str]):
 def test_an_endpoint_that_the_user_names_is_used_and_none_is_embedded(
     tmp_path: Path, environ: dict[str, str]
 ):
-    with Receiver(tmp_path / "other", http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path / "other", Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         done, seen = looked(tmp_path, {**environ, "PLAYHEAD_ENDPOINT": receiver.http_endpoint})
         assert seen["environ"]["PLAYHEAD_ENDPOINT"] == receiver.http_endpoint
         assert f"playhead: recorded to {receiver.http_endpoint}" in done.stderr
@@ -440,7 +443,7 @@ def test_the_interpreter_is_that_of_the_active_environment(tmp_path: Path):
 
 
 def test_when_the_receiver_that_was_found_goes_away_another_is_embedded(tmp_path: Path):
-    other = Receiver(tmp_path, http_port=0, grpc_port=None)
+    other = Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None)))
     other.start()
     with receiver_for(Settings(data_dir=str(tmp_path))) as house:
         assert house.listening().http == other.http_endpoint
@@ -473,7 +476,8 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
     TokenBook(file).create("ci", ["ingest"])
     file.close()
     with Receiver(
-        tmp_path / "data", http_port=0, grpc_port=None, query_port=0, guarded=True
+        tmp_path / "data",
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
     ) as receiver:
         assert httpx.post(f"{receiver.http_endpoint}/v1/traces").status_code == 401
         script = tmp_path / "agent.py"

@@ -15,6 +15,7 @@ from support.cli import CommandLine, Done
 from playhead_cli.running.agent import delivering_to, recorded_environment
 from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, Unwelcome
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_semconv.settings import resolve
@@ -22,8 +23,9 @@ from playhead_semconv.settings import resolve
 
 @pytest.fixture
 def receiver(playhead: CommandLine) -> Iterator[Receiver]:
-    ports = {"http_port": 0, "grpc_port": None, "query_port": 0}
-    with Receiver(playhead.data_dir, guarded=True, **ports) as receiver:
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    guarded = Configuration(addresses, Access(guarded=True))
+    with Receiver(playhead.data_dir, guarded) as receiver:
         yield receiver
 
 

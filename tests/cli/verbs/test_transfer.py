@@ -192,13 +192,14 @@ def test_what_is_neither_is_refused(playhead: CommandLine, tmp_path: Path):
 
 
 def test_a_standing_receiver_is_used(playhead: CommandLine, tmp_path: Path):
+    from playhead_receiver.configuration import Addresses, Configuration
     from playhead_receiver.server import Receiver
 
     path = tmp_path / "refund.tape"
     name = store_run(playhead.data_dir, refund())
     playhead("export", name, "-o", str(path))
     there = elsewhere(playhead, tmp_path)
-    with Receiver(there.data_dir, http_port=0, grpc_port=None):
+    with Receiver(there.data_dir, Configuration(Addresses(http_port=0, grpc_port=None))):
         assert there("import", str(path)).err == "playhead: imported refund-1\n"
 
 

@@ -13,6 +13,7 @@ from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
 from playhead_semconv.errors import StoreUnavailable
@@ -181,7 +182,7 @@ def test_the_doctor_reads_how_long_runs_are_kept(playhead: CommandLine, monkeypa
 
 
 def playhead_receiver_of(data_dir: Path) -> Receiver:
-    return Receiver(data_dir, http_port=0, grpc_port=None)
+    return Receiver(data_dir, Configuration(Addresses(http_port=0, grpc_port=None)))
 
 
 def test_a_backup_is_restored_elsewhere(playhead: CommandLine, tmp_path: Path):

@@ -10,6 +10,7 @@ from support.handmade import INSTANCE, TRACE
 
 from playhead_receiver.access import SCOPES, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.endpoints import http as intake_http
 from playhead_receiver.endpoints.grpc import SERVICES
 from playhead_receiver.faces.routes import FACES
@@ -67,7 +68,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Receiver
     file = AccessFile(folder)
     tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in SCOPES}
     file.close()
-    with Receiver(folder, http_port=0, grpc_port=0, query_port=0, guarded=True) as running:
+    with Receiver(
+        folder, Configuration(Addresses(http_port=0, grpc_port=0, query_port=0), Access(guarded=True))
+    ) as running:
         yield running, tokens
 
 

@@ -19,6 +19,7 @@ from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.host.listening import Tls
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
@@ -52,7 +53,9 @@ def test_everything_over_tls(tmp_path: Path, certificates: tuple[Tls, Path, Path
     tls, ca, _ = certificates
     context = ssl.create_default_context(cafile=str(ca))
     with (
-        Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, tls=tls) as receiver,
+        Receiver(
+            tmp_path, Configuration(Addresses(http_port=0, grpc_port=0, query_port=0, tls=tls))
+        ) as receiver,
         httpx.Client(verify=context) as client,
     ):
         assert receiver.http_endpoint.startswith("https://")
@@ -72,7 +75,9 @@ def test_those_without_a_certificate_are_not_let_in(
 ):
     tls, ca, mine = certificates
     mutual = Tls(tls.certificate, tls.key, str(ca))
-    with Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, tls=mutual) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=0, query_port=0, tls=mutual))
+    ) as receiver:
         context = ssl.create_default_context(cafile=str(ca))
         for endpoint in (receiver.http_endpoint, receiver.query_endpoint):
             with httpx.Client(verify=context) as client, pytest.raises(httpx.HTTPError):
@@ -95,7 +100,9 @@ def test_those_without_a_certificate_are_not_let_in(
 
 def test_tls_that_cannot_be_used_is_said_at_once(tmp_path: Path, certificates: tuple[Tls, Path, Path]):
     tls, ca, _ = certificates
-    receiver = Receiver(tmp_path, http_port=0, grpc_port=None, tls=Tls(str(ca), tls.key))
+    receiver = Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None, tls=Tls(str(ca), tls.key)))
+    )
     with pytest.raises(ConfigurationError, match="cannot be used"):
         receiver.start()
 
@@ -106,7 +113,7 @@ def test_an_agent_shows_its_certificate(
 ):
     tls, ca, mine = certificates
     mutual = Tls(tls.certificate, tls.key, str(ca))
-    with Receiver(tmp_path, http_port=0, grpc_port=0, tls=mutual) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0, tls=mutual))) as receiver:
         http = protocol == "http/protobuf"
         endpoint = receiver.http_endpoint if http else f"https://{receiver.grpc_endpoint}"
         stranger = Settings(endpoint=endpoint, protocol=protocol, certificate=str(ca))
@@ -129,7 +136,10 @@ def test_the_span_exporter_takes_the_standard_variables(
 ):
     tls, ca, mine = certificates
     with Receiver(
-        tmp_path, http_port=0, grpc_port=None, tls=Tls(tls.certificate, tls.key, str(ca))
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, tls=Tls(tls.certificate, tls.key, str(ca)))
+        ),
     ) as receiver:
         exporter = PlayheadSpanExporter(
             {
@@ -149,20 +159,20 @@ def test_the_span_exporter_takes_the_standard_variables(
 def test_a_destination_may_want_a_certificate(tmp_path: Path, certificates: tuple[Tls, Path, Path]):
     tls, ca, mine = certificates
     mutual = Tls(tls.certificate, tls.key, str(ca))
-    with Receiver(tmp_path / "there", http_port=0, grpc_port=0, tls=mutual) as there:
+    with Receiver(
+        tmp_path / "there", Configuration(Addresses(http_port=0, grpc_port=0, tls=mutual))
+    ) as there:
         ways = (f"{there.http_endpoint}", f"grpcs://{there.grpc_endpoint}")
-        with Receiver(
-            tmp_path / "here",
-            http_port=0,
-            grpc_port=None,
-            forward=[f"{way} ca={ca} cert={mine}" for way in ways],
-        ) as here:
+        forward = tuple(f"{way} ca={ca} cert={mine}" for way in ways)
+        here = Configuration(Addresses(http_port=0, grpc_port=None), forward=forward)
+        with Receiver(tmp_path / "here", here) as here:
             here.store.commit(Batch([span_of(b"t" * 16, 1)]))
             until(lambda: there.intake.counted.spans == 2, "sent both ways")
     with pytest.raises(ConfigurationError, match="none cannot be read, for https://tempo"):
         Receiver(
             tmp_path / "x",
-            http_port=0,
-            grpc_port=None,
-            forward=[f"https://tempo ca={ca} key={tmp_path}/none"],
+            Configuration(
+                Addresses(http_port=0, grpc_port=None),
+                forward=(f"https://tempo ca={ca} key={tmp_path}/none",),
+            ),
         ).start()

@@ -23,8 +23,8 @@ from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
 from playhead_receiver.access.guard import Guard, Unauthenticated
 from playhead_receiver.access.scopes import SCOPES
+from playhead_receiver.configuration import Access, Addresses, Configuration, FaceLimits
 from playhead_receiver.faces.routes import FACES
-from playhead_receiver.faces.shown import Limits
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
@@ -137,7 +137,9 @@ def test_tokens_from_the_command_line(playhead: CommandLine):
 
 def test_what_is_revoked_is_closed_at_once(tmp_path: Path, book: TokenBook):
     _, text = book.create("ci", ["ingest"])
-    with Receiver(tmp_path, http_port=0, grpc_port=None, guarded=True) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), Access(guarded=True))
+    ) as receiver:
         url = f"{receiver.http_endpoint}/v1/traces"
         assert httpx.post(url, headers=PROTOBUF | bearer(text)).status_code == 200
         book.revoke("ci")
@@ -175,8 +177,9 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
                 return problem.code()
         return grpc.StatusCode.OK
 
-    ports = {"http_port": 0, "grpc_port": 0, "query_port": 0}
-    with Receiver(tmp_path, guarded=True, **ports) as receiver:
+    everywhere = Addresses(http_port=0, grpc_port=0, query_port=0)
+    guarded = Configuration(everywhere, Access(guarded=True))
+    with Receiver(tmp_path, guarded) as receiver:
         assert (answers(receiver, {}), code(receiver)) == ([200] * 3, grpc.StatusCode.OK)
         _, text = book.create("ci", ["admin"])
         assert (answers(receiver, {}), code(receiver)) == ([401] * 3, grpc.StatusCode.UNAUTHENTICATED)
@@ -185,7 +188,7 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
         assert answers(receiver, {}) == answers(receiver, bearer(text)) == [401] * 3
         owner = running(tmp_path)
         assert owner is not None and answers(receiver, bearer(owner.key)) == [200] * 3
-    with Receiver(tmp_path, guarded=True, **ports) as receiver:
+    with Receiver(tmp_path, guarded) as receiver:
         assert answers(receiver, {}) == [200] * 3
         assert owner.key != running(tmp_path).key  # type: ignore[union-attr]
 
@@ -193,7 +196,10 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
 def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: CommandLine):
     assert "asks for a token" not in playhead("token", "create", "early").err
     assert playhead("token", "revoke", "early").err.endswith("open to everybody on this machine\n")
-    with Receiver(playhead.data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True):
+    with Receiver(
+        playhead.data_dir,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ):
         made = playhead("token", "create", "ci").err
         assert f"process {os.getpid()} asks for a token from now on" in made
         assert "asks for a token" not in playhead("token", "create", "more").err
@@ -201,9 +207,12 @@ def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: Co
 
 
 def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book: TokenBook):
-    limits = Limits(url="https://runs.example:8443/api")
+    limits = FaceLimits(url="https://runs.example:8443/api")
     with Receiver(
-        tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True, faces=limits
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
+        ),
     ) as receiver:
 
         def status(host: str, path: str = "/v1/runs", **headers: str) -> int:
@@ -222,9 +231,12 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
 
 
 def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: TokenBook):
-    limits = Limits(url="https://runs.example:8443/api")
+    limits = FaceLimits(url="https://runs.example:8443/api")
     with Receiver(
-        tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True, faces=limits
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
+        ),
     ) as receiver:
         kind = {"content-type": "application/json"}
 
@@ -273,7 +285,10 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
     fields = {"{run}": trace_id, "{trace_id}": trace_id, "{span_id}": f"{1:016x}"}
     fields |= {"{service}": "agent", "{tag:path}": "span.text"}
     shown: dict[str, set[str]] = {one: set() for one in tokens}
-    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True) as receiver:
+    with Receiver(
+        tmp_path,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ) as receiver:
         more = {"gen_ai.conversation.id": secret, "gen_ai.request.model": secret}
         body = body_of(bytes.fromhex(trace_id), text=f"the word {secret}", **more)
         url = f"{receiver.http_endpoint}/v1/traces"
@@ -300,9 +315,11 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
 
 def test_elsewhere_than_loopback_with_a_token_of_the_folder(tmp_path: Path, book: TokenBook):
     with pytest.raises(ConfigurationError, match="there is no token"):
-        Receiver(tmp_path, host="0.0.0.0", http_port=0, grpc_port=None).start()
+        Receiver(tmp_path, Configuration(Addresses(host="0.0.0.0", http_port=0, grpc_port=None))).start()
     book.create("ci", ["ingest"])
-    with Receiver(tmp_path, host="0.0.0.0", http_port=0, grpc_port=None, query_port=0) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(host="0.0.0.0", http_port=0, grpc_port=None, query_port=0))
+    ) as receiver:
         port = receiver.query_endpoint.rpartition(":")[2]
         assert httpx.get(f"http://127.0.0.1:{port}/v1/runs").status_code == 401
 
@@ -312,7 +329,9 @@ def test_tenants_see_their_own_runs_alone(tmp_path: Path, book: TokenBook):
         tenant: book.create(tenant, ["ingest", "read", "admin"], tenant=tenant)[1]
         for tenant in ("", "one", "two")
     }
-    with Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, guarded=True) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=0, query_port=0), Access(guarded=True))
+    ) as receiver:
         for number, (tenant, token) in enumerate(tokens.items(), 1):
             body = body_of(bytes([number]) * 16, text=f"the word of tenant{number}")
             if tenant == "two":
@@ -349,7 +368,10 @@ def test_tenants_see_their_own_runs_alone(tmp_path: Path, book: TokenBook):
 def test_who_has_read_deleted_and_exported_is_written_down(tmp_path: Path, book: TokenBook):
     store_run(tmp_path, refund())
     token, text = book.create("ops", ["admin"])
-    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True) as receiver:
+    with Receiver(
+        tmp_path,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ) as receiver:
         api = httpx.Client(base_url=receiver.query_endpoint, headers=bearer(text))
         run = api.get("/v1/runs").json()["runs"][0]["trace_id"]
         for path in ("/v1/runs/last", "/v1/search?q=order", "/v1/runs/last/export"):

@@ -24,6 +24,7 @@ from support.batches import span_of
 from support.bombs import grpc_status
 from support.handmade import INSTANCE, HandMade
 
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
 from playhead_semconv.otlp import pack, pack_resource, resource_logs
@@ -38,7 +39,7 @@ Send = Callable[..., bytes]
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as running:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as running:
         yield running
 
 
@@ -150,7 +151,9 @@ def test_a_store_that_cannot_write_is_unavailable(receiver: Receiver, send: Send
 def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
     request = request_of(span_of(TRACE, 1).otlp)
     with (
-        Receiver(tmp_path, http_port=0, grpc_port=0, token="s3cret") as receiver,
+        Receiver(
+            tmp_path, Configuration(Addresses(http_port=0, grpc_port=0), Access(token="s3cret"))
+        ) as receiver,
         grpc.insecure_channel(receiver.grpc_endpoint) as channel,
     ):
         export: Any = channel.unary_unary(TRACES)

@@ -31,6 +31,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.handmade import INSTANCE, TRACE, HandMade
 from support.running import until
 
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
 from playhead_semconv.otlp import pack, pack_resource, resource_logs, set_attributes
@@ -41,7 +42,7 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as running:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as running:
         yield running
 
 
@@ -496,7 +497,9 @@ def test_a_store_that_cannot_write_is_503_with_a_delay(receiver: Receiver, clien
 def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
     body = spans_request().SerializeToString()
     with (
-        Receiver(tmp_path, http_port=0, grpc_port=None, token="s3cret") as receiver,
+        Receiver(
+            tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), Access(token="s3cret"))
+        ) as receiver,
         httpx.Client(base_url=receiver.http_endpoint) as client,
     ):
         refused = client.post("/v1/traces", content=body, headers=PROTOBUF)

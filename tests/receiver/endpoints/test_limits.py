@@ -23,6 +23,7 @@ from support.batches import span_of
 from support.bombs import deflate_bomb, grpc_status, gzip_bomb, zstd_bomb
 from support.measured import peak_bytes
 
+from playhead_receiver.configuration import Addresses, Configuration, Taking
 from playhead_receiver.endpoints.http import Work
 from playhead_receiver.intake.budget import IN_FLIGHT_BYTES
 from playhead_receiver.server import Receiver
@@ -56,7 +57,12 @@ def request_of(size_bytes: int) -> tuple[bytes, bytes]:
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, limit_bytes=LIMIT) as running:
+    with Receiver(
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=0, query_port=0), taking=Taking(limit_bytes=LIMIT)
+        ),
+    ) as running:
         yield running
 
 

@@ -5,17 +5,19 @@ import httpx
 import pytest
 from support.cli import refund, store_run
 
-from playhead_receiver.faces.shown import Limits
+from playhead_receiver.configuration import Addresses, Configuration, FaceLimits
 from playhead_receiver.server import Receiver
 
-LIMITS = Limits(jaeger_bytes=4096, tempo_bytes=2048, url="https://playhead.example")
+LIMITS = FaceLimits(jaeger_bytes=4096, tempo_bytes=2048, url="https://playhead.example")
 
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     """A receiver that has one run, refund-1, and cuts early."""
     store_run(tmp_path, refund())
-    with Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, faces=LIMITS) as running:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=0, query_port=0), faces=LIMITS)
+    ) as running:
         yield running
 
 

@@ -14,6 +14,7 @@ from support.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.faces.jaeger.finding import Wanted
 from playhead_receiver.faces.jaeger.messages import MESSAGES
 from playhead_receiver.faces.jaeger.storage import CHUNK_BYTES, wanted_of
@@ -212,7 +213,9 @@ def test_who_may_not_read_is_refused(tmp_path: Any):
     reader, sender = book.create("r", ["read"])[1], book.create("s", ["ingest"])[1]
     file.close()
     with (
-        Receiver(tmp_path, http_port=0, grpc_port=0, guarded=True) as running,
+        Receiver(
+            tmp_path, Configuration(Addresses(http_port=0, grpc_port=0), Access(guarded=True))
+        ) as running,
         grpc.insecure_channel(running.grpc_endpoint) as channel,
     ):
 
@@ -247,7 +250,9 @@ def test_any_time_that_can_be_said_may_be_asked_for(receiver: Receiver, ask: Ask
 def test_who_has_read_what_is_written_down(tmp_path: Any):
     file = AccessFile(tmp_path)
     metadata = (("authorization", f"Bearer {TokenBook(file).create('viewer', ['read'])[1]}"),)
-    with Receiver(tmp_path, http_port=0, grpc_port=0, guarded=True) as running:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=0), Access(guarded=True))
+    ) as running:
         keep(running, span_of(b"j" * 16, 1))
         with grpc.insecure_channel(running.grpc_endpoint) as channel:
 

@@ -24,6 +24,7 @@ from support.running import until
 from support.scripted import Gate, Reply, Request, ScriptedServer
 
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module
 from playhead_receiver.forward.delivery import (
@@ -82,8 +83,11 @@ def test_another_receiver_gets_what_this_one_took_whole(tmp_path: Path):
     made = HandMade().start()
     call = chat(made, "question", "answer")
     with (
-        Receiver(tmp_path / "there", http_port=0, grpc_port=0) as there,
-        Receiver(tmp_path / "here", http_port=0, grpc_port=None, forward=[there.http_endpoint]) as here,
+        Receiver(tmp_path / "there", Configuration(Addresses(http_port=0, grpc_port=0))) as there,
+        Receiver(
+            tmp_path / "here",
+            Configuration(Addresses(http_port=0, grpc_port=None), forward=(there.http_endpoint,)),
+        ) as here,
     ):
         here.store.commit(Batch([*made.spans, call.stored], made.facts))
         got = until(lambda: len(found := list(there.store.spans(TRACE))) == 2 and found, "forwarded")
@@ -97,9 +101,12 @@ def test_another_receiver_gets_what_this_one_took_whole(tmp_path: Path):
 
 def test_over_grpc_too(tmp_path: Path):
     with (
-        Receiver(tmp_path / "there", http_port=0, grpc_port=0) as there,
+        Receiver(tmp_path / "there", Configuration(Addresses(http_port=0, grpc_port=0))) as there,
         Receiver(
-            tmp_path / "here", http_port=0, grpc_port=None, forward=[f"grpc://{there.grpc_endpoint}"]
+            tmp_path / "here",
+            Configuration(
+                Addresses(http_port=0, grpc_port=None), forward=(f"grpc://{there.grpc_endpoint}",)
+            ),
         ) as here,
     ):
         here.store.commit(Batch([span(1)]))
@@ -108,13 +115,17 @@ def test_over_grpc_too(tmp_path: Path):
 
 def test_several_destinations_each_get_everything(tmp_path: Path):
     with (
-        Receiver(tmp_path / "1", http_port=0, grpc_port=None) as one,
-        Receiver(tmp_path / "2", http_port=0, grpc_port=None) as two,
+        Receiver(tmp_path / "1", Configuration(Addresses(http_port=0, grpc_port=None))) as one,
+        Receiver(tmp_path / "2", Configuration(Addresses(http_port=0, grpc_port=None))) as two,
         Receiver(
             tmp_path / "here",
-            http_port=0,
-            grpc_port=None,
-            forward=[one.http_endpoint, f"{two.http_endpoint}/v1/traces"],
+            Configuration(
+                Addresses(http_port=0, grpc_port=None),
+                forward=(
+                    one.http_endpoint,
+                    f"{two.http_endpoint}/v1/traces",
+                ),
+            ),
         ) as here,
     ):
         here.store.commit(Batch([span(1)]))
@@ -191,9 +202,12 @@ def test_a_span_whose_facts_are_lost_goes_as_it_is(
     assert traces_in(destination.requests[0]) == [ResourceSpans.FromString(call.stored.otlp)]
 
 
-def test_patience_with_facts_ends(store: Store, tmp_path: Path, destination: ScriptedServer):
+def test_patience_with_facts_ends(
+    store: Store, tmp_path: Path, destination: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("playhead_receiver.forward.forwarder.FACTS_PATIENCE_S", 0.3)
     destination.script([TAKEN], repeat=True)
-    running = forwarder(store, tmp_path, destination.url, patience_s=0.3)
+    running = forwarder(store, tmp_path, destination.url)
     made = HandMade().start()
     call = chat(made, "question", "answer")
     store.commit(Batch([call.stored]))
@@ -230,7 +244,7 @@ def test_a_destination_that_is_away_gets_it_when_it_is_back(store: Store, tmp_pa
     store.commit(Batch([span(1)]))
     until(lambda: running.problem, "noticed")
     assert running.sent == 0
-    with Receiver(tmp_path / "there", http_port=port, grpc_port=None) as there:
+    with Receiver(tmp_path / "there", Configuration(Addresses(http_port=port, grpc_port=None))) as there:
         until(lambda: running.sent == 1, "sent")
         assert list(there.store.spans(b"f" * 16)) == [span(1)]
         assert running.problem == ""
@@ -316,7 +330,10 @@ def test_a_destination_that_hangs_holds_nobody_up(tmp_path: Path):
     gate = Gate()
     with ScriptedServer() as server:
         server.script([TAKEN.but(before=gate)], repeat=True)
-        with Receiver(tmp_path / "data", http_port=0, grpc_port=None, forward=[server.url]) as receiver:
+        with Receiver(
+            tmp_path / "data",
+            Configuration(Addresses(http_port=0, grpc_port=None), forward=(server.url,)),
+        ) as receiver:
             receiver.store.commit(Batch([span(1)]))
             gate.wait_reached()
             for number in range(2, 30):
@@ -481,7 +498,9 @@ def test_destinations_have_queues_and_tenants_of_their_own(tmp_path: Path):
         for server in (one, two):
             server.script([TAKEN], repeat=True)
         forward = [f"{dead.url}; {one.url} drop=text", f"{two.url} tenant=acme"]
-        with Receiver(tmp_path, http_port=0, grpc_port=None, forward=forward) as receiver:
+        with Receiver(
+            tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), forward=tuple(forward))
+        ) as receiver:
             receiver.store.commit(Batch([span(1, text="long")]))
             receiver.tenants.house("acme").store.commit(Batch([span(2, text="long")]))
             until(lambda: len(one.requests) == len(two.requests) == 1, "both sent")
@@ -490,7 +509,10 @@ def test_destinations_have_queues_and_tenants_of_their_own(tmp_path: Path):
         assert names_in(two.requests) == ["span 2"]
         assert attributes(traces_in(one.requests[0])[0]) == {}
         assert attributes(traces_in(two.requests[0])[0]) == {"text": "long"}
-        with Receiver(tmp_path, http_port=0, grpc_port=None, forward=[f"{dead.url} limit=4K"]):
+        with Receiver(
+            tmp_path,
+            Configuration(Addresses(http_port=0, grpc_port=None), forward=(f"{dead.url} limit=4K",)),
+        ):
             before = len(dead.requests)
             until(lambda: len(dead.requests) > before, "it goes on where it was")
         assert set(names_in(dead.requests)) == {"span 1"}
@@ -514,9 +536,13 @@ def test_headers_come_from_the_environment(
 
 def test_over_grpc_headers_open_a_guarded_receiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("THERE", "authorization=Bearer%20open")
-    with Receiver(tmp_path / "there", http_port=0, grpc_port=0, token="open") as there:
+    with Receiver(
+        tmp_path / "there", Configuration(Addresses(http_port=0, grpc_port=0), Access(token="open"))
+    ) as there:
         words = f"grpc://{there.grpc_endpoint} headers=THERE drop=text"
-        with Receiver(tmp_path / "here", http_port=0, grpc_port=None, forward=[words]) as here:
+        with Receiver(
+            tmp_path / "here", Configuration(Addresses(http_port=0, grpc_port=None), forward=(words,))
+        ) as here:
             here.store.commit(Batch([span(1, text="long")]))
             until(lambda: list(there.store.spans(b"f" * 16)), "forwarded")
 
@@ -583,11 +609,13 @@ def test_an_endpoint_may_be_named_twice_with_queues_of_its_own(
 
 
 def test_a_receiver_does_not_forward_to_itself(tmp_path: Path):
-    with Receiver(tmp_path / "a", http_port=0, grpc_port=0) as running:
+    with Receiver(tmp_path / "a", Configuration(Addresses(http_port=0, grpc_port=0))) as running:
         ports = [one.rpartition(":")[2] for one in (running.http_endpoint, running.grpc_endpoint)]
     http, grpc_ = map(int, ports)
     for url in (f"http://localhost:{http}", f"grpc://127.0.0.1:{grpc_}"):
-        itself = Receiver(tmp_path / "b", http_port=http, grpc_port=grpc_, forward=[url])
+        itself = Receiver(
+            tmp_path / "b", Configuration(Addresses(http_port=http, grpc_port=grpc_), forward=(url,))
+        )
         with pytest.raises(ConfigurationError, match=f"{url} is this receiver"):
             itself.start()
 
@@ -622,5 +650,5 @@ def test_destinations_are_read_from_words():
 )
 def test_what_says_nothing_is_refused(words: str, problem: str, tmp_path: Path):
     with pytest.raises(ConfigurationError, match=problem) as caught:
-        Receiver(tmp_path, forward=[words])
+        Receiver(tmp_path, Configuration(forward=(words,)))
     assert "secret" not in str(caught.value)

@@ -20,6 +20,7 @@ from support.running import until
 from support.scripted import Reply, ScriptedServer
 
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.forward.outbox import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
@@ -53,8 +54,8 @@ def log(*names: str) -> bytes:
     return request.SerializeToString()
 
 
-def receiver(tmp_path: Path, *forward: str, **options: Any) -> Receiver:
-    return Receiver(tmp_path, http_port=0, grpc_port=0, forward=forward, **options)
+def receiver(tmp_path: Path, *forward: str, query_port: int | None = None) -> Receiver:
+    return Receiver(tmp_path, Configuration(Addresses(0, 0, query_port), forward=forward))
 
 
 def names(requests: list[ExportMetricsServiceRequest]) -> list[str]:

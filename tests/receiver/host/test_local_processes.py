@@ -19,7 +19,6 @@ sys.stdin.read()
 """
 
 
-
 @pytest.fixture
 def other() -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process that lives, and its identity."""

@@ -15,6 +15,7 @@ from support.batches import span_of
 from support.handmade import INSTANCE, HandMade
 from support.mutants import PROTOBUF, Mutants
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.endpoints.grpc import SERVICES
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.server import Receiver
@@ -107,7 +108,7 @@ def survive(folder: Path, seed: int, count: int) -> None:
         except BaseException as problem:
             failures.append(problem)
 
-    with Receiver(folder, http_port=0, grpc_port=0) as receiver:
+    with Receiver(folder, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         seeds = range(1 + seed * THREADS, 1 + (seed + 1) * THREADS)
         threads = [threading.Thread(target=work, args=(receiver, own)) for own in seeds]
         for thread in threads:

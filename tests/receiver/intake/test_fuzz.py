@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.handmade import INSTANCE, HandMade
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query
 from playhead_receiver.store.spans.whole_spans import Deriver
@@ -65,7 +66,7 @@ class Target:
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     folder: Path = tmp_path_factory.mktemp("data")
-    with Receiver(folder, http_port=0, grpc_port=None) as receiver:
+    with Receiver(folder, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         opened = Target(receiver)
         yield opened
         opened.is_sound()

@@ -15,6 +15,7 @@ from support.batches import span_of
 from support.cli import CommandLine
 from support.spools import eventually as until
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.spans.whole_spans import Deriver
@@ -27,7 +28,9 @@ TOKENS = (1 << 63) - 1
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with Receiver(tmp_path / "data", http_port=0, grpc_port=0, query_port=0) as receiver:
+    with Receiver(
+        tmp_path / "data", Configuration(Addresses(http_port=0, grpc_port=0, query_port=0))
+    ) as receiver:
         yield receiver
 
 

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import StatusCode
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 
@@ -29,7 +30,7 @@ def exporters(receiver: Receiver) -> dict[str, Any]:
 
 @pytest.mark.parametrize("which", ["http", "http gzip", "http deflate", "grpc"])
 def test_spans_of_the_sdk_are_stored_and_listed(tmp_path: Path, which: str):
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         provider = TracerProvider(resource=Resource.create({"service.name": "travel planner"}))
         provider.add_span_processor(BatchSpanProcessor(exporters(receiver)[which]))
         tracer = provider.get_tracer("test")
@@ -69,7 +70,7 @@ def test_log_records_of_the_sdk_are_accepted(tmp_path: Path):
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         provider = LoggerProvider(resource=Resource.create({"service.name": "shop"}))
         exporter = GrpcLogExporter(endpoint=receiver.grpc_endpoint, insecure=True)
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))

@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.handmade import INSTANCE, HandMade
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.export import MOST_WINDOWS
 from playhead_receiver.server import Receiver
@@ -31,7 +32,7 @@ RESOURCE = pack_resource(INSTANCE, {"service.name": "refund"})
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as running:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as running:
         yield running
 
 
@@ -79,7 +80,7 @@ def test_what_they_bring_is_stored_as_if_it_had_come_one_by_one(receiver: Receiv
     (kept,) = store.spans(TRACE)
     stored = ResourceSpans.FromString(kept.otlp).scope_spans[0].spans[0]
     assert stored == ResourceSpans.FromString(span).scope_spans[0].spans[0]
-    with Receiver(tmp_path / "other", http_port=0, grpc_port=0) as other:
+    with Receiver(tmp_path / "other", Configuration(Addresses(http_port=0, grpc_port=0))) as other:
         logs = resource_logs(RESOURCE, pack(facts))
         post(other, ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString())
         assert list(other.store.tape(INSTANCE).facts()) == facts

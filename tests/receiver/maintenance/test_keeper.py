@@ -20,6 +20,7 @@ from support.leftovers import finds
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access, Addresses, Configuration, Keeping
 from playhead_receiver.maintenance import errands
 from playhead_receiver.maintenance.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.maintenance.keeper import Keeper
@@ -68,7 +69,12 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     assert finds(tmp_path, SAID.encode())
     with closing(AccessFile(tmp_path)) as file:
         TokenBook(file).create("ci", ["read"])
-    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True) as receiver:
+    with Receiver(
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Keeping(policy=Policy())
+        ),
+    ) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))
         assert list(receiver.store.verify()) == []
@@ -88,7 +94,12 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
         TokenBook(file).create("ci", ["read"])
     (tmp_path / "tenants" / "broken").mkdir()
     (tmp_path / "tenants" / "broken" / "store.sqlite").write_bytes(b"no database" * 100)
-    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True):
+    with Receiver(
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Keeping(policy=Policy())
+        ),
+    ):
         until(lambda: not finds(folder, SAID.encode()))
     with closing(AccessFile(tmp_path)) as file:
         assert [note.subject for note in Audit(file).notes("acme")] == [trace(1).hex()]
@@ -100,7 +111,9 @@ def test_the_policy_is_kept_to_while_something_comes_all_the_time(tmp_path: Path
     store.close()
     as_if_come_then(tmp_path)
     numbers = count(1)
-    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy()))
+    ) as receiver:
 
         def is_gone() -> bool:
             fresh = span_of(trace(2), next(numbers), service="fresh", end_ns=time.time_ns())
@@ -133,7 +146,7 @@ def test_a_damaged_run_stops_neither_the_policy_nor_the_search(tmp_path: Path):
         lambda db: db.execute("UPDATE bundle SET data = x'28b52ffd00' WHERE id = 2") and None
     )
     store.close()
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(trace(3), 1, text="later")]))
         until(lambda: receiver.store.lag() == Lag(0, 0))
         assert len(receiver.store.search("later")) == 1
@@ -152,15 +165,20 @@ def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(t
     for name in ("refund-1", "held-1", "begun-x7"):
         (forks / name).mkdir(parents=True)
     with under_way(tmp_path):
-        with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+        with Receiver(
+            tmp_path,
+            Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy())),
+        ) as receiver:
             until(lambda: names(receiver) == ["held-1"])
         assert len(list(forks.iterdir())) == 3
-    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()):
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy()))
+    ):
         until(lambda: [one.name for one in forks.iterdir()] == ["held-1"])
 
 
 def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(trace(1), 1)]))
         reader = open_store(tmp_path, read_only=True)
         until(lambda: receiver.store.sum_up() == 0)
@@ -169,7 +187,7 @@ def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
 
 
 def test_it_is_asked_to_collect_and_to_mark(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
         assert ask(tmp_path, Mark("refund-1", HELD, True)).run == "refund-1"
         done = ask(tmp_path, Collect(Policy(success_s=0)))
@@ -188,7 +206,7 @@ def test_gc_asks_the_receiver_that_runs(tmp_path: Path):
         command = [str(Path(sys.executable).parent / "playhead"), "gc", *words]
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stderr
 
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
         assert "refund-1 is held" in gc("--mark", "refund-1", "held")
         assert "deleted 1 run" in gc("--success", "1s", "--yes")

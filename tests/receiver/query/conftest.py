@@ -5,6 +5,7 @@ import httpx
 import pytest
 from support.cli import refund, store_run
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 
@@ -12,7 +13,9 @@ from playhead_receiver.server import Receiver
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     """A receiver that has one run, refund-1, and can find what was said in it."""
     store_run(tmp_path, refund())
-    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0) as running:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
+    ) as running:
         while running.store.index():
             pass
         yield running

@@ -10,6 +10,7 @@ from support.batches import span_of
 from support.cli import refund, store_run
 from support.handmade import INSTANCE, ROOT, TRACE
 
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 
@@ -32,7 +33,10 @@ STREAM = "/v1/live"
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     store_run(tmp_path, refund())
-    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, token=TOKEN) as running:
+    with Receiver(
+        tmp_path,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(token=TOKEN)),
+    ) as running:
         for number in range(1, 4):
             running.store.commit(
                 Batch([span_of(bytes([number]) * 16, 1, gen_ai__operation__name="chat")])

@@ -9,6 +9,7 @@ from support.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_receiver.store.content.references import References
@@ -37,10 +38,10 @@ def test_messages_in_a_named_folder_are_read(tmp_path: Path):
     )
     with Receiver(
         tmp_path / "data",
-        http_port=0,
-        grpc_port=None,
-        query_port=0,
-        references=References(["", str(folder)]),
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0),
+            references=References(["", str(folder)]),
+        ),
     ) as receiver:
         receiver.store.commit(Batch([span]))
         said = httpx.get(receiver.query_endpoint + PATH).json()
@@ -53,10 +54,10 @@ def test_what_is_referred_to_is_searched(tmp_path: Path):
     span = span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: (tmp_path / "in.json").as_uri()})
     with Receiver(
         tmp_path / "data",
-        http_port=0,
-        grpc_port=None,
-        query_port=0,
-        references=References.named(f"{tmp_path}:/nowhere"),
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0),
+            references=References.named(f"{tmp_path}:/nowhere"),
+        ),
     ) as receiver:
         receiver.store.commit(Batch([span, span_of(TRACE, 2)]))
         while receiver.store.index():
@@ -93,10 +94,9 @@ def test_nothing_else_is_read(tmp_path: Path):
     ]
     with Receiver(
         tmp_path / "data",
-        http_port=0,
-        grpc_port=None,
-        query_port=0,
-        references=References([str(folder)]),
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), references=References([str(folder)])
+        ),
     ) as receiver:
         for number, uri in enumerate(uris, 1):
             receiver.store.commit(Batch([span_of(TRACE, number, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))
@@ -112,10 +112,9 @@ def test_a_tenant_reads_none_of_it(tmp_path: Path):
     _, token = book.create("acme", ["read"], tenant="acme")
     with Receiver(
         tmp_path / "data",
-        http_port=0,
-        grpc_port=None,
-        query_port=0,
-        references=References([str(tmp_path)]),
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), references=References([str(tmp_path)])
+        ),
     ) as receiver:
         house = receiver.tenants.house("acme")
         house.store.commit(Batch([span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))

@@ -18,6 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
 from support.running import until
 
+from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import Listening, running
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
@@ -25,15 +26,16 @@ from playhead_semconv.errors import ConfigurationError, StoreBusy, UsageError
 
 STAND = """
 import sys
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-receiver = Receiver(sys.argv[1], http_port=0, grpc_port=0)
+receiver = Receiver(sys.argv[1], Configuration(Addresses(http_port=0, grpc_port=0)))
 receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoint, flush=True))
 print("stopped", flush=True)
 """
 
 
 def test_an_embedded_receiver_takes_free_ports_and_says_where_it_listens(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         assert running(tmp_path) == Listening(
             os.getpid(), receiver.http_endpoint, receiver.grpc_endpoint
         )
@@ -50,23 +52,23 @@ def test_an_embedded_receiver_takes_free_ports_and_says_where_it_listens(tmp_pat
 
 def test_two_on_two_directories_live_side_by_side(tmp_path: Path):
     with (
-        Receiver(tmp_path / "a", http_port=0, grpc_port=0) as one,
-        Receiver(tmp_path / "b", http_port=0, grpc_port=0) as two,
+        Receiver(tmp_path / "a", Configuration(Addresses(http_port=0, grpc_port=0))) as one,
+        Receiver(tmp_path / "b", Configuration(Addresses(http_port=0, grpc_port=0))) as two,
     ):
         ports = {one.http_endpoint, one.grpc_endpoint, two.http_endpoint, two.grpc_endpoint}
         assert len(ports) == 4
 
 
 def test_without_grpc_there_is_no_grpc(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         assert receiver.grpc_endpoint == ""
         assert running(tmp_path) == Listening(os.getpid(), receiver.http_endpoint)
 
 
 def test_a_second_on_one_directory_is_told_where_the_first_listens(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         with pytest.raises(StoreBusy) as caught:
-            Receiver(tmp_path, http_port=0, grpc_port=None).start()
+            Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))).start()
         assert receiver.http_endpoint in caught.value.what
         assert httpx.get(f"{receiver.http_endpoint}/health").status_code == 200
 
@@ -76,7 +78,7 @@ def test_a_port_in_use_is_said_and_nothing_stays_behind(tmp_path: Path, which: s
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         ports = {"http_port": 0, "grpc_port": 0, f"{which}_port": port}
-        receiver = Receiver(tmp_path, **ports)
+        receiver = Receiver(tmp_path, Configuration(Addresses(**ports)))
         with pytest.raises(UsageError) as caught:
             receiver.start()
         assert caught.value.what == (
@@ -91,31 +93,36 @@ def test_a_port_in_use_is_said_and_nothing_stays_behind(tmp_path: Path, which: s
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_elsewhere_than_loopback_only_with_a_token(tmp_path: Path, host: str):
     with pytest.raises(ConfigurationError, match="can be reached from elsewhere, and there is no token"):
-        Receiver(tmp_path, host=host, http_port=0, grpc_port=None).start()
+        Receiver(tmp_path, Configuration(Addresses(host=host, http_port=0, grpc_port=None))).start()
     assert not (tmp_path / "receiver.lock").exists()
 
 
 def test_everywhere_with_a_token(tmp_path: Path):
-    with Receiver(tmp_path, host="0.0.0.0", http_port=0, grpc_port=0, token="s3cret") as receiver:
+    with Receiver(
+        tmp_path,
+        Configuration(Addresses(host="0.0.0.0", http_port=0, grpc_port=0), Access(token="s3cret")),
+    ) as receiver:
         port = receiver.http_endpoint.rpartition(":")[2]
         assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
         assert httpx.post(f"http://127.0.0.1:{port}/v1/traces").status_code == 401
 
 
 def test_stopping_twice_and_starting_again(tmp_path: Path):
-    receiver = Receiver(tmp_path, http_port=0, grpc_port=0)
+    receiver = Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0)))
     for _ in range(2):
         receiver.start()
         receiver.store.commit(Batch(facts=facts_of(b"i" * 16, [0])))
         receiver.stop()
         receiver.stop()
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as again:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as again:
         assert again.store.position() == 1
 
 
 def test_no_thread_stays_when_it_stops(tmp_path: Path):
     before = set(threading.enumerate())
-    with Receiver(tmp_path, http_port=0, grpc_port=None, forward=["http://127.0.0.1:9"]) as receiver:
+    with Receiver(
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), forward=("http://127.0.0.1:9",))
+    ) as receiver:
         assert httpx.get(f"{receiver.http_endpoint}/health").status_code == 200
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert not {name for name in left if name.startswith("playhead")}
@@ -147,7 +154,8 @@ def test_what_it_writes_only_the_owner_may_read(tmp_path: Path):
     old = os.umask(0)
     try:
         with Receiver(
-            tmp_path / "data", http_port=0, grpc_port=0, forward=["http://127.0.0.1:9"]
+            tmp_path / "data",
+            Configuration(Addresses(http_port=0, grpc_port=0), forward=("http://127.0.0.1:9",)),
         ) as receiver:
             receiver.store.commit(Batch([span_of(b"i" * 16, 1)]))
     finally:
@@ -158,7 +166,7 @@ def test_what_it_writes_only_the_owner_may_read(tmp_path: Path):
 
 
 def test_what_is_under_way_when_it_stops_is_taken(tmp_path: Path):
-    receiver = Receiver(tmp_path, http_port=0, grpc_port=None)
+    receiver = Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None)))
     receiver.start()
     address = ("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2]))
     body = ExportTraceServiceRequest(
@@ -183,7 +191,7 @@ def test_what_is_under_way_when_it_stops_is_taken(tmp_path: Path):
 
 
 def test_what_is_under_way_over_grpc_is_taken_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    receiver = Receiver(tmp_path, http_port=0, grpc_port=0)
+    receiver = Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0)))
     receiver.start()
     begun, goes_on = threading.Event(), threading.Event()
     commit = receiver.store.commit
@@ -224,7 +232,7 @@ def _listens(address: tuple[str, int]) -> bool:
 
 
 def test_connections_are_kept(tmp_path: Path):
-    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+    with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         client = http.client.HTTPConnection("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2]))
         ports: set[int] = set()
         for _ in range(3):
@@ -260,9 +268,9 @@ def test_neither_path_nor_header_nor_token_is_in_what_it_says(tmp_path: Path):
         [
             sys.executable,
             "-c",
-            STAND.replace("grpc_port=0", f"grpc_port=0, query_port=0, token={secret!r}").replace(
-                "ready.grpc_endpoint", "ready.query_endpoint"
-            ),
+            STAND.replace("import Addresses", "import Access, Addresses")
+            .replace("grpc_port=0)", f"grpc_port=0, query_port=0), Access({secret!r})")
+            .replace("ready.grpc_endpoint", "ready.query_endpoint"),
             str(tmp_path),
         ],
         stdout=subprocess.PIPE,

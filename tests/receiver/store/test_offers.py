@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.batches import span_of
 
+from playhead_receiver.configuration import Keeping
 from playhead_receiver.maintenance.errands import Collect, Delete, Rederive, Unindex, do
 from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.store import Batch, Store, open_store
@@ -26,7 +27,7 @@ from playhead_receiver.store.protocol.upkeep import (
 )
 from playhead_receiver.store.protocol.verification import Verification
 from playhead_receiver.tenants.backup import back_up
-from playhead_receiver.tenants.tenants import Kept, Tenants
+from playhead_receiver.tenants.tenants import Tenants
 
 PARTS = (
     *(Ageing, Backup, CallMeanings, FrameCompaction, Retention, Search),
@@ -94,7 +95,7 @@ def test_housekeeping_leaves_out_what_is_not_offered_and_refuses_what_is_asked_f
 def test_a_receiver_that_is_to_search_needs_a_store_that_can(store: Any, tmp_path: Path):
     with pytest.raises(NotOffered, match=r"offers no search$"):
         Tenants(tmp_path, store)
-    tenants = Tenants(tmp_path, store, Kept(search=False))
+    tenants = Tenants(tmp_path, store, Keeping(search=False))
     assert (tenants.own.indexer, tenants.set_aside()) == (None, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,6 +27,17 @@ NOTHING = (STRING, "nil")
 META = "__meta_type"
 TOP = 10
 """Default number of values per attribute that ``compare`` shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a series."""
+
+    of: Callable[[Seen], int]
+    """The step of a span."""
+    numbers: range
+    width_ns: int = 0
+    """0: the window, divided among the steps."""
 
 
 class Observed(msgspec.Struct):
@@ -52,7 +64,7 @@ def query_range(
     first, last = start_ns // step_ns, -(-end_ns // step_ns)
     steps = range(first, last)
     shown: list[dict[str, Any]] = []
-    for one in _computed(traces, query, window, lambda span: span.start_ns // step_ns, steps):
+    for one in _computed(traces, query, window, Steps(lambda span: span.start_ns // step_ns, steps)):
         samples = [
             {"timestampMs": str(step * step_ns // 10**6), "value": value}
             for step, value in sorted(one.points.items())
@@ -71,7 +83,7 @@ def query_range(
 def instant(traces: Traces, query: Query | Calculation, window: TimeRange) -> dict[str, Any]:
     """Tempo's QueryInstantResponse: one number over the whole window."""
     length = max((window.end_ns or 0) - (window.start_ns or 0), 1)
-    found = _computed(traces, query, window, lambda _: 0, range(1), length)
+    found = _computed(traces, query, window, Steps(lambda _: 0, range(1), length))
     return {
         "series": [
             {"labels": _label_list(one.labels), "value": one.points[0]} for one in found if one.points
@@ -84,20 +96,18 @@ def _computed(
     traces: Traces,
     query: Query | Calculation,
     window: TimeRange,
-    step_of: Callable[[Seen], int],
-    steps: range,
-    step_ns: int = 0,
+    steps: Steps,
 ) -> list[Series]:
     def side(one: Query | Calculation | float) -> list[Series] | float:
         if isinstance(one, int | float):
             return one
-        return _computed(traces, one, window, step_of, steps, step_ns)
+        return _computed(traces, one, window, steps)
 
     if isinstance(query, Calculation):
         found = combined(query.op, side(query.left), side(query.right))
         found = [one for one in found if one.points]
     else:
-        found = _measured(traces, query, window, step_of, steps, step_ns)
+        found = _measured(traces, query, window, steps)
     for stage in query.stages:
         if isinstance(stage, Cut):
             found = _cut(found, stage)
@@ -110,15 +120,13 @@ def _measured(
     traces: Traces,
     query: Query,
     window: TimeRange,
-    step_of: Callable[[Seen], int],
-    steps: range,
-    step_ns: int,
+    steps: Steps,
 ) -> list[Series]:
     metric = query.metric
     assert metric is not None
     observed: dict[Labels, Observed] = {}
     for matcher, span in _spans(traces, query, window):
-        step = step_of(span)
+        step = steps.of(span)
         for labels, value in _observed(matcher, metric, span):
             one = observed.get(labels)
             if one is None:
@@ -131,11 +139,11 @@ def _measured(
         observed = _most(observed, int(metric.numbers[0]) if metric.numbers else TOP)
     if metric.function in ("rate", "count_over_time") and not observed and not metric.by:
         observed[_named(metric)] = Observed({})
-    width_ns = step_ns or _width(window, steps)
+    width_ns = steps.width_ns or _width(window, steps.numbers)
     return [
         Series(labels, points, one.trace_id, one.at_ns)
         for key, one in sorted(observed.items())
-        for labels, points in _numbers(metric, key, one, steps, width_ns)
+        for labels, points in _numbers(metric, key, one, steps.numbers, width_ns)
     ]
 
 

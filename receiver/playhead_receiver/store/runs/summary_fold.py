@@ -37,6 +37,7 @@ class RunRow(msgspec.Struct, frozen=True):
     arrived_ns: int
     """When something of it last arrived, by the receiver's clock."""
     conversation: str = ""
+    marks: Sequence[str] = ()
 
 
 class SpanRow(msgspec.Struct, frozen=True):
@@ -174,7 +175,6 @@ def summary_of(
     resource: ResourceSummary | None,
     instances: Sequence[InstanceRow],
     now_ns: int,
-    marks: Sequence[str] = (),
 ) -> RunSummary:
     """The summary of ``run``. ``instances``: all participating processes, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
@@ -223,7 +223,7 @@ def summary_of(
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
         arrived_ns=run.arrived_ns,
-        marks=list(marks),
+        marks=list(run.marks),
         is_process=bool(own),
     )
 

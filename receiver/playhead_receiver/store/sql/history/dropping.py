@@ -12,7 +12,7 @@ from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.staying import Stretch
 from playhead_receiver.store.sql.search.searcher import SAID
 from playhead_receiver.store.sql.tables.blob_uses import forget_uses, uses_of
-from playhead_receiver.store.sql.tables.chain_links import add_link, thin
+from playhead_receiver.store.sql.tables.chain_links import Entry, add_link, thin
 from playhead_receiver.store.writing.fact_rows import part_digest
 from playhead_receiver.store.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e
@@ -47,13 +47,12 @@ def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) 
         ).get
         if found is None:
             continue
-        aged = stretch.aged
+        kept, aged = stretch.kept, stretch.aged
         if found != stretch.data or (since and not since.isdisjoint(_told_by(aged))):
             done.left.append(stretch.first)
             continue
-        kept = stretch.kept
         if aged:
-            _drop_one(db, instance, stretch, kept, aged, done)
+            _drop_one(db, instance, stretch, done)
         if kept and stretch.waits:
             done.left.append(kept[0].seq)
     if done.facts:
@@ -61,15 +60,13 @@ def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) 
     return done
 
 
-def _drop_one(
-    db: Db, instance: int, stretch: Stretch, kept: list[Fact], aged: list[Fact], done: Dropped
-) -> None:
-    used = blob_digests(stretch.blobs)
+def _drop_one(db: Db, instance: int, stretch: Stretch, done: Dropped) -> None:
+    kept, aged, used = stretch.kept, stretch.aged, blob_digests(stretch.blobs)
     done.facts += len(aged)
     done.blobs |= used
     db.execute("DELETE FROM fact_run WHERE position = ?", (stretch.position,))
     forget_uses(db, stretch.position, used)
-    _delete(db, "strand", "strand", instance, strands_of(stretch.facts), stretch.first)
+    _delete_strands(db, instance, stretch)
     if kept:
         _put(db, instance, stretch, {fact.seq for fact in kept}, kept)
     told, parts, exchanges = (
@@ -96,7 +93,8 @@ def _drop_one(
         )
     numbers = [fact.seq for fact in aged]
     _say(db, instance, numbers)
-    add_link(db, instance, What.AGED, merged((number, number) for number in numbers))
+    ranges = merged((number, number) for number in numbers)
+    add_link(db, instance, Entry(What.AGED, ranges))
 
 
 def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:
@@ -162,12 +160,12 @@ def _told_by(facts: Iterable[Fact]) -> set[bytes]:
     return found - {b""}
 
 
-def _delete(db: Db, table: str, column: str, instance: int, values: Iterable[bytes], first: int) -> None:
-    wanted = list(values)
-    for at in range(0, len(wanted), AT_ONCE):
-        some = wanted[at : at + AT_ONCE]
+def _delete_strands(db: Db, instance: int, stretch: Stretch) -> None:
+    strands = list(strands_of(stretch.facts))
+    for at in range(0, len(strands), AT_ONCE):
+        some = strands[at : at + AT_ONCE]
         db.execute(
-            f"DELETE FROM {table} WHERE instance = ? AND first = ? AND {column} IN"
+            "DELETE FROM strand WHERE instance = ? AND first = ? AND strand IN"
             f" (?{', ?' * (len(some) - 1)})",
-            (instance, first, *some),
+            (instance, stretch.first, *some),
         )

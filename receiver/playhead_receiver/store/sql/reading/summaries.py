@@ -99,12 +99,11 @@ def _summaries(
         marks.setdefault(trace_id, []).append(word)
     return [
         summary_of(
-            run,
+            msgspec.structs.replace(run, marks=marks[run.trace_id]) if run.trace_id in marks else run,
             spans,
             _about(about[spans.resource]) if spans.resource in about else None,
             [instances[one] for one in members.get(run.trace_id, ())],
             now_ns,
-            marks.get(run.trace_id, ()),
         )
         for run, spans in zip(runs, folds, strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead_receiver.store.sql.database import Db
 from playhead_semconv.custody import Link, Said, What, first_link, next_link, said_of
@@ -38,10 +38,18 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
     return merged(found)
 
 
-def add_link(
-    db: Db, row: int, what: What, ranges: Sequence[tuple[int, int]], digests: bytes = b"", by: str = ""
-) -> None:
-    """Append a statement about facts of an instance to its chain."""
+class Entry(NamedTuple):
+    """A statement about facts of an instance."""
+
+    what: What
+    ranges: Sequence[tuple[int, int]]
+    digests: bytes = b""
+    by: str = ""
+    """Who did it."""
+
+
+def add_link(db: Db, row: int, entry: Entry) -> None:
+    """Append a statement to the chain of an instance."""
     found: Any = db.execute(
         "SELECT instance.instance, number, link FROM instance LEFT JOIN link"
         " ON link.instance = instance.id WHERE instance.id = ? ORDER BY number DESC LIMIT 1",
@@ -52,8 +60,8 @@ def add_link(
     instance, number, before = found
     number, before = (-1, first_link(instance)) if number is None else (number, before)
     now_ns = time.time_ns()
-    for some, their in pieces(what, ranges, digests):
-        link = next_link(before, instance, Said(what, some, now_ns, by), their)
+    for some, their in pieces(entry.what, entry.ranges, entry.digests):
+        link = next_link(before, instance, Said(entry.what, some, now_ns, entry.by), their)
         number, before = number + 1, link.link
         db.execute(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -103,4 +111,4 @@ def note_unchained(db: Db) -> None:
         for row, first, last in rows:
             ranges.setdefault(row, []).append((first, last))
         for row, some in ranges.items():
-            add_link(db, row, what, some)
+            add_link(db, row, Entry(what, some))

@@ -1,0 +1,102 @@
+"""How a receiver is configured: values with one purpose each."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from playhead_receiver.host.listening import Tls, is_loopback
+from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT
+from playhead_receiver.host.writer_lock import WriterLock
+from playhead_receiver.intake.encodings import MAX_BYTES
+from playhead_receiver.store.content.references import References
+from playhead_receiver.store.keeping.retention import Policy
+from playhead_receiver.store.protocol.ageing import History
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a receiver listens. Port 0 is any free one."""
+
+    http_port: int = HTTP_PORT
+    grpc_port: int | None = GRPC_PORT
+    """None: no gRPC."""
+    query_port: int | None = None
+    """None: no query API, and no faces."""
+    host: str = "127.0.0.1"
+    tls: Tls | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may use a receiver."""
+
+    token: str = ""
+    """A token that opens everything; those of the folder's `TokenBook` open what they are for."""
+    guarded: bool = False
+    """Whether a token is needed from when the folder has one."""
+
+    def needs_token(self, host: str) -> bool:
+        """Whether a token is needed from the beginning."""
+        return bool(self.token) or not is_loopback(host)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where the data of all tenants are kept, and for how long."""
+
+    url: str = ""
+    """URL of a database; empty: folders."""
+    blobs: str = ""
+    """URL of an object store for large bodies; those of tenant NAME go to ``tenants/NAME`` in it."""
+    policy: Policy | None = None
+    """How long runs are kept; None: for ever."""
+    history: History | None = None
+    """How much is kept of what a service did outside of requests; None: all."""
+    search: bool = True
+    """Whether stored content is indexed for the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """How requests are taken in."""
+
+    limit_bytes: int = MAX_BYTES
+    """The largest request, after decompression."""
+    apart: bool = False
+    """Whether spans may be read in a process of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaceLimits:
+    """What other viewers are given: the largest size of one attribute per face; 0: no limit."""
+
+    jaeger_bytes: int = 64 << 10
+    tempo_bytes: int = 16 << 10
+    url: str = ""
+    """URL at which viewers reach the query API; empty: the address on which it listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All that a receiver is told besides its data folder."""
+
+    addresses: Addresses = Addresses()
+    access: Access = Access()
+    keeping: Keeping = Keeping()
+    taking: Taking = Taking()
+    forward: tuple[str, ...] = ()
+    """OTLP endpoints that get a copy, in the words of `forward.destination`."""
+    faces: FaceLimits = FaceLimits()
+    references: References | None = None
+    """Where content lies that spans refer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Had:
+    """What who starts a receiver has already; the receiver lets go of it."""
+
+    lock: WriterLock
+    """Of the data folder."""
+    listener: socket.socket | None = None
+    """A socket that listens for HTTP."""
