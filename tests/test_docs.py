@@ -8,6 +8,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
 from support.commands import refused
 
 from playhead_cli.app import VERBS
@@ -251,6 +252,13 @@ def test_a_class_name_stands_for_one_thing():
     assert "Span" in words
     classes = [one for room in ROOMS for one in classes_of(room)]
     assert set(doubles(classes, words)) == set(SAME_NAME)
+
+
+@pytest.mark.parametrize("room", ["semconv", "exporter", "checkpoint", "replay", "receiver"])
+def test_within_a_room_a_class_name_stands_for_one_thing(room):
+    names = [name for name, _, protocol in classes_of(room) if not protocol]
+    assert names
+    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_doubles_of_names_are_found():

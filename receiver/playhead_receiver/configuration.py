@@ -42,7 +42,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class Storage:
     """Where the data of all tenants are kept, and for how long."""
 
     url: str = ""
@@ -83,7 +83,7 @@ class Configuration:
 
     addresses: Addresses = Addresses()
     access: Access = Access()
-    keeping: Keeping = Keeping()
+    storage: Storage = Storage()
     taking: Taking = Taking()
     forward: tuple[str, ...] = ()
     """OTLP endpoints that get a copy, in the words of `forward.destination`."""

@@ -70,7 +70,7 @@ class Receiver:
         self._addresses = configuration.addresses
         self._access = configuration.access
         self._required = self._access.needs_token(self._addresses.host)
-        self._keeping = configuration.keeping
+        self._storage = configuration.storage
         self._taking = configuration.taking
         self._destinations = _destinations_of(configuration.forward)
         self._faces = configuration.faces
@@ -149,13 +149,13 @@ class Receiver:
             if self._lock is None:
                 self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(
-                self._keeping.url or self.data_dir,
+                self._storage.url or self.data_dir,
                 lock=self._lock,
-                blobs=self._keeping.blobs,
+                blobs=self._storage.blobs,
                 references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._keeping, self._apart, deleted
+                self.data_dir, self._store, self._storage, self._apart, deleted
             )
             self._start_relays(tenants)
             shown = Shown(tenants, self._faces, lambda: self.query_endpoint)

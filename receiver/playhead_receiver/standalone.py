@@ -14,7 +14,7 @@ from playhead_receiver.configuration import (
     Addresses,
     Configuration,
     FaceLimits,
-    Keeping,
+    Storage,
     Taking,
 )
 from playhead_receiver.host.data_folder import data_dir
@@ -48,7 +48,7 @@ def receiver_of(
     configuration = Configuration(
         Addresses(place.http_port, grpc_port, place.query_port, place.host, tls),
         Access(settings.token, guarded=True),
-        Keeping(
+        Storage(
             settings.store,
             settings.blobs,
             policy_of(settings.retention),

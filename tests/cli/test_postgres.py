@@ -12,7 +12,7 @@ from support.batches import span_of
 from support.cli import CommandLine, refund
 from support.postgres import PostgresServer
 
-from playhead_receiver.configuration import Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 
@@ -33,7 +33,7 @@ def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_dele
     span = span_of(b"s" * 16, 1, name="standing", long="a needle " + "x " * 400)
     with Receiver(
         playhead.data_dir,
-        Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(url=url)),
+        Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(url=url)),
     ) as receiver:
         receiver.store.commit(Batch(made.spans, made.facts))
         request = urllib.request.Request(

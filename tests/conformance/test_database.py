@@ -20,7 +20,7 @@ from support.postgres import PostgresServer
 from support.running import until
 from support.whole_store import WholeStore
 
-from playhead_receiver.configuration import Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.keeping.retention import Policy, apply
@@ -271,7 +271,7 @@ def test_a_deletion_lets_others_commit_after_a_few_runs(
 def test_what_one_receiver_takes_is_told_live_by_another(tmp_path: Path):
     url = ENGINE.url(tmp_path)
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
-    kept = Configuration(addresses, keeping=Keeping(url))
+    kept = Configuration(addresses, storage=Storage(url))
     with Receiver(tmp_path / "one", kept) as one, Receiver(tmp_path / "two", kept) as two:
         with httpx.stream(
             "GET", f"{two.query_endpoint}/v1/live", params={"after": 0}, timeout=60

@@ -19,7 +19,7 @@ from support.object_server import ObjectServer
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
-from playhead_receiver.configuration import Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store, restore
 from playhead_receiver.store.content import object_store as object_module
@@ -291,7 +291,7 @@ def test_a_client_hears_that_it_may_send_again(url: str, bucket: ObjectServer, t
         return sent.status
 
     with Receiver(
-        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(blobs=url))
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(blobs=url))
     ) as receiver:
         bucket.fail()
         try:

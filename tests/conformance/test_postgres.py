@@ -25,7 +25,7 @@ from support.senders import Sender, Standing, all_are_refused, more, nothing_is_
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
-from playhead_receiver.configuration import Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.postgres.schema import VERSION
@@ -196,7 +196,7 @@ def test_what_one_receiver_does_not_answer_for_any_more_another_takes(tmp_path: 
         )
         assert answer.status == 200
 
-    kept = Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(url))
+    kept = Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(url))
     with Receiver(tmp_path / "two", kept) as two:
         with Receiver(tmp_path / "one", kept) as one:
             send(one, range(1, 11))

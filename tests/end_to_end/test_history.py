@@ -10,7 +10,7 @@ from support.running import until
 from support.services import RecordedService, home_with, identical
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.configuration import Access, Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary
 from playhead_receiver.store.protocol.ageing import History
@@ -64,7 +64,7 @@ def test_a_service_that_never_rests_takes_no_more_and_more(
         with Receiver(
             home.data_dir,
             Configuration(
-                Addresses(http_port=0, grpc_port=None), Access(guarded=True), Keeping(history=KEPT)
+                Addresses(http_port=0, grpc_port=None), Access(guarded=True), Storage(history=KEPT)
             ),
         ) as receiver:
             watched = Watched(receiver)

@@ -22,9 +22,9 @@ from playhead_semconv.otlp import pack, pack_resource, resource_logs
 
 STAND = """
 import sys
-from playhead_receiver.configuration import Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-kept = Configuration(Addresses(http_port=0, grpc_port=0), keeping=Keeping(sys.argv[2]))
+kept = Configuration(Addresses(http_port=0, grpc_port=0), storage=Storage(sys.argv[2]))
 receiver = Receiver(sys.argv[1], kept)
 receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoint, flush=True))
 """

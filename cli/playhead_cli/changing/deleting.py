@@ -14,7 +14,7 @@ from playhead_cli.views.words import count
 from playhead_semconv.errors import StoreBusy, UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.maintenance.errands import Answer, Errand
+    from playhead_receiver.maintenance.errands import Errand, ErrandResult
     from playhead_receiver.store import Deleted
 
 MOST_SHOWN = 20
@@ -49,7 +49,7 @@ def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
     return False
 
 
-def carry_out(session: Session, errand: Errand) -> Answer:
+def carry_out(session: Session, errand: Errand) -> ErrandResult:
     """Execute an errand, or have it executed by the receiver that holds the data folder."""
     from playhead_receiver.access import Audit, TokenBook
     from playhead_receiver.access.database import AccessFile

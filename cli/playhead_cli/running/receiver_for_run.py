@@ -98,13 +98,13 @@ class ReceiverForRun:
         lock = WriterLock.take(self._data_dir)
 
         def receiver(listener: socket.socket) -> Receiver:
-            from playhead_receiver.configuration import Addresses, Configuration, Had, Keeping
+            from playhead_receiver.configuration import Addresses, Configuration, Had, Storage
             from playhead_receiver.server import Receiver
             from playhead_receiver.store.content.references import References
 
             configuration = Configuration(
                 Addresses(http_port=0, grpc_port=None),
-                keeping=Keeping(self._store, self._blobs),
+                storage=Storage(self._store, self._blobs),
                 references=References.named(self._references),
             )
             return Receiver(self._data_dir, configuration, had=Had(lock, listener))

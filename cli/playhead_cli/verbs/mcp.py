@@ -51,13 +51,13 @@ def _answering(session: Session, url: str | None) -> Generator[tuple[str, str]]:
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
-    from playhead_receiver.configuration import Addresses, Configuration, Keeping
+    from playhead_receiver.configuration import Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.content.references import References
 
     configuration = Configuration(
         Addresses(http_port=0, grpc_port=None, query_port=0),
-        keeping=Keeping(session.settings.store),
+        storage=Storage(session.settings.store),
         references=References.named(session.settings.references),
     )
     with Receiver(session.data_dir, configuration) as receiver:

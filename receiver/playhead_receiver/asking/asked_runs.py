@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.asking.language import Asked
+from playhead_receiver.asking.language import Question
 from playhead_receiver.store import Hit, Query, RunSummary, Store
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.search import Search
@@ -25,7 +25,7 @@ _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": Fals
 _SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
-def ask_runs(store: Store, asked: Asked) -> Iterator[RunSummary]:
+def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
     """The runs in the order and from the position that the query gives. `UsageError`."""
     if not asked.text:
         return store.runs(asked.query)
@@ -38,7 +38,7 @@ def ask_runs(store: Store, asked: Asked) -> Iterator[RunSummary]:
     return islice(wanted, asked.query.limit)
 
 
-def ask_hits(store: Store, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
+def ask_hits(store: Store, asked: Question) -> Iterator[tuple[RunSummary, Hit]]:
     """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
     runs = MatchingRuns(store, asked.query)
     if runs.none:
@@ -51,7 +51,7 @@ def ask_hits(store: Store, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
             yield run, hit
 
 
-def _runs_saying(store: Store, asked: Asked) -> list[RunSummary]:
+def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
     """The runs that match the query and contain all words of its text."""
     runs = MatchingRuns(store, asked.query)
     met: set[bytes] = set()

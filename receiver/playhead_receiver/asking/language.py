@@ -48,7 +48,7 @@ _UNITS_NS = {
 _MOST_NS = (1 << 63) - 1
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """A parsed query."""
 
     query: Query
@@ -56,7 +56,7 @@ class Asked(msgspec.Struct, frozen=True):
     """Words and phrases that must occur; empty if there are none."""
 
 
-def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Asked:
+def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Question:
     """Parse a query; ``base`` provides what the text does not set. `UsageError`.
 
     >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
@@ -73,7 +73,7 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
         else:
             _read_field(fields, name, sign, value.strip('"'), now_ns)
     query = msgspec.structs.replace(Query() if base is None else base, **fields)
-    return Asked(query, " ".join(words))
+    return Question(query, " ".join(words))
 
 
 def has_fields(text: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 import msgspec
 
 from playhead_receiver.asking.asked_runs import MatchingRuns, highlights, share_in
-from playhead_receiver.asking.language import Asked
+from playhead_receiver.asking.language import Question
 from playhead_receiver.asking.spoken_texts import Speech, earlier_speeches_of, speeches_of
 from playhead_receiver.store import Hit, RunSummary, Store
 from playhead_receiver.store.content.references import References
@@ -42,7 +42,7 @@ class Passage(msgspec.Struct, frozen=True):
     highlights: list[tuple[int, int]]
 
 
-def find_passages(store: Store, asked: Asked, references: References | None = None) -> list[Passage]:
+def find_passages(store: Store, asked: Question, references: References | None = None) -> list[Passage]:
     """The passages that say the text of a query, of the runs that match it.
 
     Runs from the newest on, the passages of a run in its order. As many as the query's limit.

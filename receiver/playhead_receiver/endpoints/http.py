@@ -25,7 +25,7 @@ from playhead_receiver.intake.encodings import (
     decompress,
     too_large,
 )
-from playhead_receiver.intake.export import REQUESTS, Answer, Signal
+from playhead_receiver.intake.export import REQUESTS, Acknowledgement, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.errors import PlayheadError
@@ -162,7 +162,7 @@ class Work:
         except PlayheadError as problem:
             return _refuse(problem, self.kind)
 
-    def _export(self, tenants: Tenants) -> Answer:
+    def _export(self, tenants: Tenants) -> Acknowledgement:
         plain = decompress(self.body, self.encoding, self.limit_bytes, self.share.grow)
         self.body = b""
         if self.kind == JSON:

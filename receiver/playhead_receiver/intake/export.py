@@ -66,7 +66,7 @@ PassOn: TypeAlias = Callable[[Signal, bytes], None]
 
 
 @dataclass(slots=True)
-class Answer:
+class Acknowledgement:
     """The answer to a readable request: everything is stored except ``rejected`` items."""
 
     message: Message
@@ -141,7 +141,7 @@ class Intake:
         self.pass_on: list[PassOn] = []
         """Receivers of what is not stored. If one raises `StoreUnavailable`, the sender tries again."""
 
-    def export(self, signal: Signal, body: bytes) -> Answer:
+    def export(self, signal: Signal, body: bytes) -> Acknowledgement:
         """Store one request in its binary form.
 
         `MalformedOtlp` if it cannot be read at all; `StoreUnavailable` if it cannot be stored now.
@@ -152,7 +152,7 @@ class Intake:
             return self._logs(body)
         return self._metrics(body)
 
-    def _traces(self, body: bytes) -> Answer:
+    def _traces(self, body: bytes) -> Acknowledgement:
         with nullcontext() if self._apart is None else self._apart.read(body) as found:
             if found is None:
                 spans, rejections = read_spans(body)
@@ -174,9 +174,9 @@ class Intake:
         if rejections.count:
             answer.partial_success.rejected_spans = rejections.count
             answer.partial_success.error_message = str(rejections)
-        return Answer(answer, rejections.count)
+        return Acknowledgement(answer, rejections.count)
 
-    def _logs(self, body: bytes) -> Answer:
+    def _logs(self, body: bytes) -> Acknowledgement:
         rejections = Rejections()
         facts: list[Fact] = []
         resources: dict[bytes, bytes] = {}
@@ -237,7 +237,7 @@ class Intake:
         if words:
             answer.partial_success.rejected_log_records = rejections.count
             answer.partial_success.error_message = "; ".join(words)
-        return Answer(answer, rejections.count)
+        return Acknowledgement(answer, rejections.count)
 
     def _keep(self, batch: Batch | Prepared) -> None:
         try:
@@ -272,7 +272,7 @@ class Intake:
                     rejections.add(MalformedOtlp(f"it cannot be stored: {type(problem).__name__}"))
         return kept, rejections
 
-    def _metrics(self, body: bytes) -> Answer:
+    def _metrics(self, body: bytes) -> Acknowledgement:
         try:
             request = ExportMetricsServiceRequest.FromString(body)
         except DecodeError as problem:
@@ -285,7 +285,7 @@ class Intake:
                 pass_on("metrics", body)
         with self.counted.lock:
             self.counted.metrics += count
-        return Answer(ExportMetricsServiceResponse())
+        return Acknowledgement(ExportMetricsServiceResponse())
 
 
 def _named(otlp: bytes, instance: bytes | None) -> bytes:

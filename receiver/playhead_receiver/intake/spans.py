@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
 from playhead_receiver.store.spans.span_view import Envelope, parse_span, resource_summary, surroundings
-from playhead_receiver.store.values.stored import Place, ReadSpan
+from playhead_receiver.store.values.stored import ReadSpan, SpanPlace
 from playhead_semconv.errors import MalformedOtlp
 
 MOST_REJECTED = 50_000
@@ -70,7 +70,7 @@ def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
                 except MalformedOtlp as problem:
                     rejections.add(problem)
                     continue
-                place = Place(body, begin, at, around.front_of(len(item)), back)
+                place = SpanPlace(body, begin, at, around.front_of(len(item)), back)
                 spans.append(ReadSpan(view, resource, around.resource, place))
     return spans, rejections
 

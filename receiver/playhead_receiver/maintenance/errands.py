@@ -74,7 +74,7 @@ class Rederive(msgspec.Struct, frozen=True, tag=True):
 Errand: TypeAlias = Collect | Delete | Mark | Rederive | Unindex
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ErrandResult(msgspec.Struct, frozen=True):
     """The result of an errand."""
 
     problem: str = ""
@@ -92,10 +92,10 @@ class ReceiverGone(StoreError):
 
 
 _decode = msgspec.json.Decoder(Errand)
-_decode_answer = msgspec.json.Decoder(Answer)
+_decode_answer = msgspec.json.Decoder(ErrandResult)
 
 
-def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Answer:
+def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> ErrandResult:
     """Execute an errand. `NotOffered` if the engine of the store cannot.
 
     ``note`` is called with who deletes and the trace id, for each deleted run.
@@ -103,25 +103,27 @@ def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Answer
     if isinstance(errand, Collect):
         kept = needed(store, Retention)
         gone = apply(kept, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
-        return Answer(deleted=gone)
+        return ErrandResult(deleted=gone)
     if isinstance(errand, Delete):
         runs, kept = named_to_go(store, errand.runs), needed(store, Retention)
-        return Answer(deleted=delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why))
+        return ErrandResult(
+            deleted=delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why)
+        )
     if isinstance(errand, Unindex):
         needed(store, Search).unindex()
-        return Answer()
+        return ErrandResult()
     if isinstance(errand, Rederive):
         from playhead_receiver.maintenance.unnamed_calls import Meanings
 
         meanings = Meanings(needed(store, CallMeanings))
         found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
-        return Answer(calls=sum(found))
+        return ErrandResult(calls=sum(found))
     run = store.resolve(errand.run)
     needed(store, Retention).mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
-    return Answer(run=run.name)
+    return ErrandResult(run=run.name)
 
 
-def ask(data_dir: Path, errand: Errand) -> Answer:
+def ask(data_dir: Path, errand: Errand) -> ErrandResult:
     """Have the receiver of a data folder execute an errand. Returns when it is done.
 
     `ReceiverGone` if the receiver ended; `StoreError` with the problem that the receiver reports.
@@ -155,9 +157,9 @@ def serve(data_dir: Path, store: Store, note: Callable[[str, str], None]) -> int
         except FileNotFoundError:
             continue  # the caller has stopped waiting
         except msgspec.DecodeError as problem:
-            answer = Answer(f"the errand cannot be read: {problem}")
+            answer = ErrandResult(f"the errand cannot be read: {problem}")
         except PlayheadError as problem:
-            answer = Answer(problem.what, problem.hint)
+            answer = ErrandResult(problem.what, problem.hint)
         with suppress(OSError):
             keep(path.with_suffix(ANSWER), msgspec.json.encode(answer))
             path.unlink(missing_ok=True)

@@ -42,7 +42,7 @@ SpanId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
 
-class Asked:
+class ApiRequest:
     """One request: its caller and the caller's data."""
 
     def __init__(self, caller: Caller, house: House, serving: Serving) -> None:
@@ -87,19 +87,19 @@ SCOPE_OF: dict[Callable[..., Any] | None, Scope] = {}
 
 
 def _needs(scope: Scope) -> Any:
-    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Asked:
+    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> ApiRequest:
         serving = serving_of(request)
         caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
         house = serving.tenants.house(caller.tenant)
-        return Asked(caller, house, serving)
+        return ApiRequest(caller, house, serving)
 
     SCOPE_OF[admitted] = scope
     return Depends(admitted)
 
 
-Reading = Annotated[Asked, _needs("read")]
-Controlling = Annotated[Asked, _needs("control")]
-Administrating = Annotated[Asked, _needs("admin")]
+Reading = Annotated[ApiRequest, _needs("read")]
+Controlling = Annotated[ApiRequest, _needs("control")]
+Administrating = Annotated[ApiRequest, _needs("admin")]
 
 
 def hex_id(text: str, size_bytes: int, what: str) -> bytes:

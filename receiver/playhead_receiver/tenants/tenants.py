@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_receiver.configuration import Keeping
+from playhead_receiver.configuration import Storage
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.intake.reading_process import Apart
+from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.maintenance.indexer import Indexer
-from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.store import Store, open_store
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.search import Search
@@ -38,7 +38,7 @@ class House(msgspec.Struct):
     store: Store
     intake: Intake
     indexer: Indexer | None
-    keeper: Keeper
+    keeper: Housekeeper
     lock: WriterLock | None = None
     """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
@@ -58,7 +58,7 @@ class House(msgspec.Struct):
 class Tenants:
     """The houses of a data folder, or of a database, opened when they are first needed.
 
-    ``store``: of the tenant without a name. ``keeping``: for all tenants. ``apart``: the process
+    ``store``: of the tenant without a name. ``storage``: for all tenants. ``apart``: the process
     that reads spans under load, for all tenants. Safe from any thread.
     """
 
@@ -66,14 +66,14 @@ class Tenants:
         self,
         data_dir: Path,
         store: Store,
-        keeping: Keeping = Keeping(),  # noqa: B008, frozen
+        storage: Storage = Storage(),  # noqa: B008, frozen
         apart: Apart | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""
         self._note = note
         self._data_dir = data_dir
-        self._keeping = keeping
+        self._storage = storage
         self._apart = apart
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
@@ -114,10 +114,10 @@ class Tenants:
         ``known``: tenants that may have a schema in the database; tenants with folders are found.
         """
         self.own.start()
-        if self._keeping.policy is None and self._keeping.history is None:
+        if self._storage.policy is None and self._storage.history is None:
             return
         found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
-        for tenant in sorted(set(known) - {""} if self._keeping.url else found):
+        for tenant in sorted(set(known) - {""} if self._storage.url else found):
             with suppress(StoreError):  # the next request for the tenant reports it
                 self.house(tenant)
 
@@ -132,9 +132,9 @@ class Tenants:
 
     def _open(self, tenant: str) -> House:
         folder = self._data_dir / FOLDER / tenant
-        blobs = f"{self._keeping.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._keeping.blobs else ""
-        if self._keeping.url:
-            store = open_store(place_of_tenant(self._keeping.url, tenant), blobs=blobs)
+        blobs = f"{self._storage.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._storage.blobs else ""
+        if self._storage.url:
+            store = open_store(place_of_tenant(self._storage.url, tenant), blobs=blobs)
             return self._house(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
@@ -146,8 +146,8 @@ class Tenants:
 
     def _house(self, tenant: str, store: Store, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
-        keeper = Keeper(
-            store, folder, self._keeping.policy, self._keeping.history, partial(self._note, tenant)
+        keeper = Housekeeper(
+            store, folder, self._storage.policy, self._storage.history, partial(self._note, tenant)
         )
-        indexer = Indexer(needed(store, Search)) if self._keeping.search else None
+        indexer = Indexer(needed(store, Search)) if self._storage.search else None
         return House(store, intake, indexer, keeper, lock)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.batches import span_of
 
-from playhead_receiver.configuration import Keeping
+from playhead_receiver.configuration import Storage
 from playhead_receiver.maintenance.errands import Collect, Delete, Rederive, Unindex, do
-from playhead_receiver.maintenance.keeper import Keeper
+from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.store import Batch, Store, open_store
 from playhead_receiver.store.keeping.retention import Policy
 from playhead_receiver.store.protocol.ageing import Ageing, History
@@ -84,18 +84,18 @@ def test_an_errand_that_the_engine_cannot_do_is_refused(store: Any, errand: Any,
 def test_housekeeping_leaves_out_what_is_not_offered_and_refuses_what_is_asked_for(
     store: Any, tmp_path: Path
 ):
-    keeper = Keeper(store, tmp_path)
+    keeper = Housekeeper(store, tmp_path)
     assert keeper.turn() > 0 and keeper.problem == ""
     with pytest.raises(NotOffered, match=r"offers no retention$"):
-        Keeper(store, tmp_path, policy=Policy())
+        Housekeeper(store, tmp_path, policy=Policy())
     with pytest.raises(NotOffered, match=r"offers no ageing$"):
-        Keeper(store, tmp_path, history=History())
+        Housekeeper(store, tmp_path, history=History())
 
 
 def test_a_receiver_that_is_to_search_needs_a_store_that_can(store: Any, tmp_path: Path):
     with pytest.raises(NotOffered, match=r"offers no search$"):
         Tenants(tmp_path, store)
-    tenants = Tenants(tmp_path, store, Keeping(search=False))
+    tenants = Tenants(tmp_path, store, Storage(search=False))
     assert (tenants.own.indexer, tenants.set_aside()) == (None, 0)
 
 

@@ -13,7 +13,7 @@ from support.object_server import ObjectServer
 from support.postgres import PostgresServer
 from support.running import until
 
-from playhead_receiver.configuration import Keeping
+from playhead_receiver.configuration import Storage
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.keeping.retention import Policy
@@ -59,7 +59,7 @@ def test_what_is_kept_of_a_tenant_is_bounded_as_what_is_the_folders_own(
     store_run(folder_of(tmp_path, "acme"), refund(NOW_TRACE, NOW_INSTANCE))
     own = open_store(tmp_path)
     noted: list[tuple[str, str, str]] = []
-    tenants = Tenants(tmp_path, own, Keeping(policy=policy), note=lambda *what: noted.append(what))
+    tenants = Tenants(tmp_path, own, Storage(policy=policy), note=lambda *what: noted.append(what))
     try:
         tenants.start()
         # Without a bound nobody needs what is there.
@@ -78,7 +78,7 @@ def test_a_tenants_store_is_indexed_unless_nobody_is_to_search(tmp_path: Path):
     own = open_store(tmp_path / "own")
     for search in (True, False):
         (tmp_path / f"{search}").mkdir()
-        tenants = Tenants(tmp_path / f"{search}", own, Keeping(search=search))
+        tenants = Tenants(tmp_path / f"{search}", own, Storage(search=search))
         store = tenants.house("acme").store
         store.commit(Batch([span_of(b"t" * 16, 1, text="wombat")]))
         if search:
@@ -92,7 +92,7 @@ def test_a_tenants_store_is_indexed_unless_nobody_is_to_search(tmp_path: Path):
 def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Path):
     url = f"{server.url()}&schema=houses"
     own = open_store(url)
-    tenants = Tenants(tmp_path, own, Keeping(url))
+    tenants = Tenants(tmp_path, own, Storage(url))
     tenants.house("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
     assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
     tenants.close()
@@ -107,7 +107,7 @@ def test_the_large_bodies_of_a_tenant_lie_below_those_of_the_data_folder(tmp_pat
     with ObjectServer() as bucket:
         url = bucket.url("houses")
         own = open_store(tmp_path, blobs=url)
-        tenants = Tenants(tmp_path, own, Keeping(blobs=f"{url}/"))
+        tenants = Tenants(tmp_path, own, Storage(blobs=f"{url}/"))
         body = Content.of(os.urandom(600_000))
         fact = Fact(1, 1, "playhead.state", TRACE, body=body, instance=TRACE, seq=0)
         tenants.house("acme").store.commit(Batch(facts=[fact]))

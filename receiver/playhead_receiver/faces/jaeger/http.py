@@ -26,7 +26,7 @@ from playhead_receiver.faces.jaeger.ui import ui_trace
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.times import duration_ns, moment_ns
 from playhead_receiver.intake.otlp_json import export_json
-from playhead_receiver.query.asked import Asked, Reading
+from playhead_receiver.query.asked import ApiRequest, Reading
 from playhead_receiver.query.problems import NotFound
 from playhead_semconv.errors import UsageError
 
@@ -159,11 +159,11 @@ def legacy_trace(request: Request, asked: Reading, trace_id: str) -> Response:
     return _data([trace], total=0) if trace["spans"] else _say(404, "trace not found")
 
 
-def _traces(request: Request, asked: Asked) -> Traces:
+def _traces(request: Request, asked: ApiRequest) -> Traces:
     return shown_of(request).traces(asked.caller.tenant)
 
 
-def _whole(request: Request, asked: Asked, ids: list[bytes]) -> TracesData:
+def _whole(request: Request, asked: ApiRequest, ids: list[bytes]) -> TracesData:
     traces, cap = _traces(request, asked), shown_of(request).jaeger
     data = TracesData()
     for trace_id in ids:

@@ -33,7 +33,7 @@ SUMMARIES = 200
 """Number of summaries in one message."""
 
 
-class Reader:
+class JaegerReader:
     """A caller, and the traces of the caller's tenant."""
 
     def __init__(self, caller: Caller, traces: Traces, audit: Audit | None) -> None:
@@ -49,17 +49,17 @@ class Reader:
             self._audit.note(who.token, who.name, who.tenant, action, subject)
 
 
-Admit: TypeAlias = Callable[[grpc.ServicerContext], Reader]
+Admit: TypeAlias = Callable[[grpc.ServicerContext], JaegerReader]
 
 
 def jaeger_handlers(shown: Shown, guard: Guard, audit: Audit) -> list[Any]:
     """Handlers for a gRPC server. Callers need the scope ``read``."""
 
-    def admit(context: grpc.ServicerContext) -> Reader:
+    def admit(context: grpc.ServicerContext) -> JaegerReader:
         given: dict[str, Any] = dict(context.invocation_metadata())
         caller = guard.admit(str(given.get("authorization", "")), "read")
         noted = audit if guard.required or caller.name else None
-        return Reader(caller, shown.traces(caller.tenant), noted)
+        return JaegerReader(caller, shown.traces(caller.tenant), noted)
 
     face = _Face(shown)
     services_: dict[str, dict[str, tuple[Callable[..., Any], bool]]] = {
@@ -132,19 +132,19 @@ class _Face:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
 
-    def get_traces(self, request: Any, reader: Reader) -> Iterator[TracesData]:
+    def get_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
         for asked in request.query:
             yield from self._trace(reader, asked.trace_id)
 
-    def find_traces(self, request: Any, reader: Reader) -> Iterator[TracesData]:
+    def find_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
         for trace in find(reader.traces, wanted_of(request.query)):
             yield from self._trace(reader, trace.trace_id)
 
-    def _trace(self, reader: Reader, trace_id: bytes) -> Iterator[TracesData]:
+    def _trace(self, reader: JaegerReader, trace_id: bytes) -> Iterator[TracesData]:
         reader.note("read", trace_id.hex())
         yield from chunks(reader.traces, trace_id, self._shown.jaeger)
 
-    def find_trace_ids(self, request: Any, reader: Reader) -> Any:
+    def find_trace_ids(self, request: Any, reader: JaegerReader) -> Any:
         reader.note("read", "traces")
         answer = MESSAGES["FindTraceIDsResponse"]()
         for trace in find(reader.traces, wanted_of(request.query)):
@@ -153,7 +153,7 @@ class _Face:
             _set_time(found.end, trace.end_ns)
         return answer
 
-    def find_summaries(self, request: Any, reader: Reader) -> Iterator[Any]:
+    def find_summaries(self, request: Any, reader: JaegerReader) -> Iterator[Any]:
         reader.note("read", "traces")
         answer = MESSAGES["FindTraceSummariesResponse"]()
         for trace in find(reader.traces, wanted_of(request.query)):
@@ -176,18 +176,18 @@ class _Face:
         if answer.summaries:
             yield answer
 
-    def get_services(self, _: Any, reader: Reader) -> Any:
+    def get_services(self, _: Any, reader: JaegerReader) -> Any:
         reader.note("read", "services")
         return MESSAGES["GetServicesResponse"](services=services(reader.traces))
 
-    def get_operations(self, request: Any, reader: Reader) -> Any:
+    def get_operations(self, request: Any, reader: JaegerReader) -> Any:
         reader.note("read", "operations")
         answer = MESSAGES["GetOperationsResponse"]()
         for name, kind in operations(reader.traces, request.service, request.span_kind.lower()):
             answer.operations.add(name=name, span_kind=kind)
         return answer
 
-    def get_dependencies(self, request: Any, reader: Reader) -> Any:
+    def get_dependencies(self, request: Any, reader: JaegerReader) -> Any:
         reader.note("read", "dependencies")
         answer = MESSAGES["GetDependenciesResponse"]()
         start, end = _time(request, "start_time"), _time(request, "end_time")
@@ -195,7 +195,7 @@ class _Face:
             answer.dependencies.add(parent=parent, child=child, call_count=count, source="playhead")
         return answer
 
-    def get_capabilities(self, _: Any, __: Reader) -> Any:
+    def get_capabilities(self, _: Any, __: JaegerReader) -> Any:
         answer = MESSAGES["GetCapabilitiesResponse"]()
         answer.search.without_service_name = True
         answer.search.same_span_conjunction = True

@@ -23,12 +23,12 @@ from playhead_receiver.faces.tempo.searching import (
     tag_values,
     tags,
 )
-from playhead_receiver.faces.tempo.traceql import Calculation, Query, parse, parse_metric
+from playhead_receiver.faces.tempo.traceql import Calculation, SpanQuery, parse, parse_metric
 from playhead_receiver.faces.tempo.traceql.conditions import field_of
 from playhead_receiver.faces.tempo.traceql.words import KINDS, STATUSES
 from playhead_receiver.faces.times import duration_ns, moment_ns
 from playhead_receiver.intake.otlp_json import export_json
-from playhead_receiver.query.asked import Asked, Reading, serving_of
+from playhead_receiver.query.asked import ApiRequest, Reading, serving_of
 from playhead_receiver.query.problems import NotFound
 from playhead_semconv.errors import UsageError
 
@@ -165,11 +165,11 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
     return router
 
 
-def _traces(request: Request, asked: Asked) -> Traces:
+def _traces(request: Request, asked: ApiRequest) -> Traces:
     return shown_of(request).traces(asked.caller.tenant)
 
 
-def _trace(request: Request, asked: Asked, text: str) -> TracesData:
+def _trace(request: Request, asked: ApiRequest, text: str) -> TracesData:
     trace_id = trace_id_of(text)
     asked.note("read", trace_id.hex())
     cap = shown_of(request).tempo
@@ -183,11 +183,11 @@ def _wants_protobuf(request: Request) -> bool:
     return "protobuf" in request.headers.get("accept", "")
 
 
-def _query(text: str) -> Query | None:
+def _query(text: str) -> SpanQuery | None:
     return parse(text) if text.strip() else None
 
 
-def _completing(text: str) -> Query | None:
+def _completing(text: str) -> SpanQuery | None:
     """The query in an unfinished text; None if it has no condition yet."""
     try:
         return _query(text)
@@ -195,7 +195,7 @@ def _completing(text: str) -> Query | None:
         return None
 
 
-def _by_tags(request: Request) -> Query:
+def _by_tags(request: Request) -> SpanQuery:
     """The query of older clients: ``tags=a=b c=d``, ``minDuration``, ``maxDuration``."""
     given = request.query_params
     conditions: list[str] = []
@@ -245,10 +245,10 @@ def _moment(text: str) -> int | None:
     return moment_ns(text, unit_ns=10**9 if len(text) <= 10 else 1)
 
 
-def _metric_query(request: Request) -> Query | Calculation:
+def _metric_query(request: Request) -> SpanQuery | Calculation:
     text = request.query_params.get("q") or request.query_params.get("query") or ""
     query = parse_metric(text) if text.strip() else None
-    if query is None or (isinstance(query, Query) and query.metric is None):
+    if query is None or (isinstance(query, SpanQuery) and query.metric is None):
         raise UsageError("invalid TraceQL query: a metric is wanted, such as {} | rate()")
     return query
 

@@ -14,7 +14,7 @@ from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen
 from playhead_receiver.faces.tempo.arithmetic import NAME, Labels, Points, Series, combined
 from playhead_receiver.faces.tempo.searching import NAMES, TimeRange, matching
-from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, Metric, Query
+from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, Metric, SpanQuery
 from playhead_receiver.faces.tempo.traceql.matching import ORDER
 from playhead_receiver.faces.tempo.traceql.tree import Cut, Field, Threshold
 from playhead_receiver.faces.tempo.traceql.values import Typed
@@ -53,7 +53,7 @@ class Observed(msgspec.Struct):
 
 def query_range(
     traces: Traces,
-    query: Query | Calculation,
+    query: SpanQuery | Calculation,
     window: TimeRange,
     step_ns: int,
     *,
@@ -80,7 +80,7 @@ def query_range(
     return {"series": shown, "metrics": {}}
 
 
-def instant(traces: Traces, query: Query | Calculation, window: TimeRange) -> dict[str, Any]:
+def instant(traces: Traces, query: SpanQuery | Calculation, window: TimeRange) -> dict[str, Any]:
     """Tempo's QueryInstantResponse: one number over the whole window."""
     length = max((window.end_ns or 0) - (window.start_ns or 0), 1)
     found = _computed(traces, query, window, Steps(lambda _: 0, range(1), length))
@@ -94,11 +94,11 @@ def instant(traces: Traces, query: Query | Calculation, window: TimeRange) -> di
 
 def _computed(
     traces: Traces,
-    query: Query | Calculation,
+    query: SpanQuery | Calculation,
     window: TimeRange,
     steps: Steps,
 ) -> list[Series]:
-    def side(one: Query | Calculation | float) -> list[Series] | float:
+    def side(one: SpanQuery | Calculation | float) -> list[Series] | float:
         if isinstance(one, int | float):
             return one
         return _computed(traces, one, window, steps)
@@ -118,7 +118,7 @@ def _computed(
 
 def _measured(
     traces: Traces,
-    query: Query,
+    query: SpanQuery,
     window: TimeRange,
     steps: Steps,
 ) -> list[Series]:
@@ -151,7 +151,7 @@ def _width(window: TimeRange, steps: range) -> int:
     return max(((window.end_ns or 0) - (window.start_ns or 0)) // max(len(steps), 1), 1)
 
 
-def _spans(traces: Traces, query: Query, window: TimeRange) -> Iterator[tuple[Matcher, Seen]]:
+def _spans(traces: Traces, query: SpanQuery, window: TimeRange) -> Iterator[tuple[Matcher, Seen]]:
     start_ns, end_ns = window.start_ns or 0, window.end_ns or 0
     for trace in matching(traces, query, window):
         matcher = Matcher(trace)

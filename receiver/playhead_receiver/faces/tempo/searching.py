@@ -9,7 +9,7 @@ import msgspec
 
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen, SeenTrace
-from playhead_receiver.faces.tempo.traceql import Field, Matcher, Query, Spanset
+from playhead_receiver.faces.tempo.traceql import Field, Matcher, SpanQuery, Spanset
 from playhead_receiver.faces.tempo.traceql.needs import field_needs, needs_of
 from playhead_receiver.faces.tempo.traceql.tree import Select
 from playhead_receiver.faces.tempo.traceql.values import Typed, Values
@@ -36,7 +36,7 @@ class TimeRange(msgspec.Struct, frozen=True):
 
 
 def search(
-    traces: Traces, query: Query, window: TimeRange, limit: int = LIMIT, spss: int = SPANS_OF_SET
+    traces: Traces, query: SpanQuery, window: TimeRange, limit: int = LIMIT, spss: int = SPANS_OF_SET
 ) -> dict[str, Any]:
     """Tempo's SearchResponse, newest traces first."""
     found: list[dict[str, Any]] = []
@@ -51,14 +51,14 @@ def search(
     return {"traces": found, "metrics": {"inspectedTraces": inspected}}
 
 
-def matching(traces: Traces, query: Query, window: TimeRange) -> Iterator[SeenTrace]:
+def matching(traces: Traces, query: SpanQuery, window: TimeRange) -> Iterator[SeenTrace]:
     """The traces that a query has to search, including the values that it refers to."""
     names = {field.name for field in query.fields() if field.scope in ("", "span")}
     return traces.looked_through(window.start_ns, window.end_ns, names, list(needs_of(query)))
 
 
 def tags(
-    traces: Traces, window: TimeRange, scope: str = "", query: Query | None = None
+    traces: Traces, window: TimeRange, scope: str = "", query: SpanQuery | None = None
 ) -> dict[str, list[str]]:
     """Names of attributes by scope, taken from the spans that match a query; sorted."""
     found: dict[str, set[str]] = {one: set() for one in (*SCOPES, "intrinsic")}
@@ -79,7 +79,7 @@ def tags(
 
 
 def tag_values(
-    traces: Traces, field: Field, window: TimeRange, query: Query | None = None, limit: int = MOST
+    traces: Traces, field: Field, window: TimeRange, query: SpanQuery | None = None, limit: int = MOST
 ) -> list[tuple[str, str]]:
     """Type and text of the values of a field in the spans that match a query; sorted."""
     words = NAMES.get(field.name) if field.scope == "intrinsic" else None
@@ -95,7 +95,7 @@ def tag_values(
 
 
 def _found(
-    traces: Traces, window: TimeRange, query: Query | None, field: Field | None = None
+    traces: Traces, window: TimeRange, query: SpanQuery | None, field: Field | None = None
 ) -> Iterator[tuple[Matcher, Sequence[Seen]]]:
     """The spans that match a query (None: all); ``field``: another field whose values are needed."""
     fields = [*(query.fields() if query else ()), *([field] if field else ())]
@@ -118,7 +118,7 @@ def tag_value(typed: Typed) -> tuple[str, str]:
     return kind, str(value).lower() if kind == "bool" else str(value)
 
 
-def _trace(trace: SeenTrace, sets: list[Spanset], query: Query, spss: int) -> dict[str, Any]:
+def _trace(trace: SeenTrace, sets: list[Spanset], query: SpanQuery, spss: int) -> dict[str, Any]:
     selected = [field for one in query.stages if isinstance(one, Select) for field in one.fields]
     asked = {field.text: field for field in (*query.fields(), *selected)}
     values = Values(trace)

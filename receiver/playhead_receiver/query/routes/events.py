@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from playhead_receiver.query.asked import Asked, Limit, Reading, RunName
+from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
 from playhead_receiver.query.models import FactLine, FactPage
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store import RunSummary
@@ -75,7 +75,7 @@ def show_body(asked: Reading, run: RunName, instance: Instance, seq: Seq) -> Res
     raise NotFound(f"{summary.name} has no body {instance}:{seq}")
 
 
-def _between(asked: Asked, run: RunSummary, begin: str, end: str) -> tuple[int, int]:
+def _between(asked: ApiRequest, run: RunSummary, begin: str, end: str) -> tuple[int, int]:
     spans = {bytes.fromhex(one) for one in (begin, end) if _is_span(one)}
     rows = (
         {row.span_id: row for row in asked.store.outline(bytes.fromhex(run.trace_id))} if spans else {}
@@ -96,7 +96,7 @@ def _is_span(point: str) -> bool:
     return len(point) == 16
 
 
-def _facts(asked: Asked, run: RunSummary, after: str) -> Iterator[Fact]:
+def _facts(asked: ApiRequest, run: RunSummary, after: str) -> Iterator[Fact]:
     """Facts of a run behind a place."""
     instance, _, seq = after.partition(":")
     if instance and instance not in run.instances:

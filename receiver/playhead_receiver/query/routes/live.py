@@ -12,10 +12,9 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 
-from playhead_receiver.asking.language import Asked as Wanted
-from playhead_receiver.asking.language import read_language
+from playhead_receiver.asking.language import Question, read_language
 from playhead_receiver.asking.watched_runs import Watched
-from playhead_receiver.query.asked import Asked, Q, Reading, serving_of
+from playhead_receiver.query.asked import ApiRequest, Q, Reading, serving_of
 from playhead_receiver.query.problems import Busy
 from playhead_receiver.query.serving import MOST_LIVE, Serving
 from playhead_receiver.store import Change, StoredSpan
@@ -51,7 +50,7 @@ _TOLD = {
 class Follower:
     """Reads changes behind a position, and tells those that are asked for."""
 
-    def __init__(self, asked: Asked, wanted: Wanted, trace_id: bytes, position: int) -> None:
+    def __init__(self, asked: ApiRequest, wanted: Question, trace_id: bytes, position: int) -> None:
         self._store = asked.store
         self._watched = Watched(asked.store, wanted.query)
         self._all = wanted.query == RunQuery(mode=None)

@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from starlette.responses import Response
 
 from playhead_receiver.intake.otlp_json import export_json
-from playhead_receiver.query.asked import Asked, Reading, SpanId, TraceId
+from playhead_receiver.query.asked import ApiRequest, Reading, SpanId, TraceId
 from playhead_receiver.query.lines import whole_span
 from playhead_receiver.query.models import SpanExchanges, SpanMessages, WholeSpan
 from playhead_receiver.query.problems import NotFound
@@ -89,7 +89,7 @@ def show_exchanges(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Respon
     return Response(msgspec.json.encode(said), media_type="application/json")
 
 
-def _found(asked: Asked, trace: bytes, span: bytes) -> tuple[ResourceSpans, bool]:
+def _found(asked: ApiRequest, trace: bytes, span: bytes) -> tuple[ResourceSpans, bool]:
     """A span, whole, and whether it is pending."""
     deriver = Deriver(asked.store)
     for stored in asked.store.spans(trace, [span]):

@@ -1,6 +1,6 @@
 """The blobs of one store in several places: beside the store, and in the object stores it uses.
 
-The store itself keeps the list of these places (`Places`), so that every process that opens it finds
+The store itself keeps the list of these places (`BlobPlaces`), so that every process that opens it finds
 its blobs.
 """
 
@@ -21,7 +21,7 @@ from playhead_semconv.errors import StoreError, StoreUnavailable
 FILE = "blobs.json"
 
 
-class Places(Protocol):
+class BlobPlaces(Protocol):
     """The object stores that a store uses, by URL."""
 
     def owner(self) -> str:
@@ -43,7 +43,7 @@ class _Kept(msgspec.Struct):
 
 
 class PlaceFile:
-    """`Places` in a file of the data folder; not part of a backup, which has the blobs themselves."""
+    """`BlobPlaces` in a file of the data folder; not in a backup, which has the blobs themselves."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE
@@ -88,7 +88,7 @@ class BlobStores:
     process has added is found then.
     """
 
-    def __init__(self, beside: Blobs, places: Places) -> None:
+    def __init__(self, beside: Blobs, places: BlobPlaces) -> None:
         self._beside = beside
         self._places = places
         self._objects: dict[str, BlobObjects] = {}

@@ -43,7 +43,7 @@ _LARGE_ATTRIBUTE = re.compile(rb"\x4a(?:[\x61-\x7f]|[\x80-\xff]{1,4}[\x01-\x7f])
 """Tag and length of an attribute of at least 97 bytes, then tag and length of its key."""
 
 
-class Body(msgspec.Struct, gc=False):
+class LargeBody(msgspec.Struct, gc=False):
     """A slice of a span's bytes that other spans may repeat."""
 
     key: bytes
@@ -54,9 +54,9 @@ class Body(msgspec.Struct, gc=False):
     """Number of the field of `AnyValue` that holds it; 0 for several attributes in a row."""
 
 
-def bodies(data: bytes, begin: int, end: int) -> list[Body]:
+def bodies(data: bytes, begin: int, end: int) -> list[LargeBody]:
     """The large values in the OTLP span between ``begin`` and ``end``, in ascending order."""
-    found: list[Body] = []
+    found: list[LargeBody] = []
     try:
         _of_span(data, begin, end, found)
     except (IndexError, ValueError):
@@ -65,13 +65,13 @@ def bodies(data: bytes, begin: int, end: int) -> list[Body]:
     return found
 
 
-def plain_bodies(data: bytes, begin: int, end: int) -> list[Body]:
+def plain_bodies(data: bytes, begin: int, end: int) -> list[LargeBody]:
     """`bodies` of a span without rows of attributes and without events, found by a pattern search.
 
     A match counts as an attribute if the sizes within it agree. An attribute in an unusual encoding is
     not found, and stays in the span.
     """
-    found: list[Body] = []
+    found: list[LargeBody] = []
     at = begin
     while (begins := _LARGE_ATTRIBUTE.search(data, at, end)) is not None:
         at = begins.start() + 1
@@ -92,7 +92,7 @@ def plain_bodies(data: bytes, begin: int, end: int) -> list[Body]:
         if inner + length == stop:
             at = stop
             if length > LEAST_BYTES:
-                found.append(Body(data[key:value], inner, stop, kind))
+                found.append(LargeBody(data[key:value], inner, stop, kind))
     return found
 
 
@@ -172,7 +172,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number of more than 64 bits")
 
 
-def _of_span(span: bytes, at: int, end: int, found: list[Body]) -> None:
+def _of_span(span: bytes, at: int, end: int, found: list[LargeBody]) -> None:
     attributes: list[tuple[int, int, int]] = []
     while at < end:
         if span[at] == _ATTRIBUTE_TAG:  # fast path: nearly all fields of a span are attributes
@@ -194,7 +194,7 @@ def _of_span(span: bytes, at: int, end: int, found: list[Body]) -> None:
         raise ValueError("a field ends beyond its message")
     if len(attributes) > FAMILY_ATTRIBUTES:
         for family, begin, stop in _families(span, attributes):
-            found.append(Body(family, begin, stop, 0))
+            found.append(LargeBody(family, begin, stop, 0))
     rows = [body for body in found if body.kind == 0]
     for begin, stop, _ in attributes:
         if stop - begin > LEAST_BYTES and not any(row.begin < stop <= row.end for row in rows):
@@ -240,7 +240,7 @@ def _key(span: bytes, at: int, end: int) -> bytes:
     return b""
 
 
-def _of_attribute(span: bytes, at: int, end: int, found: list[Body]) -> None:
+def _of_attribute(span: bytes, at: int, end: int, found: list[LargeBody]) -> None:
     key = b""
     for number, begin, stop, _ in fields(span, at, end):
         if number == _KEY:
@@ -248,7 +248,7 @@ def _of_attribute(span: bytes, at: int, end: int, found: list[Body]) -> None:
         elif number == _VALUE:
             for kind, begins, stops, _ in fields(span, begin, stop):
                 if kind in (_STRING, _ARRAY, _KVLIST, _BYTES) and stops - begins > LEAST_BYTES:
-                    found.append(Body(key, begins, stops, kind))
+                    found.append(LargeBody(key, begins, stops, kind))
 
 
 def _elements_end(body: bytes) -> list[int]:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from blake3 import blake3
 
-from playhead_receiver.store.content.cut_points import Body, bodies, list_end, plain_bodies, seams
-from playhead_receiver.store.values.stored import Place
+from playhead_receiver.store.content.cut_points import LargeBody, bodies, list_end, plain_bodies, seams
+from playhead_receiver.store.values.stored import SpanPlace
 
 DIGEST_BYTES = 16
 CHECK_BYTES = 8
@@ -64,7 +64,7 @@ class Cutter:
         self._bytes = 0
         self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: Place, plain: bool = False) -> CutSpan | None:
+    def cut(self, trace_id: bytes, span: SpanPlace, plain: bool = False) -> CutSpan | None:
         """Cut a span; None if it has no large values. ``plain``: all its large values are attributes."""
         source, at, end = span.source, span.begin, span.end
         found = plain_bodies(source, at, end) if plain else bodies(source, at, end)
@@ -87,7 +87,7 @@ class Cutter:
         whole.update(span.back)
         return CutSpan(b"".join(parts), pieces, whole.digest()[:CHECK_BYTES], source)
 
-    def _piece(self, trace_id: bytes, span: bytes, found: Body, offset: int) -> Piece:
+    def _piece(self, trace_id: bytes, span: bytes, found: LargeBody, offset: int) -> Piece:
         begin, end, kind = found.begin, found.end, found.kind
         if kind == 1:
             end = list_end(span, begin, end)

@@ -6,7 +6,7 @@ from playhead_receiver.store.postgres.connections.reader import Pool
 
 
 class PlaceTable:
-    """`Places` in the tables ``owner`` and ``place``, shared by all receivers of the database."""
+    """`BlobPlaces` in the tables ``owner`` and ``place``, shared by all receivers of the database."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

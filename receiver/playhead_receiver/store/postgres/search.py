@@ -18,7 +18,7 @@ from playhead_receiver.store.postgres.connections.reader import Pool
 from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
 from playhead_semconv.errors import UsageError
 
@@ -47,7 +47,7 @@ class PostgresSearch(Searcher):
     HAS = "position(? IN keys) > 0"
 
     def __init__(
-        self, pool: Pool, reader: Reader, store: Store, references: References | None = None
+        self, pool: Pool, reader: SqlReader, store: Store, references: References | None = None
     ) -> None:
         super().__init__(reader, store, references)
         self._pool = pool

@@ -23,7 +23,7 @@ _WHOLE = re.compile(r"[0-9a-f]{32}")
 _LAST = re.compile(r"last(?:-(\d+))?\Z")
 
 
-class Runs(Protocol):
+class RunLookup(Protocol):
     """The queries that an engine provides for name resolution."""
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
@@ -43,7 +43,7 @@ class Runs(Protocol):
         ...
 
 
-def resolve(name: str, runs: Runs) -> RunSummary:
+def resolve(name: str, runs: RunLookup) -> RunSummary:
     """The run that ``name`` means.
 
     ``name``: a run's name, ``last``, ``last-N``, ``failed``, the name of an agent (its latest run), a
@@ -86,7 +86,7 @@ def resolve(name: str, runs: Runs) -> RunSummary:
     )
 
 
-def _latest(runs: Runs, count: int, agent: str | None = None) -> list[RunSummary]:
+def _latest(runs: RunLookup, count: int, agent: str | None = None) -> list[RunSummary]:
     """The latest runs, of one agent if it is given, newest first; empty ones after all others."""
     wanted = Query(agent=agent, limit=count)
     found = list(runs.runs(wanted))
@@ -96,7 +96,7 @@ def _latest(runs: Runs, count: int, agent: str | None = None) -> list[RunSummary
     return found[:count]
 
 
-def _by_prefix(name: str, digits: str, runs: Runs) -> RunSummary:
+def _by_prefix(name: str, digits: str, runs: RunLookup) -> RunSummary:
     low = bytes.fromhex(digits.ljust(32, "0"))
     high = bytes.fromhex(digits.ljust(32, "f"))
     found = runs.runs_from(low, high, 5)

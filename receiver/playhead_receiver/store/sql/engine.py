@@ -22,8 +22,8 @@ from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history import Rolling
 from playhead_receiver.store.sql.reading.part_of_tape import part_of_run
-from playhead_receiver.store.sql.reading.reader import Reader
-from playhead_receiver.store.sql.reading.run_lists import Runs
+from playhead_receiver.store.sql.reading.reader import SqlReader
+from playhead_receiver.store.sql.reading.run_lists import RunLists
 from playhead_receiver.store.sql.reading.summaries import (
     Made,
     StoredRun,
@@ -78,7 +78,7 @@ class SqlStore(ABC, Generic[D]):
     def __init__(
         self,
         name: str,
-        reader: Reader,
+        reader: SqlReader,
         blobs: BlobStores,
         writer: Writer[D] | None,
         on_close: Callable[[], None] | None,
@@ -88,7 +88,7 @@ class SqlStore(ABC, Generic[D]):
         self._reader = reader
         self._blobs = blobs
         self._writer = writer
-        self._runs = Runs(reader)
+        self._runs = RunLists(reader)
         self._cutter = Cutter()
         self._rolling = Rolling(reader)
         self._on_close = on_close

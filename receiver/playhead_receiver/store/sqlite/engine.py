@@ -25,7 +25,7 @@ from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.sqlite.tables import LABELS
 from playhead_receiver.store.sqlite.writing import SqliteBackend
 from playhead_receiver.store.values.stored import Batch, Receipt
-from playhead_receiver.store.writing.commit_gate import Gate
+from playhead_receiver.store.writing.commit_gate import CommitGate
 from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
@@ -64,7 +64,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         super().__init__(str(path), reader, blobs, writer, on_close)
         self._database, self._folder = reader, folder
         self._search = SqliteSearch(data_dir, reader, self, references)
-        self._commits = Gate()
+        self._commits = CommitGate()
         self._blob_deletion = threading.Lock()
 
     def commit(self, batch: Batch | Prepared) -> Receipt:

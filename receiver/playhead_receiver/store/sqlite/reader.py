@@ -10,12 +10,12 @@ from pathlib import Path
 import apsw
 
 from playhead_receiver.store.content.blobs import Blobs
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sqlite.schema import open_reader, speaking_of
 from playhead_semconv.errors import StoreUnavailable
 
 
-class SqliteReader(Reader):
+class SqliteReader(SqlReader):
     """Reads from any thread, each read with a connection of its own."""
 
     def __init__(self, path: Path, blobs: Blobs) -> None:

@@ -19,7 +19,7 @@ from playhead_receiver.store.content.texts import address_of, frame_of, last_add
 from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.search.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_semconv.errors import StoreUnavailable, UsageError
@@ -45,7 +45,7 @@ class SqliteSearch(Searcher):
     HAS = "instr(keys, ?) > 0"
 
     def __init__(
-        self, folder: Path, reader: Reader, store: Store, references: References | None = None
+        self, folder: Path, reader: SqlReader, store: Store, references: References | None = None
     ) -> None:
         super().__init__(reader, store, references)
         self._path = folder / FILE

@@ -28,7 +28,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
         return len(self.otlp)
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class SpanPlace(msgspec.Struct, frozen=True, gc=False):
     """Where a span's bytes lie, and what surrounds them in its `ResourceSpans`, except the resource."""
 
     source: bytes
@@ -56,7 +56,7 @@ class ReadSpan(msgspec.Struct, frozen=True):
     resource: bytes
     """The OTLP resource."""
     resource_field: bytes
-    place: Place
+    place: SpanPlace
 
     @property
     def size_bytes(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class Gate:
+class CommitGate:
     """Any number of `one` at the same time, or a single `held`."""
 
     def __init__(self) -> None:

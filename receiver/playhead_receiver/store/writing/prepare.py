@@ -25,7 +25,7 @@ from playhead_receiver.store.spans.span_view import (
     summarize,
 )
 from playhead_receiver.store.values.span_labels import Label
-from playhead_receiver.store.values.stored import Batch, Place, ReadSpan, StoredSpan
+from playhead_receiver.store.values.stored import Batch, ReadSpan, SpanPlace, StoredSpan
 from playhead_semconv.custody import Link, digests_of
 from playhead_semconv.facts import Content, Fact, digest_of
 
@@ -223,7 +223,7 @@ def _read(span: StoredSpan) -> ReadSpan:
     at = end if leads else 0
     begin = otlp.index(own, at)
     stop = begin + len(own)
-    place = Place(otlp, begin, stop, otlp[at:begin], otlp[stop:])
+    place = SpanPlace(otlp, begin, stop, otlp[at:begin], otlp[stop:])
     return ReadSpan(parse_span(own), resource, otlp[:at], place)
 
 

@@ -21,7 +21,7 @@ from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Lag, open_store
 from playhead_receiver.store.content.plain_words import plain_text
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 
@@ -177,13 +177,13 @@ def test_of_a_long_trace_each_bundle_is_read_without_the_others(
     """To read the trace again with each bundle of it would take the square of its length."""
     asked: dict[str, Sequence[Any]] = {}
     for name in ("one", "all"):
-        ask = getattr(Reader, name)
+        ask = getattr(SqlReader, name)
 
-        def noted(reader: Reader, sql: str, values: Sequence[Any] = (), ask: Any = ask) -> Any:
+        def noted(reader: SqlReader, sql: str, values: Sequence[Any] = (), ask: Any = ask) -> Any:
             asked[sql] = values
             return ask(reader, sql, values)
 
-        monkeypatch.setattr(Reader, name, noted)
+        monkeypatch.setattr(SqlReader, name, noted)
     indexed(store)
     assert store.search("Frage")
     found = {sql: values for sql, values in asked.items() if "span.resource" in sql}

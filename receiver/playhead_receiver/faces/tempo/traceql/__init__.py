@@ -2,6 +2,6 @@
 
 from playhead_receiver.faces.tempo.traceql.matching import Matcher, Spanset
 from playhead_receiver.faces.tempo.traceql.parsing import parse, parse_metric
-from playhead_receiver.faces.tempo.traceql.tree import Calculation, Field, Metric, Query
+from playhead_receiver.faces.tempo.traceql.tree import Calculation, Field, Metric, SpanQuery
 
-__all__ = ["Calculation", "Field", "Matcher", "Metric", "Query", "Spanset", "parse", "parse_metric"]
+__all__ = ["Calculation", "Field", "Matcher", "Metric", "SpanQuery", "Spanset", "parse", "parse_metric"]

@@ -15,7 +15,7 @@ from playhead_receiver.faces.tempo.traceql.words import (
     SCOPED,
     SCOPES,
     STATUSES,
-    Token,
+    Lexeme,
     tokens,
 )
 from playhead_receiver.faces.times import duration_ns
@@ -37,10 +37,10 @@ class Conditions:
     # Access to the tokens
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> Lexeme:
         return self._tokens[self._at]
 
-    def _take(self) -> Token:
+    def _take(self) -> Lexeme:
         found = self._next
         if found.kind != "end":
             self._at += 1

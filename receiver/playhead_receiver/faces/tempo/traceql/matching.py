@@ -20,8 +20,8 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     GroupBy,
     Literal_,
     Piped,
-    Query,
     Select,
+    SpanQuery,
     Spans,
     Stage,
     Unary,
@@ -64,7 +64,7 @@ class Matcher:
         self.trace = trace
         self.values = Values(trace)
 
-    def find(self, query: Query) -> list[Spanset]:
+    def find(self, query: SpanQuery) -> list[Spanset]:
         """The non-empty spansets that result from the query's stages before a metric."""
         return self._through(query.spans, query.stages)
 

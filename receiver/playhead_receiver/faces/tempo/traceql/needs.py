@@ -13,7 +13,7 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Filter,
     Literal_,
     Piped,
-    Query,
+    SpanQuery,
     Spans,
     Stage,
     Where,
@@ -28,7 +28,7 @@ _WORDS = re.compile(r"(?:[\w \-/:@]|\\\.)+(?:\|(?:[\w \-/:@]|\\\.)+)*", re.ASCII
 """A pattern that is an alternative of plain texts, which viewers generate for several values."""
 
 
-def needs_of(query: Query) -> set[Need]:
+def needs_of(query: SpanQuery) -> set[Need]:
     """The needs, all of which must be met. Empty if nothing can be concluded."""
     return _of_pipeline(query.spans, query.stages)
 

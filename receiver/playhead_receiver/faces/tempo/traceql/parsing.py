@@ -21,8 +21,8 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Literal_,
     Metric,
     Piped,
-    Query,
     Select,
+    SpanQuery,
     Spans,
     Stage,
     Threshold,
@@ -38,7 +38,7 @@ from playhead_receiver.faces.tempo.traceql.words import (
 from playhead_semconv.errors import UsageError
 
 
-def parse(text: str) -> Query:
+def parse(text: str) -> SpanQuery:
     """Parse a query. `UsageError` with the position of the error.
 
     >>> parse('{ span.http.status_code >= 400 } | select(name)').stages
@@ -50,7 +50,7 @@ def parse(text: str) -> Query:
     return found
 
 
-def parse_metric(text: str) -> Query | Calculation:
+def parse_metric(text: str) -> SpanQuery | Calculation:
     """Parse a query that may be arithmetic of metrics. `UsageError` with the position of the error.
 
     >>> parse_metric('({ status = error } | rate()) / ({} | rate()) * 100').op
@@ -62,16 +62,16 @@ def parse_metric(text: str) -> Query | Calculation:
 
 
 class _Parser(Conditions):
-    def query(self) -> Query | Calculation:
+    def query(self) -> SpanQuery | Calculation:
         found = self._calculation() if self._is_calculation() else self._plain()
         hints = self._hints() if self._accept("with") else {}
         if self._next.kind != "end":
             raise self._wrong("expected | or the end")
         return msgspec.structs.replace(found, hints=hints)
 
-    def _plain(self) -> Query:
+    def _plain(self) -> SpanQuery:
         spans, stages = self._pipeline()
-        return Query(spans, tuple(stages))
+        return SpanQuery(spans, tuple(stages))
 
     def _pipeline(self) -> tuple[Spans, list[Stage]]:
         # A query may begin with a stage, which then applies to all spans.
@@ -114,9 +114,9 @@ class _Parser(Conditions):
                 return True
         return False
 
-    def _calculation(self) -> Query | Calculation:
+    def _calculation(self) -> SpanQuery | Calculation:
         found = self._added()
-        if not isinstance(found, Query | Calculation):
+        if not isinstance(found, SpanQuery | Calculation):
             raise self._wrong("a metric is wanted, such as ({} | rate())")
         stages: list[Stage] = []
         while self._is("|", *THRESHOLDS):
@@ -127,25 +127,25 @@ class _Parser(Conditions):
                 stages.append(Threshold(op, self._constant()))
         if not all(isinstance(one, Cut | Threshold) for one in stages):
             raise UsageError("invalid TraceQL query: only topk, bottomk and comparisons follow a metric")
-        if stages and isinstance(found, Query) and _compares(found.metric):
+        if stages and isinstance(found, SpanQuery) and _compares(found.metric):
             raise UsageError("invalid TraceQL query: nothing follows compare")
         return msgspec.structs.replace(found, stages=(*found.stages, *stages))
 
-    def _added(self) -> Query | Calculation | float:
+    def _added(self) -> SpanQuery | Calculation | float:
         left = self._multiplied()
         while self._is("+", "-"):
             op = self._take().text
             left = _combined(op, left, self._multiplied())
         return left
 
-    def _multiplied(self) -> Query | Calculation | float:
+    def _multiplied(self) -> SpanQuery | Calculation | float:
         left = self._operand()
         while self._is("*", "/"):
             op = self._take().text
             left = _combined(op, left, self._operand())
         return left
 
-    def _operand(self) -> Query | Calculation | float:
+    def _operand(self) -> SpanQuery | Calculation | float:
         self._go_down()
         try:
             if not self._is("("):
@@ -307,11 +307,11 @@ class _Parser(Conditions):
 
 
 def _combined(
-    op: str, left: Query | Calculation | float, right: Query | Calculation | float
-) -> Query | Calculation | float:
+    op: str, left: SpanQuery | Calculation | float, right: SpanQuery | Calculation | float
+) -> SpanQuery | Calculation | float:
     if isinstance(left, int | float) and isinstance(right, int | float):
         return calculated(op, left, right)
-    if any(isinstance(one, Query) and _compares(one.metric) for one in (left, right)):
+    if any(isinstance(one, SpanQuery) and _compares(one.metric) for one in (left, right)):
         raise UsageError("invalid TraceQL query: compare is no number")
     return Calculation(op, left, right)
 

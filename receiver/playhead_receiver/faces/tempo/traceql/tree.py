@@ -129,7 +129,7 @@ class Threshold(msgspec.Struct, frozen=True):
 Stage: TypeAlias = Where | Select | GroupBy | Coalesce | Aggregate | Metric | Cut | Threshold
 
 
-class Query(msgspec.Struct, frozen=True):
+class SpanQuery(msgspec.Struct, frozen=True):
     """A complete query."""
 
     spans: Spans
@@ -150,8 +150,8 @@ class Calculation(msgspec.Struct, frozen=True):
     """``({…} | rate()) / ({…} | rate())``: combines two metrics, or a metric and a number."""
 
     op: str
-    left: Query | Calculation | float
-    right: Query | Calculation | float
+    left: SpanQuery | Calculation | float
+    right: SpanQuery | Calculation | float
     stages: tuple[Stage, ...] = ()
     hints: dict[str, Any] = {}
 

@@ -86,7 +86,7 @@ _TOKEN = re.compile(
 )
 
 
-class Token(msgspec.Struct, frozen=True):
+class Lexeme(msgspec.Struct, frozen=True):
     """A token of a query."""
 
     kind: str
@@ -94,15 +94,15 @@ class Token(msgspec.Struct, frozen=True):
     at: int
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[Lexeme]:
     """The tokens of a query, with an end token. `UsageError`."""
-    found: list[Token] = []
+    found: list[Lexeme] = []
     at = 0
     while text[at:].strip():
         token = _TOKEN.match(text, at)
         if token is None or token.lastgroup is None:
             raise UsageError(f"invalid TraceQL query: {text[at:].strip()[:20]!r} at {at} means nothing")
-        found.append(Token(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
+        found.append(Lexeme(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
         at = token.end()
-    found.append(Token("end", "", len(text)))
+    found.append(Lexeme("end", "", len(text)))
     return found

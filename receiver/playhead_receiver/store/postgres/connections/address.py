@@ -34,7 +34,7 @@ _SETTINGS = (
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class SchemaAddress(msgspec.Struct, frozen=True):
     """A schema of a database."""
 
     url: str
@@ -43,7 +43,7 @@ class Place(msgspec.Struct, frozen=True):
     """The name for messages: the URL without user, password and options."""
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> SchemaAddress:
     """Parse ``postgresql://USER@HOST/DATABASE?schema=playhead``; the other options are libpq's.
 
     `ConfigurationError` if it cannot be parsed; the error shows nothing that may be part of a password.
@@ -65,10 +65,10 @@ def place_of(url: str) -> Place:
         ) from None
     if len(schema.encode()) > LONGEST_SCHEMA:
         raise ConfigurationError(f"the schema {schema} has more than {LONGEST_SCHEMA} bytes")
-    return Place(bare, schema, place_name(url))
+    return SchemaAddress(bare, schema, place_name(url))
 
 
-def connect(place: Place) -> psycopg.Connection:
+def connect(place: SchemaAddress) -> psycopg.Connection:
     """Open a connection in autocommit mode. Errors are psycopg's."""
     url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(place.url)))
     connection = psycopg.connect(url, autocommit=True)
@@ -84,7 +84,7 @@ def connect(place: Place) -> psycopg.Connection:
     return connection
 
 
-def prepare_place(place: Place) -> None:
+def prepare_place(place: SchemaAddress) -> None:
     """Make the tables, or migrate them. `StoreUnavailable` if the database cannot be used."""
     with speaking_of(place.name), connect(place) as connection:
         bring_up_to_date(connection, place.schema, place.name)

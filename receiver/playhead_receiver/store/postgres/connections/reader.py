@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 
 from playhead_receiver.store.content.blobs import Blobs
-from playhead_receiver.store.postgres.connections.address import Place, connect
+from playhead_receiver.store.postgres.connections.address import SchemaAddress, connect
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.problems import speaking_of
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_semconv.errors import StoreUnavailable
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -27,7 +27,7 @@ IDLE_S = 60.0
 class Pool:
     """A pool of idle connections, for any thread. A connection that was lost meanwhile is replaced."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SchemaAddress) -> None:
         self._place = place
         self._idle: deque[tuple[float, psycopg.Connection]] = deque()
         """Time of the last use (monotonic) and connection; the most recently used one is last."""
@@ -91,7 +91,7 @@ def _has_news(connection: psycopg.Connection) -> bool:
     return bool(waiting.poll(0))
 
 
-class PostgresReader(Reader):
+class PostgresReader(SqlReader):
     """Reads from any thread, each read with a connection of its own."""
 
     def __init__(self, pool: Pool, blobs: Blobs) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import psycopg
 
 from playhead_receiver.store.content.blobs import Blobs
-from playhead_receiver.store.postgres.connections.address import Place, connect
+from playhead_receiver.store.postgres.connections.address import SchemaAddress, connect
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.problems import speaking_of
 from playhead_receiver.store.postgres.schema import check_version
@@ -27,7 +27,7 @@ class PostgresBackend:
     whether the commit was done; the caller gets an error, and may send the batch again.
     """
 
-    def __init__(self, place: Place, blobs: Blobs) -> None:
+    def __init__(self, place: SchemaAddress, blobs: Blobs) -> None:
         self.name = place.name
         self._place = place
         self._tables = PostgresTables()

@@ -12,7 +12,7 @@ from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.staying import Stretch
 from playhead_receiver.store.sql.search.searcher import SAID
 from playhead_receiver.store.sql.tables.blob_uses import forget_uses, uses_of
-from playhead_receiver.store.sql.tables.chain_links import Entry, add_link, thin
+from playhead_receiver.store.sql.tables.chain_links import ChainEntry, add_link, thin
 from playhead_receiver.store.writing.fact_rows import part_digest
 from playhead_receiver.store.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e
@@ -94,7 +94,7 @@ def _drop_one(db: Db, instance: int, stretch: Stretch, done: Dropped) -> None:
     numbers = [fact.seq for fact in aged]
     _say(db, instance, numbers)
     ranges = merged((number, number) for number in numbers)
-    add_link(db, instance, Entry(What.AGED, ranges))
+    add_link(db, instance, ChainEntry(What.AGED, ranges))
 
 
 def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:

@@ -24,7 +24,7 @@ from playhead_receiver.store.sql.history.dropping import Dropped, drop
 from playhead_receiver.store.sql.history.measured import Process
 from playhead_receiver.store.sql.history.staying import Owners, Stretch, decide, stretch_of
 from playhead_receiver.store.sql.reading.part_of_tape import Strands
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.writing.prepare import offloaded_at
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.folds import is_inbound
@@ -44,7 +44,7 @@ Run = Callable[[Callable[[Db], Dropped]], Dropped]
 class Rolling:
     """Ages out the histories of the service processes of a store. Used by one thread."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: SqlReader) -> None:
         self._reader = reader
         self._processes: dict[int, Process | None] = {}
         """By row; None: a process that does not age out, because not all of its strands are known."""

@@ -11,7 +11,7 @@ import msgspec
 from playhead_receiver.store.runs.strands import lane_strand, needs_of
 from playhead_receiver.store.sql.history.measured import Process
 from playhead_receiver.store.sql.reading.part_of_tape import AT_ONCE, Strands
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.writing.fact_rows import part_digest
 from playhead_receiver.store.writing.prepare import bare_run, offloaded_at
 from playhead_semconv import events as e
@@ -67,7 +67,7 @@ def stretch_of(row: Sequence[Any]) -> Stretch | None:
 class Owners:
     """Distinguishes facts of requests from facts of the process itself."""
 
-    def __init__(self, reader: Reader, process: Process, facts: Iterable[Fact]) -> None:
+    def __init__(self, reader: SqlReader, process: Process, facts: Iterable[Fact]) -> None:
         """``facts``: those that `is_own` will be called for."""
         strands = Strands(reader, process.row)
         at_hand = list(facts)
@@ -85,7 +85,7 @@ class Owners:
         return fact.trace_id == self._process.trace_id or fact.trace_id not in self._runs
 
 
-def runs_of(reader: Reader, traces: set[bytes]) -> set[bytes]:
+def runs_of(reader: SqlReader, traces: set[bytes]) -> set[bytes]:
     """Those of ``traces`` that have a run."""
     found: set[bytes] = set()
     wanted = sorted(traces)
@@ -97,7 +97,7 @@ def runs_of(reader: Reader, traces: set[bytes]) -> set[bytes]:
     return found
 
 
-def decide(reader: Reader, process: Process, stretches: Sequence[Stretch]) -> None:
+def decide(reader: SqlReader, process: Process, stretches: Sequence[Stretch]) -> None:
     """Set in each of ``stretches``, the newest first, which facts stay.
 
     A fact of the process stays if something that is kept needs it: bytes that a body extends, the name
@@ -172,7 +172,7 @@ def _told(fact: Fact) -> bytes:
     return fact.body.digest if fact.body is not None and fact.body.tells else b""
 
 
-def _tellers(reader: Reader, process: Process, facts: Sequence[Fact]) -> dict[bytes, int]:
+def _tellers(reader: SqlReader, process: Process, facts: Sequence[Fact]) -> dict[bytes, int]:
     """For each content that ``facts`` carry, the number of the fact from which it is read."""
     wanted = sorted({digest for fact in facts if (digest := _told(fact))})
     found: dict[bytes, int] = {}
@@ -187,7 +187,7 @@ def _tellers(reader: Reader, process: Process, facts: Sequence[Fact]) -> dict[by
     return found
 
 
-def _pending(reader: Reader, facts: Sequence[Fact]) -> set[tuple[bytes, bytes]]:
+def _pending(reader: SqlReader, facts: Sequence[Fact]) -> set[tuple[bytes, bytes]]:
     """Trace and span ids of spans that ``facts`` start and that have not arrived."""
     starts = list(starts_among(facts))
     found: set[tuple[bytes, bytes]] = set()

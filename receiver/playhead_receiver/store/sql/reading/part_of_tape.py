@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from playhead_receiver.store.runs.strands import LANE_BYTES, NEWS, TRACE_BYTES, UNKNOWN, lane_strand
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.reading.tape import SqlTape
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.folds import is_inbound
@@ -18,7 +18,7 @@ AT_ONCE = 256
 """Strands in one query."""
 
 
-def part_of_run(reader: Reader, tape: SqlTape, trace_id: bytes) -> Tape:
+def part_of_run(reader: SqlReader, tape: SqlTape, trace_id: bytes) -> Tape:
     """The part of ``tape`` that the run of a trace needs; all of it if the part cannot be determined."""
     instance = reader.instance_id(tape.instance)
     strands = Strands(reader, instance)
@@ -53,7 +53,7 @@ def _boot(facts: Iterable[Fact]) -> Iterator[Fact]:
 class Strands:
     """The strands of one process."""
 
-    def __init__(self, reader: Reader, instance: int | None) -> None:
+    def __init__(self, reader: SqlReader, instance: int | None) -> None:
         self._reader = reader
         self._instance = instance
         self._of_request: dict[int, bool] = {}

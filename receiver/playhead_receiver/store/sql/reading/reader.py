@@ -28,7 +28,7 @@ LARGE_BYTES = 1024 * 1024
 """If the frames of one read had more bytes, the next read fetches a single frame."""
 
 
-class Reader:
+class SqlReader:
     """Answers queries from any thread. Each query takes a connection while it lasts."""
 
     def __init__(self, blobs: Blobs) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from playhead_receiver.store.runs.costs import NANO
 from playhead_receiver.store.runs.listing import Place, asks_for, order_of, place_after
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.reading.summaries import (
     COLUMNS,
     WORDS,
@@ -38,10 +38,10 @@ _MEASURES = {
 }
 
 
-class Runs:
+class RunLists:
     """Answers queries for runs, from any thread."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: SqlReader) -> None:
         self._reader = reader
 
     def runs(self, query: Query) -> Iterator[RunSummary]:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.writing.prepare import open_run
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
@@ -21,7 +21,7 @@ WHOLE_KEPT_BYTES = 32 * 1024 * 1024
 class SqlTape:
     """The facts of one process instance, fetched a stretch at a time. For one thread."""
 
-    def __init__(self, reader: Reader, instance: bytes) -> None:
+    def __init__(self, reader: SqlReader, instance: bytes) -> None:
         self._reader = reader
         self._instance = instance
         self._row: int | None = None

@@ -22,7 +22,7 @@ from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol.search import AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.search.attribute_index import Signatures
 from playhead_receiver.store.sql.search.text_sayers import Sayer, TextReferences
 from playhead_receiver.store.values.stored import StoredSpan
@@ -72,7 +72,7 @@ class Searcher(ABC):
     HAS = ""
     """SQL condition: the keys of a row of `signature` contain the key given as a value."""
 
-    def __init__(self, reader: Reader, store: Store, references: References | None = None) -> None:
+    def __init__(self, reader: SqlReader, store: Store, references: References | None = None) -> None:
         """``references``: reads content that spans refer to, so that it is indexed with them."""
         self._references = references
         self._reader = reader

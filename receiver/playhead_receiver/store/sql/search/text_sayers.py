@@ -16,7 +16,7 @@ from playhead_receiver.store.content.texts import (
     addresses_in,
     frame_of,
 )
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 MOST = 5000
@@ -40,7 +40,7 @@ class TextReferences:
     in traces that are linked to texts that extend it or have it as a part.
     """
 
-    def __init__(self, reader: Reader, texts: Texts) -> None:
+    def __init__(self, reader: SqlReader, texts: Texts) -> None:
         self._reader = reader
         self._texts = texts
         self._linked: dict[bytes, list[int]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.writing.prepare import blob_digests
 
 AT_ONCE = 500
@@ -23,7 +23,7 @@ def forget_uses(db: Db, position: int, digests: Iterable[bytes]) -> None:
         db.execute("DELETE FROM blob_use WHERE digest = ? AND position = ?", (digest, position))
 
 
-def unused(reader: Reader, candidates: Collection[bytes]) -> set[bytes]:
+def unused(reader: SqlReader, candidates: Collection[bytes]) -> set[bytes]:
     """Those of ``candidates`` that no committed facts need."""
     left, asked = set(candidates), sorted(candidates)
     for at in range(0, len(asked), AT_ONCE):

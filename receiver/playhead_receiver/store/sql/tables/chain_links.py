@@ -38,7 +38,7 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
     return merged(found)
 
 
-class Entry(NamedTuple):
+class ChainEntry(NamedTuple):
     """A statement about facts of an instance."""
 
     what: What
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     """Who did it."""
 
 
-def add_link(db: Db, row: int, entry: Entry) -> None:
+def add_link(db: Db, row: int, entry: ChainEntry) -> None:
     """Append a statement to the chain of an instance."""
     found: Any = db.execute(
         "SELECT instance.instance, number, link FROM instance LEFT JOIN link"
@@ -111,4 +111,4 @@ def note_unchained(db: Db) -> None:
         for row, first, last in rows:
             ranges.setdefault(row, []).append((first, last))
         for row, some in ranges.items():
-            add_link(db, row, Entry(what, some))
+            add_link(db, row, ChainEntry(what, some))

@@ -26,7 +26,7 @@ AT_ONCE_BYTES = 8 * BLOCK_BYTES
 """Plain bytes that one transaction joins."""
 
 
-class Draft(msgspec.Struct, frozen=True):
+class BlockDraft(msgspec.Struct, frozen=True):
     """A block to be written."""
 
     trace_id: bytes
@@ -35,14 +35,14 @@ class Draft(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def drafts(db: Db, quiet_s: float) -> list[Draft]:
+def drafts(db: Db, quiet_s: float) -> list[BlockDraft]:
     """Blocks for some of the finished runs, the longest quiet first; nothing is written yet."""
     before_ns = time.time_ns() - round(quiet_s * 1e9)
     runs: Any = db.execute(
         f"SELECT trace_id FROM run WHERE loose >= {LEAST_FRAMES} AND arrived_ns < ? ORDER BY arrived_ns",
         (before_ns,),
     )
-    made: list[Draft] = []
+    made: list[BlockDraft] = []
     size = 0
     for (trace_id,) in runs:
         with suppress(*OF_ONE_RUN):  # a damaged run stays as it is; `verify` reports it
@@ -54,9 +54,9 @@ def drafts(db: Db, quiet_s: float) -> list[Draft]:
     return made
 
 
-def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
+def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[BlockDraft], int]:
     """The blocks of a run, and how many plain bytes they hold. `CorruptTape` if a frame is damaged."""
-    made: list[Draft] = []
+    made: list[BlockDraft] = []
     rows: Any = db.execute(
         "SELECT id, data FROM bundle WHERE trace_id = ? AND data IS NOT NULL ORDER BY id", (trace_id,)
     )
@@ -72,14 +72,14 @@ def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
     return made, size + held
 
 
-def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> Draft:
+def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> BlockDraft:
     data = pack_block(plain)
     if open_block(data) != plain:
         raise CorruptTape(f"frames of {trace_id.hex()} come out of their block otherwise")
-    return Draft(trace_id, kept, data)
+    return BlockDraft(trace_id, kept, data)
 
 
-def write(db: Db, made: list[Draft]) -> None:
+def write(db: Db, made: list[BlockDraft]) -> None:
     """Write blocks, except those whose frames have changed since. For the writer."""
     for draft in made:
         marks = "?" + ", ?" * (len(draft.frames) - 1)

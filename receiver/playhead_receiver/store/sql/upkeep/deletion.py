@@ -26,7 +26,7 @@ from playhead_receiver.store.content.texts import (
 )
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.tables.blob_uses import forget_uses
-from playhead_receiver.store.sql.tables.chain_links import Entry, add_link
+from playhead_receiver.store.sql.tables.chain_links import ChainEntry, add_link
 from playhead_receiver.store.sql.tables.frames import (
     delete_damaged_frame,
     delete_frame,
@@ -277,7 +277,7 @@ class Deletion:
                     )
         if numbers:
             ranges = merged((number, number) for number in numbers)
-            add_link(self._db, instance, Entry(What.EMPTIED, ranges, b"".join(digests), self._by))
+            add_link(self._db, instance, ChainEntry(What.EMPTIED, ranges, b"".join(digests), self._by))
 
     # Rows
 

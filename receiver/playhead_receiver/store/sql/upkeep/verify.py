@@ -16,7 +16,7 @@ from playhead_receiver.store.sql.reading.summaries import COLUMNS, differs, stor
 from playhead_receiver.store.sql.tables.blob_uses import uses_of
 from playhead_receiver.store.sql.tables.frames import frames_at
 from playhead_receiver.store.sql.tables.tombstones import verify_tombstones
-from playhead_receiver.store.sql.upkeep.verify_chains import Chains
+from playhead_receiver.store.sql.upkeep.verify_chains import ChainChecks
 from playhead_receiver.store.writing.prepare import open_run
 from playhead_semconv.custody.number_ranges import merged, without
 from playhead_semconv.errors import PlayheadError, StoreUnavailable
@@ -123,7 +123,7 @@ _IS_USED = "SELECT 1 FROM blob_use WHERE digest = ? AND position = ?"
 def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
     members, aged = _members(db), _aged(db)
-    chains = Chains(db, members)
+    chains = ChainChecks(db, members)
     rows: Any = db.execute(
         "SELECT position, fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
         " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"

@@ -12,7 +12,7 @@ from playhead_semconv.custody.account import Account
 from playhead_semconv.facts import Fact
 
 
-class Chains:
+class ChainChecks:
     """Gets all facts, process by process, and finds where they differ from the chain of each process."""
 
     def __init__(self, db: Db, members: Mapping[int, Sequence[str]]) -> None:

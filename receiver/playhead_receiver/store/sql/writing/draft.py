@@ -30,7 +30,7 @@ class TouchedRun(msgspec.Struct):
     serves: bool = False
 
 
-class Draft(msgspec.Struct):
+class RowDraft(msgspec.Struct):
     """New rows by table, and changes of rows that are there; the counters as they will be."""
 
     position: int

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.sql.tables.blob_uses import uses_of
-from playhead_receiver.store.sql.writing.draft import Draft
+from playhead_receiver.store.sql.writing.draft import RowDraft
 from playhead_receiver.store.sql.writing.known_rows import KnownRows
 from playhead_receiver.store.sql.writing.runs import RunRows
 from playhead_receiver.store.writing.chain_linking import brought_link, links_for
@@ -23,7 +23,7 @@ from playhead_semconv.tape.span_starts import starts_of
 class FactRows:
     """Drafts the rows of facts in one transaction."""
 
-    def __init__(self, known: KnownRows, draft: Draft, runs: RunRows, blobs: Blobs) -> None:
+    def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, blobs: Blobs) -> None:
         self._known = known
         self._draft = draft
         self._runs = runs

@@ -9,7 +9,7 @@ from playhead_receiver.store.sql.statements import Statement
 from playhead_receiver.store.sql.tables.chain_links import promised
 from playhead_receiver.store.sql.tables.kept_texts import stored_text
 from playhead_receiver.store.sql.tables.shared_values import RESOURCES, SharedTable
-from playhead_receiver.store.sql.writing.draft import Draft, SpanId
+from playhead_receiver.store.sql.writing.draft import RowDraft, SpanId
 from playhead_receiver.store.sql.writing.tables import Tables
 from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, recall, said_by
 from playhead_receiver.store.writing.prepare import Prepared, PreparedSpan
@@ -51,7 +51,7 @@ class KnownRows:
         self._resources.clear()
         self._labels.clear()
 
-    def look_up(self, batches: Sequence[Prepared], draft: Draft) -> None:
+    def look_up(self, batches: Sequence[Prepared], draft: RowDraft) -> None:
         """Look up what these batches need; insert the rows of new instances and shared values."""
         kept = self.instances, self.members, self._resources, self._labels
         if max(map(len, kept)) > REMEMBERED:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.packing import TextIndex
-from playhead_receiver.store.sql.writing.draft import Draft
+from playhead_receiver.store.sql.writing.draft import RowDraft
 from playhead_receiver.store.sql.writing.facts import FactRows
 from playhead_receiver.store.sql.writing.known_rows import KnownRows
 from playhead_receiver.store.sql.writing.runs import RunRows
@@ -29,7 +29,7 @@ class RowWriter:
         self._blobs = blobs
         self._known = KnownRows(tables)
         self._texts = TextIndex(self._known.stored_text, self._store_text, self._known.kept_texts)
-        self._draft = Draft(0, 0, 0)
+        self._draft = RowDraft(0, 0, 0)
         self._knows = False
 
     @property
@@ -50,7 +50,7 @@ class RowWriter:
     def begin(self) -> bool:
         """Begin with the counters as they are; whether others may have written since what is known."""
         begun, knew = self._tables.begin(), self._knows
-        self._draft = Draft(begun.position, begun.bundle, time.time_ns())
+        self._draft = RowDraft(begun.position, begun.bundle, time.time_ns())
         if begun.others_wrote:
             self._known.forget_rows()
         if begun.others_deleted:
@@ -77,7 +77,7 @@ class RowWriter:
         self._tables.finish(draft.changes(), draft.position, draft.bundle)
         if draft.frees():
             self._known.forget_shared()
-        self._draft = Draft(draft.position, draft.bundle, 0)
+        self._draft = RowDraft(draft.position, draft.bundle, 0)
         return receipts
 
     def _store_text(self, digest: bytes, address: int) -> None:

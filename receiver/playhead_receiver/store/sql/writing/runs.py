@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhead_receiver.store.runs.naming import agent_word
-from playhead_receiver.store.sql.writing.draft import Draft
+from playhead_receiver.store.sql.writing.draft import RowDraft
 from playhead_receiver.store.sql.writing.known_rows import KnownRows
 from playhead_receiver.store.writing.known_instances import Instance
 
@@ -11,7 +11,7 @@ from playhead_receiver.store.writing.known_instances import Instance
 class RunRows:
     """Drafts the rows of runs in one transaction."""
 
-    def __init__(self, known: KnownRows, draft: Draft) -> None:
+    def __init__(self, known: KnownRows, draft: RowDraft) -> None:
         self._known = known
         self._draft = draft
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playhead_receiver.store.content.packing import Frame, TextIndex
 from playhead_receiver.store.content.texts import frame_of
 from playhead_receiver.store.sql.reading.summaries import span_row
-from playhead_receiver.store.sql.writing.draft import Draft
+from playhead_receiver.store.sql.writing.draft import RowDraft
 from playhead_receiver.store.sql.writing.known_rows import KnownRows
 from playhead_receiver.store.sql.writing.runs import RunRows
 from playhead_receiver.store.writing.prepare import Bundle, PreparedSpan
@@ -14,7 +14,7 @@ from playhead_receiver.store.writing.prepare import Bundle, PreparedSpan
 class SpanRows:
     """Drafts the rows of spans in one transaction."""
 
-    def __init__(self, known: KnownRows, draft: Draft, runs: RunRows, texts: TextIndex) -> None:
+    def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, texts: TextIndex) -> None:
         self._known = known
         self._draft = draft
         self._runs = runs

@@ -38,7 +38,7 @@ EVERY_S = 600.0
 """Seconds between checks for expired runs."""
 
 
-class Keeper(RepeatingThread):
+class Housekeeper(RepeatingThread):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
     It determines the meanings of requests that have no GenAI instrumentation. It lets what services did

@@ -20,10 +20,10 @@ from support.leftovers import finds
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration, Keeping
+from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.maintenance import errands
 from playhead_receiver.maintenance.errands import Collect, Mark, ReceiverGone, ask
-from playhead_receiver.maintenance.keeper import Keeper
+from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
 from playhead_receiver.store.keeping.retention import Policy
@@ -72,7 +72,7 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     with Receiver(
         tmp_path,
         Configuration(
-            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Keeping(policy=Policy())
+            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Storage(policy=Policy())
         ),
     ) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
@@ -97,7 +97,7 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
     with Receiver(
         tmp_path,
         Configuration(
-            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Keeping(policy=Policy())
+            Addresses(http_port=0, grpc_port=None), Access(guarded=True), Storage(policy=Policy())
         ),
     ):
         until(lambda: not finds(folder, SAID.encode()))
@@ -112,7 +112,7 @@ def test_the_policy_is_kept_to_while_something_comes_all_the_time(tmp_path: Path
     as_if_come_then(tmp_path)
     numbers = count(1)
     with Receiver(
-        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy()))
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(policy=Policy()))
     ) as receiver:
 
         def is_gone() -> bool:
@@ -132,7 +132,7 @@ def test_what_ages_out_keeps_pace_with_what_has_come_since_the_last_turn(tmp_pat
     service.idle()
     with closing(open_store(tmp_path)) as store:
         commit(store, service.facts, 5)
-        Keeper(store, tmp_path, history=History(3600.0)).turn()
+        Housekeeper(store, tmp_path, history=History(3600.0)).turn()
         left = [fact.seq for fact in store.tape(SERVICE).facts() if fact.seq >= served]
     assert left == [len(service.facts) - 1]
 
@@ -167,12 +167,12 @@ def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(t
     with under_way(tmp_path):
         with Receiver(
             tmp_path,
-            Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy())),
+            Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(policy=Policy())),
         ) as receiver:
             until(lambda: names(receiver) == ["held-1"])
         assert len(list(forks.iterdir())) == 3
     with Receiver(
-        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), keeping=Keeping(policy=Policy()))
+        tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(policy=Policy()))
     ):
         until(lambda: [one.name for one in forks.iterdir()] == ["held-1"])
 
