@@ -210,8 +210,8 @@ def test_each_word_of_the_glossary_stands_there_once_and_in_the_code():
 # Classes that share their name with another, and why.
 SAME_NAME = {
     "Session": "in the agent a recording, in the command line an invocation: no file sees both",
-    "SpanEvent": "`query.models` names its JSON after what it shows",
-    "State": "`query.models` names its JSON after what it shows",
+    "SpanEvent": "`query.models.spans` names its JSON after what it shows",
+    "State": "`query.models.operations` names its JSON after what it shows",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.query.models import Missing, RunItem, SpanLine
+from playhead_receiver.query.models.runs import Missing, RunItem, SpanLine
 from playhead_receiver.query.tree import Line
 from playhead_receiver.store import RunSummary, Store
 from playhead_receiver.store.spans.span_view import open_frame, parse_span, resource_summary, words_of

@@ -8,7 +8,7 @@ import pytest
 from support.cli import CommandLine, refund, store_run
 from support.handmade import HandMade
 
-from playhead_receiver.query.models import Stats
+from playhead_receiver.query.models.sums import Stats
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.batches import START_NS, span_of
 from support.cli import refund
 from support.handmade import TRACE, HandMade
 
-from playhead_receiver.query.models import Diff
+from playhead_receiver.query.models.comparisons import Diff
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from playhead_receiver.query.asked import Administrating, Limit
-from playhead_receiver.query.models import AuditNote, AuditPage
+from playhead_receiver.query.models.operations import AuditNote, AuditPage
 
 router = APIRouter(tags=["audit"])
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from playhead_receiver.asking.asked_runs import ask_runs
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Q, Reading
-from playhead_receiver.query.models import Conversation, ConversationPage
+from playhead_receiver.query.models.conversations import Conversation, ConversationPage
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import RunSummary
 

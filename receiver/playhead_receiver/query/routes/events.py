@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.query.models import FactLine, FactPage
+from playhead_receiver.query.models.facts import FactLine, FactPage
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store import RunSummary
 from playhead_semconv.errors import UsageError

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from playhead_receiver.query.asked import Reading, serving_of
 from playhead_receiver.query.figures import registry_of
-from playhead_receiver.query.models import State
+from playhead_receiver.query.models.operations import State
 from playhead_semconv.errors import StoreUnavailable
 
 REFUSING_S = 10.0

@@ -13,7 +13,8 @@ from playhead_receiver.asking.asked_runs import ask_runs
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.query.lines import run_item, span_lines
-from playhead_receiver.query.models import Diff, Marks, Removed, RunItem, RunPage, RunTree
+from playhead_receiver.query.models.comparisons import Diff
+from playhead_receiver.query.models.runs import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
 from playhead_receiver.store.keeping.retention import delete_runs, named_to_go

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.asking.passages import find_passages
 from playhead_receiver.query.asked import Q, Reading
-from playhead_receiver.query.models import SearchHit, SearchPage
+from playhead_receiver.query.models.search import SearchHit, SearchPage
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store.protocol.search import Search
 from playhead_semconv.errors import UsageError

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.query.asked import ApiRequest, Reading, SpanId, TraceId
 from playhead_receiver.query.lines import whole_span
-from playhead_receiver.query.models import SpanExchanges, SpanMessages, WholeSpan
+from playhead_receiver.query.models.spans import SpanExchanges, SpanMessages, WholeSpan
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store.spans.whole_spans import Deriver
 from playhead_replay.run.messages import read_messages

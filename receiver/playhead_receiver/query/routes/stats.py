@@ -8,7 +8,7 @@ from playhead_receiver.asking.asked_runs import ask_runs
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.asking.sums import MOST_RUNS, By, summed
 from playhead_receiver.query.asked import Q, Reading
-from playhead_receiver.query.models import Group, Stats
+from playhead_receiver.query.models.sums import Group, Stats
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store.protocol.offers import offered
 from playhead_receiver.store.protocol.search import Search

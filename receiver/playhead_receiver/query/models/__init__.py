@@ -1,0 +1,1 @@
+"""Objects of the query API, as its OpenAPI description names them."""
