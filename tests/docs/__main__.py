@@ -3,6 +3,8 @@
 Everything that a page says is done, from top to bottom: files are written, commands are typed. The first
 command that does not end as the page says, or does not print what the page shows, ends the reading: exit
 status 1.
+
+``--fresh``: the reader has nothing installed but Python; this needs an index of packages.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from docs.blocks import Block, Command, blocks_of, commands_of
@@ -70,13 +73,15 @@ class Reading:
         raise AssertionError(f"{where} {what}:\n{said}")
 
 
-def main(pages: list[Path]) -> int:
+def main(words: list[str]) -> int:
     """Read the pages. Exit status."""
-    for page in pages:
+    for page in [Path(word) for word in words if word != "--fresh"]:
+        reader = reader_of(page)
+        reader = replace(reader, installs=reader.installs or "--fresh" in words)
         begin, before = time.monotonic(), os.times()
         print(f"{page}", flush=True)
         try:
-            with seated(reader_of(page)) as desk:
+            with seated(reader) as desk:
                 Reading(page, desk).read()
         except (AssertionError, TimeoutError) as problem:
             print(problem, flush=True)
@@ -88,4 +93,4 @@ def main(pages: list[Path]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(word) for word in sys.argv[1:]]))
+    sys.exit(main(sys.argv[1:]))

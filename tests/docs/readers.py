@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import trustme
 from support.postgres import PostgresServer
 
+from playhead_cli.demo.keeping import stop
 from playhead_cli.demo.provider import Provider
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def seated(reader: Reader) -> Iterator[Desk]:
             "PIP_ROOT_USER_ACTION": "ignore",
         }
         if reader.installs:
-            environ |= with_an_index(Path(base, "wheels"))
+            environ |= with_an_index(Path(base))
         else:
             environ |= with_all_installed()
         if reader.key:
@@ -74,6 +75,7 @@ def seated(reader: Reader) -> Iterator[Desk]:
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / source, place)
+        house.callback(stop, home / ".local" / "share" / "playhead")  # a provider that the page kept
         yield Desk(folder, environ, Path(base, "typed"))
 
 
@@ -83,13 +85,15 @@ def with_all_installed() -> dict[str, str]:
     return {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "PIP_NO_INDEX": "1"}
 
 
-def with_an_index(wheels: Path) -> dict[str, str]:
-    """Where Python alone is found, and pip finds the wheels of this repository beside its index."""
+def with_an_index(base: Path) -> dict[str, str]:
+    """An empty Python of the reader's own, whose pip finds the wheels of this repository, too."""
+    python, wheels = base / "python", base / "wheels"
+    subprocess.run([sys.executable, "-m", "venv", str(python)], check=True)
     rooms = [str(path.parent) for path in ROOT.glob("*/pyproject.toml")]
     words = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*words, "-w", str(wheels), *rooms], check=True)
     return {
-        "PATH": os.pathsep.join([f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"]),
+        "PATH": os.pathsep.join([str(python / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]),
         "PIP_FIND_LINKS": str(wheels),
         "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
     }

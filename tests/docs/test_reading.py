@@ -20,12 +20,16 @@ READ = [
 ]
 
 
-def read(*pages: Path) -> subprocess.CompletedProcess[str]:
-    """Have pages read, where nobody else listens; a reader who installs needs the network."""
-    alone = [] if any(reader_of(page).installs for page in pages) else [sys.executable, str(ALONE)]
+def read(page: Path, *, fresh: bool = False) -> subprocess.CompletedProcess[str]:
+    """Have a page read, where nobody else listens; a reader who installs needs the network.
+
+    ``fresh``: nothing is installed but Python.
+    """
+    fresh = fresh or reader_of(page).installs
+    alone = [] if fresh else [sys.executable, str(ALONE)]
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PLAYHEAD_")}
     return subprocess.run(
-        [*alone, sys.executable, "-m", "docs", *map(str, pages)],
+        [*alone, sys.executable, "-m", "docs", str(page), *(["--fresh"] if fresh else [])],
         cwd=ROOT,
         env={**bare, "PYTHONPATH": str(ROOT / "tests")},
         stdout=subprocess.PIPE,
@@ -37,6 +41,13 @@ def read(*pages: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.timeout(900)
 def test_the_readme_is_true():
     done = read(README)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(900)
+def test_the_readme_is_true_where_nothing_is_installed():
+    done = read(README, fresh=True)
     assert done.returncode == 0, done.stdout
 
 
