@@ -76,7 +76,7 @@ def test_one_that_ends_in_500_is_a_failure_and_shows_its_answer(home, edit, said
         assert line in done.stderr
     assert f"{made['name']} failure, 1 steps" in done.stderr
     shown = home.playhead("show", made["name"]).stdout
-    assert "GET /ask: answered 500" in shown
+    assert "GET /ask → 500" in shown
 
 
 @pytest.mark.parametrize(("model", "text"), [("good", "200"), ("missing", "404")])

@@ -14,7 +14,7 @@ from support.branching import environment, playhead, stored
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
 STEPS = 12
-ANSWER_BYTES = 20_000
+ANSWER_BYTES = 60_000
 """Of each answer; nothing in it repeats, so that no packing hides what is kept twice."""
 
 AGENT = f"""
@@ -34,7 +34,7 @@ print(len(history))
 
 def answer(request: Request) -> Reply:
     seed = request.body
-    text = "".join(hashlib.sha256(seed + bytes([n // 256, n % 256])).hexdigest() for n in range(313))
+    text = "".join(hashlib.sha256(seed + bytes([n // 256, n % 256])).hexdigest() for n in range(938))
     return json_reply(openai_chat.completion(text[:ANSWER_BYTES]))
 
 

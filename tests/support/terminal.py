@@ -18,6 +18,9 @@ import pytest
 ROWS = 1000
 """So many that nothing goes through a pager."""
 
+END = "\0"
+"""Written last: a terminal that is closed may lose what nobody has read yet."""
+
 
 class Terminal:
     """Collects what is printed."""
@@ -26,14 +29,11 @@ class Terminal:
         self.text = ""
 
     def take(self, master: int) -> None:
-        """Read until the other side is closed."""
+        """Read until `END`."""
         heard = b""
-        try:
-            while piece := os.read(master, 1 << 16):
-                heard += piece
-        except OSError:  # Linux says so
-            pass
-        self.text = heard.decode().replace("\r\n", "\n")
+        while not heard.endswith(END.encode()):
+            heard += os.read(master, 1 << 16)
+        self.text = heard.decode().removesuffix(END).replace("\r\n", "\n")
 
 
 @contextmanager
@@ -55,9 +55,13 @@ def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, *, colour: bool) -> 
             patch.setenv("TERM", "xterm-256color")
             patch.setenv("COLUMNS", str(columns))
             patch.setenv("LINES", str(ROWS))
-            yield found
+            try:
+                yield found
+            finally:
+                out.write(END)
+                out.flush()
+                reading.join()
     finally:
-        reading.join()
         os.close(master)
 
 

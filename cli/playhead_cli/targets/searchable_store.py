@@ -29,5 +29,6 @@ def searchable(session: Session) -> Search:
     except StoreBusy:  # the receiver maintains the index
         return needed(open_store(session.store, read_only=True, references=references), Search)
     while store.index():
-        session.progress(f"{store.lag().bundles} groups of spans to go")
+        if left := store.lag().bundles:
+            session.progress(f"{left} groups of spans to go")
     return store
