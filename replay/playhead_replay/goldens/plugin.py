@@ -12,10 +12,14 @@ import pytest
 
 from playhead_replay.goldens.fixture import WARM, Tapes
 from playhead_replay.goldens.summary import GoldenSummary
+from playhead_replay.launch.known_imports import KnownImports
 from playhead_replay.launch.warm_processes import Warm
 
 ALLOWED_IN_CI = {"record": "PLAYHEAD_PYTEST_RECORD", "live": "PLAYHEAD_PYTEST_LIVE"}
 """Variables that allow options to go live under CI."""
+
+IMPORTS = "playhead/imports"
+"""What the programs of goldens import, in pytest's cache."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "edited='fail'|'allow', allow=[HOST, …], checks=[FILE, …], headers={NAME: VALUE}): the golden "
         "of a test, what may differ, what has to hold, what a request is asked with",
     )
-    config.stash[WARM] = Warm()
+    cache = _cache(config)
+    config.stash[WARM] = Warm(KnownImports.read(None if cache is None else cache.get(IMPORTS, None)))
     for option, variable in ALLOWED_IN_CI.items():
         if config.getoption(f"--playhead-{option}") and _truth("CI") and not _truth(variable):
             raise pytest.UsageError(
@@ -70,9 +75,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the warm processes."""
-    if WARM in config.stash:
-        config.stash[WARM].close()
+    """End the warm processes; keep what was imported for the next session, in pytest's cache."""
+    warm = config.stash.get(WARM, None)
+    if warm is None:
+        return
+    warm.close()
+    cache = _cache(config)
+    if warm.known.changed and cache is not None:
+        cache.set(IMPORTS, warm.known.stored())
+
+
+def _cache(config: pytest.Config) -> pytest.Cache | None:
+    """What pytest keeps between sessions; None where it is told to keep nothing."""
+    return getattr(config, "cache", None)
 
 
 def _truth(name: str) -> bool:

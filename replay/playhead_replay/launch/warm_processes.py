@@ -3,7 +3,8 @@
 Importing an SDK takes longer than everything else a short run does. A suite of goldens replays many runs
 of few programs, so one process does the imports and each replay runs in a fork of it. There is one such
 process per interpreter, folder and environment, so a module sees the same surroundings during its import
-as in a process of its own.
+as in a process of its own. It imports what the program imported when it was last replayed, before the
+first fork; what is not known then is imported after the first replay that imports it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from playhead_replay.launch.isolation import PROGRAM, Withheld, isolated, options
+from playhead_replay.launch.known_imports import KnownImports
 from playhead_replay.launch.process_start import Start
 
 AT_MOST = 4
 """Largest number of warm processes at a time."""
 
 SPOILED_AT_MOST = 3
-"""After this many packages whose import leaves a trace, nothing is imported ahead any more."""
+"""After this many processes with the same surroundings that an import has spoiled, no more are started."""
+
+TOLD = "told"
+"""Name of the file in the scratch folder in which a fork reports what it has imported."""
 
 Key: TypeAlias = tuple[str, str, frozenset[tuple[str, str]]]
 
@@ -61,9 +66,11 @@ class _Process:
 class Warm:
     """The warm processes of one replaying process. Not thread-safe."""
 
+    known: KnownImports = field(default_factory=KnownImports)
+    """What programs import."""
     _processes: dict[Key, _Process] = field(default_factory=dict[Key, _Process])
-    _seen: set[Key] = field(default_factory=set[Key])
-    _left_out: dict[Key, list[str]] = field(default_factory=dict[Key, list[str]])
+    _spoiled: dict[Key, list[str]] = field(default_factory=dict[Key, list[str]])
+    """Packages that spoiled a process."""
 
     def execute(self, start: Start, words: Sequence[str], withheld: Withheld) -> int | None:
         """Run a replay. Returns its exit status, negative for a signal; None if it has to be started
@@ -72,13 +79,12 @@ class Warm:
         ``words``: the words after ``replay``. The scratch folder of ``start`` receives its tapes, its
         output (``stdout``, ``stderr``) and what `isolation.enforced` reads.
         """
-        scratch, environ = start.scratch, start.environ
-        key = start.interpreter, str(start.folder), frozenset(environ.items())
-        if key not in self._seen:  # it may be the only replay of this key
-            self._seen.add(key)
-            return None
-        while len(self._left_out.setdefault(key, [])) < SPOILED_AT_MOST:
-            process = self._process(key, environ, scratch / "recorded.tape")
+        scratch = start.scratch
+        key = start.interpreter, str(start.folder), frozenset(start.environ.items())
+        spoiled = self._spoiled.setdefault(key, [])
+        while len(spoiled) < SPOILED_AT_MOST:
+            left_out = sorted({*spoiled, *self.known.of(start).left_out})
+            process = self._process(key, start, left_out)
             if process is None:
                 return None
             try:
@@ -94,47 +100,54 @@ class Warm:
                     ),
                     stdout=str(scratch / "stdout"),
                     stderr=str(scratch / "stderr"),
-                    told=str(scratch / "told"),
+                    told=str(scratch / TOLD),
                 )
             except BaseException:
                 self._drop(key)
                 raise
             if "status" in answer:
+                self._note(start, left_out)
                 return int(answer["status"])
             if "cold" in answer:
                 return None
             self._drop(key)
             if "spoiled" not in answer:
                 return None
-            self._left_out[key].append(str(answer["spoiled"]))
+            spoiled.append(str(answer["spoiled"]))
         return None
 
-    def _process(self, key: Key, environ: Mapping[str, str], tape: Path) -> _Process | None:
+    def _note(self, start: Start, left_out: Sequence[str]) -> None:
+        with contextlib.suppress(OSError):  # it was killed before it could tell
+            told = (start.scratch / TOLD).read_text("utf-8").split()
+            self.known.note(start, told, left_out)
+
+    def _process(self, key: Key, start: Start, left_out: Sequence[str]) -> _Process | None:
         process = self._processes.pop(key, None)
         if process is None:
             if len(self._processes) >= AT_MOST:
                 self._drop(next(iter(self._processes)))
-            process = self._started(key, environ, tape)
+            process = self._started(start, left_out)
         if process is not None:
             self._processes[key] = process  # re-insert as most recently used, so that it is evicted last
         return process
 
-    def _started(self, key: Key, environ: Mapping[str, str], tape: Path) -> _Process | None:
-        interpreter, cwd, _ = key
+    def _started(self, start: Start, left_out: Sequence[str]) -> _Process | None:
         folder = tempfile.mkdtemp(prefix="playhead-warm-")
-        shutil.copyfile(tape, Path(folder, "recorded.tape"))
+        shutil.copyfile(start.scratch / "recorded.tape", Path(folder, "recorded.tape"))
+        Path(folder, "ahead").write_text("\n".join(self.known.of(start).modules), "utf-8")
         mine, its = socket.socketpair()
         words = isolated(Path(folder), Path(folder, "enforced"), network=False, files=False)
-        words += [interpreter, "-m", "playhead_instrumentation", "warm", "--control", str(its.fileno())]
+        words += [start.interpreter, "-m", "playhead_instrumentation", "warm"]
+        words += ["--control", str(its.fileno()), "--ahead", f"{folder}/ahead"]
         words += ["--tape", f"{folder}/recorded.tape", "--scratch", folder, "--isolation", str(PROGRAM)]
-        for package in self._left_out[key]:
+        for package in left_out:
             words += ["--leave-out", package]
         try:
             with open(Path(folder, "stdout"), "w+b") as said:
                 child = subprocess.Popen(
                     words,
-                    cwd=cwd,
-                    env=dict(environ),
+                    cwd=start.folder,
+                    env=start.environ,
                     stdin=subprocess.DEVNULL,
                     stdout=said,
                     stderr=said,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead_replay import ReplayConfiguration, Replayer, ReplayResult, Rules, Surroundings
+from playhead_replay.launch.known_imports import KnownImports
 from playhead_replay.launch.warm_processes import Warm
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file
@@ -53,6 +56,11 @@ class Place:
         self.warm = Warm()
         self.write(PROGRAM)
 
+    def next_suite(self) -> None:
+        """Begin anew, with what pytest keeps in its cache."""
+        self.warm.close()
+        self.warm = Warm(KnownImports.read(json.loads(json.dumps(self.warm.known.stored()))))
+
     def write(self, program: str) -> None:
         (self.folder / "agent.py").write_text(program)
 
@@ -82,10 +90,51 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def test_only_the_first_replay_of_a_suite_imports(place: Place):
     runs = [place.recorded("now") for _ in range(2)]
     done = [place.replayed(run) for run in [*runs, *runs]]
-    assert [one.warm for one in done] == [False, True, True, True]
+    assert all(one.warm for one in done)
     assert {one.report.verdict for one in done} == {"identical"}
     assert done[0].stdout == done[2].stdout != done[1].stdout
     assert b"\nFalse\n" in done[3].stdout and b"\nFalse True " in done[3].stdout
+
+
+def test_the_first_replay_of_the_next_suite_does_not_import_either(place: Place, tmp_path: Path):
+    (tmp_path / "site-packages" / "drawing" / "slow.py").write_text(
+        "import os\nos.write(2, b'loaded')\n"
+    )
+    place.write("import drawing.slow\nprint('so far')\n")
+    run = place.recorded()
+    assert place.replayed(run).stderr == b"loaded"
+    place.next_suite()
+    done = place.replayed(run)
+    assert (done.warm, done.stdout, done.stderr) == (True, b"so far\n", b"")
+
+
+def test_what_is_not_there_any_more_is_not_missed(place: Place, tmp_path: Path):
+    run = place.recorded("now")
+    assert place.replayed(run).report.verdict == "identical"
+    (tmp_path / "site-packages" / "drawing" / "late.py").unlink()
+    [imports] = place.warm.known.programs.values()
+    imports.modules += ["drawing.late", "never.there"]
+    place.next_suite()
+    done = [place.replayed(run) for _ in range(2)]
+    assert all(one.warm and one.report.verdict == "identical" for one in done)
+
+
+@pytest.mark.parametrize("stored", [None, [], {"agent": 1}, {"agent": {"modules": [1]}}, "x"])
+def test_what_was_kept_of_imports_may_be_anything(stored: Any):
+    assert KnownImports.read(stored).programs == {}
+
+
+def test_what_leaves_a_trace_is_known_to_the_next_suite(place: Place):
+    place.write("import drawing, reading\nprint(reading.READ)\n")
+    run = place.recorded()
+    assert place.replayed(run).report.verdict == "identical"
+    assert place.replayed(run).report.verdict == "identical"
+    place.next_suite()
+    first = place.replayed(run)
+    [process] = place.warm._processes.values()
+    assert place.replayed(run).warm and first.warm
+    assert list(place.warm._processes.values()) == [process]
+    assert [one.left_out for one in place.warm.known.programs.values()] == [["reading"]]
 
 
 def test_what_a_module_has_drawn_is_that_of_another_run_and_shows(place: Place):
@@ -93,7 +142,7 @@ def test_what_a_module_has_drawn_is_that_of_another_run_and_shows(place: Place):
     for run in runs:
         assert place.replayed(run, warm=False).report.verdict == "identical"
     done = [place.replayed(runs[0]), place.replayed(runs[0]), place.replayed(runs[1])]
-    assert [one.warm for one in done] == [False, True, True]
+    assert all(one.warm for one in done)
     assert done[2].report.divergences
 
 
@@ -113,7 +162,7 @@ def test_a_module_that_leaves_a_trace_is_imported_by_each(place: Place, package:
     place.write(f"import drawing, {package}\nprint(vars({package}).get('READ'))\n")
     run = place.recorded()
     done = [place.replayed(run) for _ in range(3)]
-    assert [one.warm for one in done] == [False, True, True]
+    assert all(one.warm for one in done)
     assert {one.report.verdict for one in done} == {"identical"}
 
 
@@ -146,7 +195,7 @@ def test_a_program_that_dies_leaves_what_waits_alive(place: Place):
 def test_where_nobody_waits_any_more_a_replay_starts_anew(place: Place):
     place.write("import drawing\nprint('so far')\n")
     run = place.recorded()
-    assert [place.replayed(run).warm for _ in range(2)] == [False, True]
+    assert all(place.replayed(run).warm for _ in range(2))
     place.write("import drawing, os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
     place.replayed(run)
     place.write("import drawing\nprint('so far')\n")

@@ -1,8 +1,9 @@
 """A process from which replays are forked, with the libraries that they import already loaded.
 
-It is a replay that has not begun: every boundary is patched, and nothing has run. The first fork imports
-everything itself and reports the modules. They are then imported here too, under the same patches, and
-hidden until a replay imports them (`withheld_modules`). An import may have no other effect than the
+It is a replay that has not begun: every boundary is patched, and nothing has run. What the program is
+known to import is imported first, under the same patches, and hidden until a replay imports it
+(`withheld_modules`). What it is not known to import, a fork imports itself and reports; it is imported
+here afterwards. An import may have no other effect than the
 module itself: a module that reads a clock, opens a file or starts a thread during its import is left to
 each replay, since the values it got here would belong to another run. The program's own modules are
 never imported here.
@@ -56,12 +57,14 @@ def wait(words: list[str]) -> list[str]:
     parser.add_argument("--tape", type=Path, required=True, help="the tape of a replay that is to come")
     parser.add_argument("--scratch", required=True, help="an empty folder")
     parser.add_argument("--isolation", type=Path, required=True, help="the folder of ISOLATED")
+    parser.add_argument("--ahead", type=Path, required=True, help="a file of modules to import first")
     parser.add_argument("--leave-out", action="append", default=[], help="a package not to import")
     asked = parser.parse_args(words)
     isolated = _isolation(asked.isolation)
     sink = TapeWriter(Path(os.devnull))
     start_recording(sink=sink, rerun=Rerun(load(asked.tape), scratch=asked.scratch, waits=True))
-    return _Waiting(asked.control, sink, isolated, frozenset(asked.leave_out)).serve()
+    waiting = _Waiting(asked.control, sink, isolated, frozenset(asked.leave_out))
+    return waiting.serve(asked.ahead.read_text("utf-8").split())
 
 
 class _Waiting:
@@ -77,9 +80,9 @@ class _Waiting:
         self._told = Path()
         self._kept_back = WithheldModules(self._part)
 
-    def serve(self) -> list[str]:
-        """See `wait`."""
-        asked = self._until_forked()
+    def serve(self, ahead: list[str]) -> list[str]:
+        """See `wait`. ``ahead``: names of the modules to import first."""
+        asked = self._until_forked() if self._import_and_say(ahead) else None
         if asked is None:
             os._exit(0)  # the exit handlers are those of a replay
         self._begin(asked)
@@ -102,11 +105,16 @@ class _Waiting:
                     self._say(cold=True)
                     continue
                 self._say(status=os.waitstatus_to_exitcode(status))
-                spoiled = self._import(told.split())
-                if spoiled:
-                    self._say(spoiled=spoiled)
+                if not self._import_and_say(told.split()):
                     break
         return None
+
+    def _import_and_say(self, names: list[str]) -> bool:
+        """Import modules; False if that has spoiled this process, which is said."""
+        spoiled = self._import(names)
+        if spoiled:
+            self._say(spoiled=spoiled)
+        return not spoiled
 
     def _say(self, **what: Any) -> None:
         _write(self._control, json.dumps(what).encode() + b"\n")
@@ -132,14 +140,18 @@ class _Waiting:
         os._exit(0)
 
     def _import(self, names: list[str]) -> str:
-        """Import modules that a replay has reported; gives the package that had an effect, if any."""
+        """Import modules that are there; gives the package that had an effect, if any."""
         name = ""
         try:
             with self._kept_back.importing() as import_module:
                 for name in names:
                     if name.partition(".")[0] not in self._left_out:
                         before = self._traces()
-                        import_module(name)
+                        try:
+                            import_module(name)
+                        except ModuleNotFoundError as gone:
+                            if gone.name not in (name, name.partition(".")[0]):
+                                raise
                         if self._traces() != before:
                             raise ValueError(f"{name} left a trace")
         except Exception:
