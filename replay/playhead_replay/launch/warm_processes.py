@@ -28,7 +28,7 @@ AT_MOST = 4
 """Largest number of warm processes at a time."""
 
 SPOILED_AT_MOST = 3
-"""After this many processes with the same surroundings that an import has spoiled, no more are started."""
+"""After so many processes with the same surroundings that an import has spoiled, no more are started."""
 
 TOLD = "told"
 """Name of the file in the scratch folder in which a fork reports what it has imported."""
