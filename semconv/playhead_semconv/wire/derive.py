@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.wire.anthropic.messages import AnthropicMessages
@@ -22,10 +22,10 @@ from playhead_semconv.wire.request import Request, read_request
 from playhead_semconv.wire.sse import SseParser
 
 CONTENT_ATTRIBUTES = (
-    names.GEN_AI_INPUT_MESSAGES,
-    names.GEN_AI_OUTPUT_MESSAGES,
-    names.GEN_AI_SYSTEM_INSTRUCTIONS,
-    names.GEN_AI_TOOL_DEFINITIONS,
+    a.GEN_AI_INPUT_MESSAGES,
+    a.GEN_AI_OUTPUT_MESSAGES,
+    a.GEN_AI_SYSTEM_INSTRUCTIONS,
+    a.GEN_AI_TOOL_DEFINITIONS,
 )
 """Attributes that a span may leave out, because they can be derived from its exchange."""
 
@@ -95,7 +95,7 @@ def derive(
     try:
         return _derive(dialect, request_body, response, cache)
     except RecursionError:  # decoders accept deeper nesting than encoders
-        attributes: dict[str, Value] = {names.GEN_AI_OPERATION_NAME: dialect.operation}
+        attributes: dict[str, Value] = {a.GEN_AI_OPERATION_NAME: dialect.operation}
         return Derived(dialect.operation, attributes=attributes, problem="too deeply nested")
 
 
@@ -106,7 +106,7 @@ def _derive(
     derived = Derived(
         operation=dialect.operation,
         request_model=text(request.fields.get("model")) or "",
-        attributes={names.GEN_AI_OPERATION_NAME: dialect.operation} | request.attributes,
+        attributes={a.GEN_AI_OPERATION_NAME: dialect.operation} | request.attributes,
     )
     problems = list(request.problems)
     if response.status_code is None:
@@ -145,14 +145,14 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
     answer = dialect.answer(fields, request.fields, cut_short)
     derived.attributes |= answer.attributes
     if answer.finish_reasons:
-        derived.attributes[names.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
+        derived.attributes[a.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
     if answer.messages:
-        derived.attributes[names.GEN_AI_OUTPUT_MESSAGES] = to_json(answer.messages)
+        derived.attributes[a.GEN_AI_OUTPUT_MESSAGES] = to_json(answer.messages)
         called = called_in(answer.messages)
         if called:
-            derived.attributes[names.PLAYHEAD_TOOL_CALLED] = list[Any](called)
+            derived.attributes[a.PLAYHEAD_TOOL_CALLED] = list[Any](called)
     if derived.streamed:
-        derived.attributes[names.GEN_AI_REQUEST_STREAM] = True
+        derived.attributes[a.GEN_AI_REQUEST_STREAM] = True
     kind, derived.error_message = error_of(body)
     status = response.status_code or 0
     failed = bool(kind or derived.error_message)

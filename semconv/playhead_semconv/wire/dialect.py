@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import InputMessage, OutputMessage, Part, ToolDefinition
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
@@ -148,11 +148,11 @@ def tokens(usage: Object, paths: Iterable[tuple[str, str, str]]) -> dict[str, Va
 
 _MODALITY_COUNTS = frozenset(
     {
-        names.GEN_AI_USAGE_TEXT_INPUT_TOKENS,
-        names.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
-        names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS,
-        names.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
-        names.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
-        names.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+        a.GEN_AI_USAGE_TEXT_INPUT_TOKENS,
+        a.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
+        a.GEN_AI_USAGE_IMAGE_INPUT_TOKENS,
+        a.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
+        a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
+        a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire.derive import Derived, wire_of
@@ -49,17 +49,17 @@ def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> di
     """
     said = dict(derived.attributes)
     if derived.request_model:
-        said[names.GEN_AI_REQUEST_MODEL] = derived.request_model
-    said[names.GEN_AI_PROVIDER_NAME] = provider_at(host, wire.partition(".")[0])
+        said[a.GEN_AI_REQUEST_MODEL] = derived.request_model
+    said[a.GEN_AI_PROVIDER_NAME] = provider_at(host, wire.partition(".")[0])
     if derived.error_type:
-        said[names.ERROR_TYPE] = derived.error_type
+        said[a.ERROR_TYPE] = derived.error_type
     if derived.streamed and waited_ns is not None:
-        said[names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
-    said[names.PLAYHEAD_WIRE] = wire
+        said[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
+    said[a.PLAYHEAD_WIRE] = wire
     return said
 
 
 def call_name(said: Mapping[str, Any]) -> str:
     """Return the name of a span with these attributes: operation and model."""
-    operation, model = said[names.GEN_AI_OPERATION_NAME], said.get(names.GEN_AI_REQUEST_MODEL)
+    operation, model = said[a.GEN_AI_OPERATION_NAME], said.get(a.GEN_AI_REQUEST_MODEL)
     return f"{operation} {model}" if model else str(operation)

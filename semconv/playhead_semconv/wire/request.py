@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import encode, encode_one
 from playhead_semconv.wire.dialect import Dialect
@@ -53,15 +53,15 @@ def read_request(dialect: Dialect, body: bytes, cache: PrefixCache | None) -> Re
         first = 0 if known else 1
         texts[first:] = [b"," + text for text in texts[first:]]
     before = known.texts if known else []
-    found[names.GEN_AI_INPUT_MESSAGES] = b"".join((b"[", *before, *texts, b"]")).decode()
+    found[a.GEN_AI_INPUT_MESSAGES] = b"".join((b"[", *before, *texts, b"]")).decode()
     if cache and texts and not problems:
         cache.add(dialect.wire, known, _runs(dialect, body, known, items, texts))
 
     try:
         if raw := fields.get(dialect.instructions_field):
-            found[names.GEN_AI_SYSTEM_INSTRUCTIONS] = _instructions(dialect, bytes(raw), cache)
+            found[a.GEN_AI_SYSTEM_INSTRUCTIONS] = _instructions(dialect, bytes(raw), cache)
         tools = [bytes(fields[name]) for name in dialect.tools_fields if name in fields]
-        found[names.GEN_AI_TOOL_DEFINITIONS] = _tools(dialect, tools, cache)
+        found[a.GEN_AI_TOOL_DEFINITIONS] = _tools(dialect, tools, cache)
     except (ValueError, RecursionError) as error:
         problems.append(f"instructions or tools of the request: {error}")
     return Request({name: item for name, item in found.items() if item != "[]"}, request, problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import (
     Compaction,
@@ -39,10 +39,10 @@ _FINISH_REASONS = {
     "compaction": FinishReason.COMPACTION,
 }
 _USAGE = (
-    (names.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
-    (names.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "", "cache_read_input_tokens"),
-    (names.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "", "cache_creation_input_tokens"),
-    (names.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "output_tokens_details", "thinking_tokens"),
+    (a.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
+    (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "", "cache_read_input_tokens"),
+    (a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "", "cache_creation_input_tokens"),
+    (a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "output_tokens_details", "thinking_tokens"),
 )
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -62,15 +62,15 @@ class AnthropicMessages:
         form = mapping(config.get("format")) or mapping(request.get("output_format"))
         return given(
             {
-                names.GEN_AI_REQUEST_MODEL: text(request.get("model")),
-                names.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_tokens")),
-                names.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
-                names.GEN_AI_REQUEST_TOP_P: number(request.get("top_p")),
-                names.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
-                names.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop_sequences")),
-                names.GEN_AI_REQUEST_REASONING_LEVEL: text(config.get("effort")),
-                names.GEN_AI_REQUEST_STREAM: True if request.get("stream") is True else None,
-                names.GEN_AI_OUTPUT_TYPE: GenAiOutputType.JSON
+                a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
+                a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_tokens")),
+                a.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
+                a.GEN_AI_REQUEST_TOP_P: number(request.get("top_p")),
+                a.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
+                a.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop_sequences")),
+                a.GEN_AI_REQUEST_REASONING_LEVEL: text(config.get("effort")),
+                a.GEN_AI_REQUEST_STREAM: True if request.get("stream") is True else None,
+                a.GEN_AI_OUTPUT_TYPE: GenAiOutputType.JSON
                 if form.get("type") == "json_schema"
                 else None,
             }
@@ -115,11 +115,10 @@ class AnthropicMessages:
         counts = [count for name in _INPUT if (count := integer(usage.get(name))) is not None]
         found = given(
             {
-                names.GEN_AI_RESPONSE_ID: text(body.get("id")),
-                names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
-                names.GEN_AI_CONVERSATION_COMPACTED: any(isinstance(p, Compaction) for p in parts)
-                or None,
-                names.GEN_AI_USAGE_INPUT_TOKENS: sum(counts) if counts else None,
+                a.GEN_AI_RESPONSE_ID: text(body.get("id")),
+                a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                a.GEN_AI_CONVERSATION_COMPACTED: any(isinstance(p, Compaction) for p in parts) or None,
+                a.GEN_AI_USAGE_INPUT_TOKENS: sum(counts) if counts else None,
             }
         )
         return ResponseContent(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import (
     Blob,
@@ -42,17 +42,17 @@ _FINISH_REASONS = {
     "function_call": FinishReason.TOOL_CALL,
 }
 _USAGE = (
-    (names.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
-    (names.GEN_AI_USAGE_OUTPUT_TOKENS, "", "completion_tokens"),
-    (names.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "prompt_tokens_details", "cached_tokens"),
-    (names.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "prompt_tokens_details", "cache_write_tokens"),
-    (names.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "prompt_tokens_details", "text_tokens"),
-    (names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "prompt_tokens_details", "image_tokens"),
-    (names.GEN_AI_USAGE_AUDIO_INPUT_TOKENS, "prompt_tokens_details", "audio_tokens"),
-    (names.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "completion_tokens_details", "reasoning_tokens"),
-    (names.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS, "completion_tokens_details", "text_tokens"),
-    (names.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS, "completion_tokens_details", "image_tokens"),
-    (names.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS, "completion_tokens_details", "audio_tokens"),
+    (a.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
+    (a.GEN_AI_USAGE_OUTPUT_TOKENS, "", "completion_tokens"),
+    (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "prompt_tokens_details", "cached_tokens"),
+    (a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "prompt_tokens_details", "cache_write_tokens"),
+    (a.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "prompt_tokens_details", "text_tokens"),
+    (a.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "prompt_tokens_details", "image_tokens"),
+    (a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS, "prompt_tokens_details", "audio_tokens"),
+    (a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "completion_tokens_details", "reasoning_tokens"),
+    (a.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS, "completion_tokens_details", "text_tokens"),
+    (a.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS, "completion_tokens_details", "image_tokens"),
+    (a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS, "completion_tokens_details", "audio_tokens"),
 )
 
 
@@ -73,18 +73,18 @@ class OpenAIChat:
         form = GenAiOutputType.SPEECH if speech else output_type(request.get("response_format"))
         return sampling(request) | given(
             {
-                names.GEN_AI_REQUEST_MAX_TOKENS: integer(
+                a.GEN_AI_REQUEST_MAX_TOKENS: integer(
                     request.get("max_tokens") if limit is None else limit
                 ),
-                names.GEN_AI_REQUEST_FREQUENCY_PENALTY: number(request.get("frequency_penalty")),
-                names.GEN_AI_REQUEST_PRESENCE_PENALTY: number(request.get("presence_penalty")),
-                names.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop")),
-                names.GEN_AI_REQUEST_SEED: integer(request.get("seed")),
-                names.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
-                names.GEN_AI_REQUEST_CHOICE_COUNT: None if choices == 1 else choices,
-                names.GEN_AI_REQUEST_REASONING_LEVEL: text(request.get("reasoning_effort")),
-                names.GEN_AI_OUTPUT_TYPE: form,
-                names.OPENAI_API_TYPE: OpenaiApiType.CHAT_COMPLETIONS,
+                a.GEN_AI_REQUEST_FREQUENCY_PENALTY: number(request.get("frequency_penalty")),
+                a.GEN_AI_REQUEST_PRESENCE_PENALTY: number(request.get("presence_penalty")),
+                a.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop")),
+                a.GEN_AI_REQUEST_SEED: integer(request.get("seed")),
+                a.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
+                a.GEN_AI_REQUEST_CHOICE_COUNT: None if choices == 1 else choices,
+                a.GEN_AI_REQUEST_REASONING_LEVEL: text(request.get("reasoning_effort")),
+                a.GEN_AI_OUTPUT_TYPE: form,
+                a.OPENAI_API_TYPE: OpenaiApiType.CHAT_COMPLETIONS,
             }
         )
 
@@ -145,10 +145,10 @@ class OpenAIChat:
                 reasons.append(_FINISH_REASONS.get(reason, reason))
         found = given(
             {
-                names.GEN_AI_RESPONSE_ID: text(body.get("id")),
-                names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
-                names.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
-                names.OPENAI_RESPONSE_SYSTEM_FINGERPRINT: text(body.get("system_fingerprint")),
+                a.GEN_AI_RESPONSE_ID: text(body.get("id")),
+                a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                a.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
+                a.OPENAI_RESPONSE_SYSTEM_FINGERPRINT: text(body.get("system_fingerprint")),
             }
         )
         return ResponseContent(messages, reasons, found | tokens(mapping(body.get("usage")), _USAGE))

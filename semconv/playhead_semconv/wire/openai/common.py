@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import Blob, File, Generic, Part, Text, Uri
 from playhead_semconv.values import GenAiOutputType
@@ -17,11 +17,11 @@ def sampling(request: Object) -> dict[str, Value]:
     tier = text(request.get("service_tier"))
     return given(
         {
-            names.GEN_AI_REQUEST_MODEL: text(request.get("model")),
-            names.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
-            names.GEN_AI_REQUEST_TOP_P: number(request.get("top_p")),
-            names.GEN_AI_REQUEST_STREAM: True if request.get("stream") is True else None,
-            names.OPENAI_REQUEST_SERVICE_TIER: None if tier == "auto" else tier,
+            a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
+            a.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
+            a.GEN_AI_REQUEST_TOP_P: number(request.get("top_p")),
+            a.GEN_AI_REQUEST_STREAM: True if request.get("stream") is True else None,
+            a.OPENAI_REQUEST_SERVICE_TIER: None if tier == "auto" else tier,
         }
     )
 

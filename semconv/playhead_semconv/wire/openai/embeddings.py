@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import Generic, InputMessage, Part, ToolDefinition
 from playhead_semconv.values import GenAiOperationName
@@ -16,9 +16,9 @@ from playhead_semconv.wire.openai.common import content_parts
 from playhead_semconv.wire.reading import Object, given, integer, mapping, sequence, strings, text
 
 _USAGE = (
-    (names.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
-    (names.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "prompt_tokens_details", "text_tokens"),
-    (names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "prompt_tokens_details", "image_tokens"),
+    (a.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
+    (a.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "prompt_tokens_details", "text_tokens"),
+    (a.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "prompt_tokens_details", "image_tokens"),
 )
 
 
@@ -35,9 +35,9 @@ class OpenAIEmbeddings:
         """Return attributes for the request's fields."""
         return given(
             {
-                names.GEN_AI_REQUEST_MODEL: text(request.get("model")),
-                names.GEN_AI_REQUEST_ENCODING_FORMATS: strings(request.get("encoding_format")),
-                names.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions")),
+                a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
+                a.GEN_AI_REQUEST_ENCODING_FORMATS: strings(request.get("encoding_format")),
+                a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions")),
             }
         )
 
@@ -66,8 +66,8 @@ class OpenAIEmbeddings:
         """Return the contents of ``body``: model, usage, and the dimension if the request lacks it."""
         found = given(
             {
-                names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
-                names.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions"))
+                a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions"))
                 or _dimension(body),
             }
         )

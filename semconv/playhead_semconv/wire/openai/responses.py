@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from playhead_semconv import attributes as names
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import (
     Compaction,
@@ -27,17 +27,17 @@ _INCOMPLETE = {
     "content_filter": FinishReason.CONTENT_FILTER,
 }
 _USAGE = (
-    (names.GEN_AI_USAGE_INPUT_TOKENS, "", "input_tokens"),
-    (names.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
-    (names.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "input_tokens_details", "cached_tokens"),
-    (names.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "input_tokens_details", "cache_write_tokens"),
-    (names.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "input_tokens_details", "text_tokens"),
-    (names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "input_tokens_details", "image_tokens"),
-    (names.GEN_AI_USAGE_AUDIO_INPUT_TOKENS, "input_tokens_details", "audio_tokens"),
-    (names.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "output_tokens_details", "reasoning_tokens"),
-    (names.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS, "output_tokens_details", "text_tokens"),
-    (names.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS, "output_tokens_details", "image_tokens"),
-    (names.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS, "output_tokens_details", "audio_tokens"),
+    (a.GEN_AI_USAGE_INPUT_TOKENS, "", "input_tokens"),
+    (a.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
+    (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "input_tokens_details", "cached_tokens"),
+    (a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "input_tokens_details", "cache_write_tokens"),
+    (a.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "input_tokens_details", "text_tokens"),
+    (a.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "input_tokens_details", "image_tokens"),
+    (a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS, "input_tokens_details", "audio_tokens"),
+    (a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "output_tokens_details", "reasoning_tokens"),
+    (a.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS, "output_tokens_details", "text_tokens"),
+    (a.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS, "output_tokens_details", "image_tokens"),
+    (a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS, "output_tokens_details", "audio_tokens"),
 )
 
 
@@ -55,16 +55,14 @@ class OpenAIResponses:
         prompt = mapping(request.get("prompt"))
         return sampling(request) | given(
             {
-                names.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_output_tokens")),
-                names.GEN_AI_REQUEST_REASONING_LEVEL: text(
-                    mapping(request.get("reasoning")).get("effort")
-                ),
-                names.GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: text(request.get("previous_response_id")),
-                names.GEN_AI_CONVERSATION_ID: _conversation(request),
-                names.GEN_AI_PROMPT_NAME: text(prompt.get("id")),
-                names.GEN_AI_PROMPT_VERSION: text(prompt.get("version")),
-                names.GEN_AI_OUTPUT_TYPE: output_type(mapping(request.get("text")).get("format")),
-                names.OPENAI_API_TYPE: OpenaiApiType.RESPONSES,
+                a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_output_tokens")),
+                a.GEN_AI_REQUEST_REASONING_LEVEL: text(mapping(request.get("reasoning")).get("effort")),
+                a.GEN_AI_REQUEST_PREVIOUS_RESPONSE_ID: text(request.get("previous_response_id")),
+                a.GEN_AI_CONVERSATION_ID: _conversation(request),
+                a.GEN_AI_PROMPT_NAME: text(prompt.get("id")),
+                a.GEN_AI_PROMPT_VERSION: text(prompt.get("version")),
+                a.GEN_AI_OUTPUT_TYPE: output_type(mapping(request.get("text")).get("format")),
+                a.OPENAI_API_TYPE: OpenaiApiType.RESPONSES,
             }
         )
 
@@ -99,12 +97,11 @@ class OpenAIResponses:
         reason = FinishReason.ERROR if cut_short and begun else _finish_reason(body, parts)
         found = given(
             {
-                names.GEN_AI_RESPONSE_ID: text(body.get("id")),
-                names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
-                names.GEN_AI_CONVERSATION_ID: _conversation(body),
-                names.GEN_AI_CONVERSATION_COMPACTED: any(isinstance(p, Compaction) for p in parts)
-                or None,
-                names.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
+                a.GEN_AI_RESPONSE_ID: text(body.get("id")),
+                a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                a.GEN_AI_CONVERSATION_ID: _conversation(body),
+                a.GEN_AI_CONVERSATION_COMPACTED: any(isinstance(p, Compaction) for p in parts) or None,
+                a.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
             }
         )
         return ResponseContent(
