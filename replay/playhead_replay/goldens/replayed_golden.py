@@ -138,7 +138,9 @@ class ReplayedGolden(ObservedRun):
         __tracebackhide__ = True
         cost = self.cost
         if cost.unpriced:
-            self._fail(f"no price is known for {', '.join(cost.unpriced)}")
+            self._fail(
+                f"no price is known for {', '.join(one or '(no model)' for one in cost.unpriced)}"
+            )
         if cost.usd > Decimal(str(at_most)):
             self._fail(f"cost: {cost}, not at most ${at_most}")
 

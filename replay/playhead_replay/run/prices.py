@@ -35,7 +35,12 @@ class Cost:
 
     usd: Decimal = Decimal(0)
     unpriced: tuple[str, ...] = ()
-    """Models that used tokens and have no known price; the sum does not include them."""
+    """Models that used tokens and have no known price; the sum is without them. Empty: no model."""
+
+    @property
+    def known_usd(self) -> float | None:
+        """None where nothing of it has a known price."""
+        return float(self.usd) if self.usd or not self.unpriced else None
 
     def __str__(self) -> str:
         """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
@@ -54,7 +59,7 @@ def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
             continue
         price = price_of(attributes, began_ns)
         if price is None:
-            unpriced[_models(attributes)[0]] = None
+            unpriced[next(iter(_models(attributes)), "")] = None
         else:
             total += price
     return Cost(total, tuple(unpriced))
@@ -86,7 +91,7 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
 
 def _models(attributes: Mapping[str, Any]) -> list[str]:
     names = (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
-    return [str(attributes[name]) for name in names if attributes.get(name)] or ["(no model)"]
+    return [str(attributes[name]) for name in names if attributes.get(name)]
 
 
 def _spellings(models: Iterable[str]) -> Iterator[str]:
