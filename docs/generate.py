@@ -2,21 +2,29 @@
 
 `make generate` runs it. With `--check` it writes nothing and fails if a page is not what the code says.
 Commands come from the declarations of the command line, HTTP from the description that the query API
-gives of itself, attributes and events from the registry, Python from docstrings, decisions from their
-titles.
+gives of itself, JSON from the types of what verbs print, attributes and events from the registry,
+Python from docstrings, decisions from their titles.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
+import msgspec
 import yaml
+
+from playhead_cli import printed
+from playhead_cli.printed.verbs import OF_FAILURES, OF_VERBS
 
 HERE = Path(__file__).parent
 REGISTRY = HERE.parent / "semconv" / "playhead_semconv" / "registry"
@@ -32,6 +40,45 @@ A problem is `application/problem+json`. The next page of a list is asked for wi
 
 Grafana (`/tempo`) and Jaeger (`/jaeger`, and gRPC on port 4317) are answered beside:
 [viewers](../how-to/viewers.md).
+""".strip()
+JSON = """
+Every verb has `--json`: one object on stdout, with `schema_version`. `tail` and `search` print one
+object a line. playhead's own words stay on stderr. Exit statuses are those without it.
+
+```console
+$ playhead record agent.py "I fly to Oslo. What do I pack?"
+$ playhead ls --json
+{"schema_version": …}
+$ playhead show last --json
+{"schema_version": …}
+$ playhead replay last --json
+{"schema_version": …}
+```
+
+* Names are those of the [HTTP API](http.md): `trace_id`, `started_ns`, `input_tokens`, `cost_usd`. What
+  `/v1/diff` answers is what `playhead diff` prints.
+* Units stand in names: `_ns`, `_bytes`, `_usd`. Times are nanoseconds since 1970 in UTC, durations
+  nanoseconds. Ids are hex. Null stands for what is not known or not there.
+* Fields are only ever added. `schema_version` rises where one changes its meaning or goes.
+* `record`, `fork` and `resume` print their object on stderr, in a line of its own: stdout is the
+  agent's.
+  `demo` prints its object at the end; what its commands say goes to stderr. `up` prints its object when
+  it listens.
+* `mcp` has no object of its own: its stdout speaks MCP. Neither have `show --raw` and `export -o -`,
+  which print the bytes and the lines that they are asked for.
+* An error is one object on stderr, with the same exit status:
+
+```console
+$ playhead show nothing-9 --json        # there is no such run: exit 2
+{"schema_version": …, "error": …}
+```
+
+[Errors](../errors.md) lists the codes.
+
+## Schemas
+
+One file a verb, JSON Schema of draft 2020-12. More fields than those that it names are valid: a reader
+made for this version reads what later ones print.
 """.strip()
 ATTRIBUTES = """
 Attributes of spans, facts and resources that playhead writes or reads, by group. Those that begin with
@@ -138,6 +185,7 @@ def paragraphs(text: str) -> str:
 def http() -> str:
     """Every path of the query API and every shape that it answers with, as it describes itself."""
     from playhead_receiver.faces.routes import FACES
+    from playhead_receiver.query import models
     from playhead_receiver.query.app import query_app
     from playhead_receiver.query.serving import Serving
 
@@ -165,9 +213,10 @@ def http() -> str:
             if asked:
                 text += ["", table(["parameter", "in", "type", "what it is"], asked)]
     text += ["", "## Shapes"]
+    notes = field_notes(models)
     for name, declared in described["components"]["schemas"].items():
         rows = [
-            [f"`{field}`", shape(of), cell(of.get("description", ""))]
+            [f"`{field}`", shape(of), cell(of.get("description") or notes.get((name, field), ""))]
             for field, of in declared.get("properties", {}).items()
         ]
         text += ["", f"### {name}", "", paragraphs(declared.get("description", ""))]
@@ -194,6 +243,63 @@ def shape(schema: Mapping[str, Any]) -> str:
     if schema.get("type") == "array":
         return f"list of {shape(schema['items'])}" if schema.get("items") else "list"
     return str(schema.get("type", "any"))
+
+
+# JSON
+
+SCHEMAS = {verb.replace(" ", "-"): types for verb, types in OF_VERBS.items()}
+SCHEMAS["error"] = (OF_FAILURES,)
+"""The types of what is printed, by the name of the schema."""
+
+
+def json_page() -> str:
+    """How verbs print JSON, and the schema of each."""
+    rows = [
+        [
+            f"[{name}](../schemas/{name}.json)",
+            cell(" ".join(paragraphs(inspect.getdoc(one) or "") for one in types)),
+        ]
+        for name, types in SCHEMAS.items()
+    ]
+    return "\n".join(["# JSON", NOTE, JSON, "", table(["schema", "what is printed"], rows)])
+
+
+def schema(name: str) -> str:
+    """The JSON Schema of what a verb prints."""
+    refs, parts = msgspec.json.schema_components(SCHEMAS[name], ref_template="#/$defs/{name}")
+    notes = field_notes(printed)
+    for title, part in parts.items():
+        for field, of in part.get("properties", {}).items():
+            if note := notes.get((title, field)):
+                of["description"] = note
+    made = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"playhead {name.replace('-', ' ')} --json" if name != "error" else "an error",
+        **(refs[0] if len(refs) == 1 else {"anyOf": list(refs)}),
+        "$defs": dict(sorted(parts.items())),
+    }
+    # The names of the types begin alike only to be told from what they are printed of.
+    return json.dumps(made, indent=1, ensure_ascii=False).replace("Printed", "").replace("``", "`")
+
+
+def field_notes(package: ModuleType) -> Mapping[tuple[str, str], str]:
+    """What the docstrings of fields say, by class and field."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(Path(package.__path__[0]).glob("*.py")):
+        for one in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(one, ast.ClassDef):
+                bases = {base.id for base in one.bases if isinstance(base, ast.Name)}
+                found |= {(one.name, of): text for (base, of), text in found.items() if base in bases}
+                found |= {(one.name, of): text for of, text in noted(one)}
+    return found
+
+
+def noted(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The fields of a class that have a docstring, with it."""
+    for field, note in zip(declared.body, declared.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            if isinstance(note, ast.Expr) and isinstance(note.value, ast.Constant):
+                yield field.target.id, inspect.cleandoc(str(note.value.value))
 
 
 # Python
@@ -346,16 +452,21 @@ def decisions() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/commands.md": commands,
     "reference/http.md": http,
+    "reference/json.md": json_page,
     "reference/python.md": python,
     "reference/attributes.md": attributes,
     "reference/events.md": events,
     "reference/decisions.md": decisions,
+    **{f"schemas/{name}.json": partial(schema, name) for name in SCHEMAS},
 }
 
 
 def main() -> int:
     """Write, or with ``--check`` compare; exit status."""
-    stale: list[str] = []
+    gone = [one for one in (HERE / "schemas").glob("*.json") if f"schemas/{one.name}" not in PAGES]
+    stale = [f"schemas/{one.name}" for one in gone] if "--check" in sys.argv else []
+    for one in gone if "--check" not in sys.argv else ():
+        one.unlink()
     for name, made in PAGES.items():
         path, text = HERE / name, made() + "\n"
         if "--check" not in sys.argv:

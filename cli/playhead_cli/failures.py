@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 import click
 
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.untrusted.shown_text import visible
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedError, PrintedFailure
+
 PIPE_CLOSED = 141
 """Exit status when the reader of stdout went away, as is usual on Unix."""
 
@@ -25,7 +28,7 @@ def exit_status(problem: BaseException) -> int:
     return 1
 
 
-def described(problem: BaseException) -> dict[str, str]:
+def described(problem: BaseException) -> PrintedError:
     """``code``, ``what``, ``cause`` and ``hint`` of any exception."""
     if isinstance(problem, PlayheadError):
         return {
@@ -53,10 +56,12 @@ def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> Non
     if verbose:
         sys.stderr.write(visible("".join(traceback.format_exception(problem))))
     if as_json:
-        said = json.dumps({"schema_version": SCHEMA_VERSION, "error": found}, ensure_ascii=False)
+        printed: PrintedFailure = {"schema_version": 1, "error": found}
+        said = json.dumps(printed, ensure_ascii=False)
     else:
         lines = [f"error[{found['code']}]: {found['what']}"]
-        lines += [f"{name}: {found[name]}" for name in ("cause", "hint") if found[name]]
+        told = ("cause", found["cause"]), ("hint", found["hint"])
+        lines += [f"{name}: {text}" for name, text in told if text]
         said = "\n".join(lines)
     sys.stderr.write(visible(said) + "\n")
     sys.stderr.flush()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.handmade import SECOND, TRACE, HandMade
+from support.printed_json import kinds_of
 
 from playhead_cli.app import run
 from playhead_receiver.store import Batch, open_store
@@ -38,6 +39,7 @@ class CommandLine:
         self._capture.readouterr()
         status = run([*words, "--data-dir", str(self.data_dir), "--no-config"])
         captured = self._capture.readouterr()
+        list(kinds_of(words, captured.out, captured.err))  # whatever a test asks: it is described
         return Done(status, captured.out, captured.err)
 
     def captured(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from playhead_cli.views.words import count
 from playhead_semconv.errors import StoreBusy, UsageError
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedDeletion
     from playhead_receiver.maintenance.errands import Errand, ErrandResult
     from playhead_receiver.store import Deleted
 
@@ -74,10 +75,10 @@ def carry_out(session: Session, errand: Errand) -> ErrandResult:
         store.close()
 
 
-def say_deleted(session: Session, done: Deleted, **more: Any) -> None:
+def say_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
     """Remove orphaned folders of forks, then report what was deleted.
 
-    ``more``: additional fields in JSON.
+    ``names``: the runs that were named, for JSON; None where none was.
     """
     from playhead_receiver.store import open_store
     from playhead_receiver.store.keeping.retention import names_of_runs
@@ -89,9 +90,20 @@ def say_deleted(session: Session, done: Deleted, **more: Any) -> None:
     finally:
         store.close()
     if session.as_json:
-        said = {"runs": done.runs, "spans": done.spans, "facts": done.facts, "blobs": done.blobs}
-        said["fork_folders"] = len(folders)
-        session.print_json({**more, "deleted": said, "wiped": done.wiped})
+        printed: PrintedDeletion = {
+            "schema_version": 1,
+            "deleted": {
+                "runs": done.runs,
+                "spans": done.spans,
+                "facts": done.facts,
+                "blobs": done.blobs,
+                "fork_folders": len(folders),
+            },
+            "wiped": done.wiped,
+        }
+        if names is not None:
+            printed["runs"] = names
+        session.print_json(printed)
         return
     session.say(
         f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"

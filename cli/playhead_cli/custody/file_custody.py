@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +13,11 @@ from playhead_semconv.errors import UsageError
 from playhead_semconv.untrusted.shown_text import in_one_line
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.shown import PrintedChainFinding, PrintedFileCustody, PrintedSignature
     from playhead_replay.tape_files.custody import Chained
     from playhead_replay.tape_files.tape_file import TapeFile
     from playhead_semconv.custody import Signature
 
-SCHEMA_VERSION = 1
 MOST_SHOWN = 50
 
 
@@ -40,13 +40,18 @@ def verify_file(session: Session, path: Path, key_text: str | None = None) -> in
     signature = CheckedSignature.of(found, processes, trace_id, key)
     status = 1 if wrong or signature.problems else 0
     if session.as_json:
-        said: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "file": str(path)}
-        said["trace_id"] = trace_id or None
-        said["findings"] = [each for one in wrong for each in findings_of(one)]
-        said["findings"] += [{"what": "signature", "problem": one} for one in signature.problems]
-        said["processes"] = [process_object(one) for one in processes]
-        said["signature"] = signature.plain()
-        session.print_json(said)
+        findings: list[PrintedChainFinding] = [each for one in wrong for each in findings_of(one)]
+        for problem in signature.problems:
+            findings.append({"what": "signature", "problem": problem})
+        printed: PrintedFileCustody = {
+            "schema_version": 1,
+            "file": str(path),
+            "trace_id": trace_id or None,
+            "findings": findings,
+            "processes": [process_object(one) for one in processes],
+            "signature": signature.plain(),
+        }
+        session.print_json(printed)
         return status
     lines = [*difference_lines(wrong), *(f"signature: {one}" for one in signature.problems)]
     for line in lines[:MOST_SHOWN]:
@@ -103,7 +108,7 @@ class CheckedSignature:
         whose = "" if self.is_known else "; whose key that is only --key can tell"
         return f"signed {when(signed_of(self.signature).time_ns)} with {name}{whose}"
 
-    def plain(self) -> dict[str, Any] | None:
+    def plain(self) -> PrintedSignature | None:
         """As an object for JSON."""
         from playhead_receiver.custody.signing import fingerprint
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
@@ -12,12 +12,11 @@ from playhead_cli.targets.run_argument import Target, reading
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.shown import PrintedCustody, PrintedSignature
     from playhead_receiver.store import Store
     from playhead_replay.tape_files.custody import Chained
     from playhead_replay.tape_files.tape_file import TapeFile
     from playhead_semconv.custody.tombstones import Tombstone
-
-SCHEMA_VERSION = 1
 
 
 def show_custody(session: Session, target: Target) -> None:
@@ -122,17 +121,16 @@ def _print_object(
     trace_id: str | None,
     processes: list[Chained],
     left: list[Tombstone],
-    signature: dict[str, Any] | None,
+    signature: PrintedSignature | None,
 ) -> None:
     from playhead_cli.views.custody import findings_of, process_object, tombstone_object
 
-    session.print_json(
-        {
-            "schema_version": SCHEMA_VERSION,
-            "run": name,
-            "trace_id": trace_id or None,
-            "processes": [{**process_object(one), "findings": findings_of(one)} for one in processes],
-            "signature": signature,
-            "tombstones": [tombstone_object(one) for one in left],
-        }
-    )
+    printed: PrintedCustody = {
+        "schema_version": 1,
+        "run": name,
+        "trace_id": trace_id or None,
+        "processes": [{**process_object(one), "findings": findings_of(one)} for one in processes],
+        "signature": signature,
+        "tombstones": [tombstone_object(one) for one in left],
+    }
+    session.print_json(printed)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.surroundings import PrintedFinding
 
 Mark = Literal["good", "warning", "bad", "off"]
 
@@ -16,6 +19,6 @@ class ReportLine:
     text: str
     hint: str = ""
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> PrintedFinding:
         """As an object of plain values."""
         return {"mark": self.mark, "text": self.text, "hint": self.hint or None}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from playhead_cli.failures import show_failure
 from playhead_cli.session import Session
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_semconv.untrusted.shown_text import visible
@@ -43,11 +44,16 @@ def judged(session: Session, golden: Path, program: Program) -> int:
     try:
         done = _replayed(golden, program)
     except PlayheadError as problem:
+        if session.as_json:
+            show_failure(problem, as_json=True, verbose=session.verbose)
+            return UNJUDGED
         session.say(f"this commit cannot be judged: {problem.what}")
         if problem.cause:
             session.say(problem.cause)
         return UNJUDGED
-    for line in done.report.lines():
+    if session.as_json:
+        session.print_json(done.report.to_json())
+    for line in () if session.as_json else done.report.lines():
         sys.stdout.write(f"{visible(line)}\n")
     return GOOD if done.report.exit_code == 0 else BAD
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,6 +22,7 @@ from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedBranch
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_cli.targets.run_argument import Target
     from playhead_receiver.store.values.run_summaries import RunSummary
@@ -111,6 +112,24 @@ def _recorded(session: Session, house: ReceiverForRun, pid: int, since_ns: int) 
         return None if found is None else load_run(store, found.trace_id)[0]
     finally:
         store.close()
+
+
+def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -> PrintedBranch:
+    """A fork or resume of ``origin`` as an object of plain values.
+
+    ``known``: ``folder`` with its files, and ``notes`` on what it did.
+    """
+    return {
+        "schema_version": 1,
+        "name": None if made is None else made.name,
+        "trace_id": None if made is None else made.trace_id,
+        "status": None if made is None else cast("Any", made.status),
+        "steps": None if made is None else len(made.steps),
+        "origin": origin.name,
+        "folder": known.get("folder"),
+        "notes": known.get("notes", []),
+        "exit_code": exit_code,
+    }
 
 
 def checked(made: Run) -> list[str]:

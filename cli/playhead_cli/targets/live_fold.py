@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from playhead_cli.views.words import gist, label
 from playhead_receiver.store.values.stored import StoredSpan
@@ -26,16 +26,6 @@ class Moment:
     began_ns: int
     """When the step began."""
     said: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As an object of plain values."""
-        return {
-            "time_ns": self.time_ns,
-            "step": self.number,
-            "event": self.what,
-            "name": self.name,
-            "detail": self.said or None,
-        }
 
 
 class Following:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,8 @@ from playhead_cli.changing.audit_notes import note
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedBackup
 
 
 @verb("backup", short_help="copy the store into a folder, also while it is written to")
@@ -28,8 +30,13 @@ def command(session: Session, folder: Path) -> int:
     missing = back_up(session.store, session.data_dir, folder)
     size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if session.as_json:
-        said = {"folder": os.path.abspath(folder), "size_bytes": size_bytes, "missing_blobs": missing}
-        session.print_json({"schema_version": SCHEMA_VERSION, **said})
+        printed: PrintedBackup = {
+            "schema_version": 1,
+            "folder": os.path.abspath(folder),
+            "size_bytes": size_bytes,
+            "missing_blobs": missing,
+        }
+        session.print_json(printed)
         return 1 if missing else 0
     from playhead_cli.views.words import count, size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.shell_completion import get_completion_class
@@ -10,6 +11,9 @@ from click.shell_completion import get_completion_class
 from playhead_cli.completing.shells import VARIABLE, use
 from playhead_cli.options import verb
 from playhead_cli.session import Session
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.surroundings import PrintedCompletion
 
 WHERE = {
     "bash": 'eval "$(playhead completion bash)"   # in ~/.bashrc',
@@ -30,5 +34,13 @@ def command(session: Session, shell: str) -> None:
         raise click.UsageError(f"no completion for {shell}")
     complete = kind(playhead, {}, "playhead", VARIABLE)
     template = complete.source_template % complete.source_vars()
+    if session.as_json:
+        printed: PrintedCompletion = {
+            "schema_version": 1,
+            "shell": cast("Any", shell),
+            "script": template,
+        }
+        session.print_json(printed)
+        return
     sys.stdout.write(template if template.endswith("\n") else template + "\n")
     session.suggest(WHERE[shell])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,8 @@ from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedPreview
 
 
 @verb("delete", short_help="delete runs by name, for good")
@@ -45,7 +47,8 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     names = [run.name for run in found]
     if dry_run:
         if session.as_json:
-            session.print_json({"schema_version": SCHEMA_VERSION, "would_delete": names})
+            printed: PrintedPreview = {"schema_version": 1, "would_delete": names}
+            session.print_json(printed)
         for name in names if not session.as_json else ():
             click.echo(name)
         return 0
@@ -59,5 +62,5 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
         if not agreed(session, lines, count(len(found), "run"), again):
             return 1
     done = carry_out(session, Delete([run.trace_id for run in found], user())).deleted
-    say_deleted(session, done, schema_version=SCHEMA_VERSION, runs=names)
+    say_deleted(session, done, names)
     return 0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -15,6 +18,7 @@ from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.demo import Stage
+    from playhead_cli.printed.surroundings import PrintedDemo
 
 PARTS = ("tour", "travel", "incident")
 
@@ -46,10 +50,34 @@ def command(session: Session, part: str | None, stay: Stay | None) -> int:
     in the background. playhead record, fork and resume of a program in that folder ask it, also where a
     key is set; but not where another address is set (OPENAI_BASE_URL, …).
     """
-    if stay == "stop":
-        return _stop(session)
     if stay == "env":
         return _print_variables(session)
+    with _shown_on_stderr() if session.as_json else nullcontext():
+        status = _done(session, part, stay)
+    if session.as_json:
+        played = None if stay == "stop" else part or (None if stay else "tour")
+        _print_object(session, played, _variables(session), status)
+    return status
+
+
+@contextmanager
+def _shown_on_stderr() -> Generator[None]:
+    """Have everything that is shown, by other programs too, go to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, sys.stdout.fileno())
+        os.close(kept)
+
+
+def _done(session: Session, part: str | None, stay: Stay | None) -> int:
+    """Do what was asked for. The exit status."""
+    if stay == "stop":
+        return _stop(session)
     from playhead_cli import demo
 
     parts = {"tour": demo.run_demo, "travel": demo.run_travel, "incident": demo.run_incident}
@@ -88,13 +116,34 @@ def _stop(session: Session) -> int:
     return 0
 
 
-def _print_variables(session: Session) -> int:
-    """Print the variables of the kept provider. `UsageError` where none runs."""
+def _variables(session: Session) -> dict[str, str] | None:
+    """The variables of the kept provider; None where none runs."""
     from playhead_cli.running.kept_provider import KeptProvider, variables
 
     kept = KeptProvider.read(session.data_dir)
-    if kept is None or not kept.answers():
+    return variables(kept.url) if kept is not None and kept.answers() else None
+
+
+def _print_variables(session: Session) -> int:
+    """Print the variables of the kept provider. `UsageError` where none runs."""
+    found = _variables(session)
+    if found is None:
         raise UsageError("the demo's provider does not run", hint="playhead demo --keep")
-    for name, value in variables(kept.url).items():
+    if session.as_json:
+        _print_object(session, None, found, 0)
+        return 0
+    for name, value in found.items():
         click.echo(f"export {name}={value}")
     return 0
+
+
+def _print_object(
+    session: Session, part: str | None, variables: dict[str, str] | None, exit_code: int
+) -> None:
+    printed: PrintedDemo = {
+        "schema_version": 1,
+        "part": cast("Any", part),
+        "variables": variables,
+        "exit_code": exit_code,
+    }
+    session.print_json(printed)

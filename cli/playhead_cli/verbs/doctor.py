@@ -15,8 +15,8 @@ from playhead_cli.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.diagnosis.report_line import ReportLine
+    from playhead_cli.printed.surroundings import PrintedDiagnosis, PrintedSettings
 
-SCHEMA_VERSION = 1
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
 SECRET = "(set)"
 
@@ -44,9 +44,11 @@ def command(session: Session, target: str | None, python: str, config: str | Non
         return 0
     findings = list(_findings(session, target, python))
     if session.as_json:
-        session.print_json(
-            {"schema_version": SCHEMA_VERSION, "findings": [one.to_json() for one in findings]}
-        )
+        printed: PrintedDiagnosis = {
+            "schema_version": 1,
+            "findings": [one.to_json() for one in findings],
+        }
+        session.print_json(printed)
     else:
         _print(session, findings)
     return 1 if any(one.mark == "bad" for one in findings) else 0
@@ -99,14 +101,13 @@ def _print_settings(session: Session) -> None:
     if found["store"]:
         found["store"] = session.store_name
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "settings": {
-                    name: {"value": value, "origin": origins[name]} for name, value in found.items()
-                },
-            }
-        )
+        printed: PrintedSettings = {
+            "schema_version": 1,
+            "settings": {
+                name: {"value": value, "origin": origins[name]} for name, value in found.items()
+            },
+        }
+        session.print_json(printed)
         return
     rows = [(name.replace("_", "-"), str(value), origins[name]) for name, value in found.items()]
     widths = [max(len(row[index]) for row in rows) for index in range(2)]

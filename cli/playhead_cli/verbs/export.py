@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,12 +22,12 @@ from playhead_semconv.untrusted.safe_paths import inside
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedExport
     from playhead_receiver.transfer.run_files import Material
     from playhead_replay.tape_files.tape_file import Keeper
 
     Signs = Callable[[Keeper, str], Keeper]
 
-SCHEMA_VERSION = 1
 ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
 STDOUT = "-"
 
@@ -74,8 +74,14 @@ def command(
         if not is_foreign(session, parse_target(target), run):
             note_known(session.data_dir, Path(path))
     if session.as_json:
-        said: dict[str, Any] = {"run": run.name, "file": os.path.abspath(path), "format": form}
-        session.print_json({"schema_version": SCHEMA_VERSION, **said, "size_bytes": size_bytes})
+        printed: PrintedExport = {
+            "schema_version": 1,
+            "run": run.name,
+            "file": os.path.abspath(path),
+            "format": "otlp" if form == "otlp" else "tape",
+            "size_bytes": size_bytes,
+        }
+        session.print_json(printed)
         return
     from playhead_cli.views.words import count, size
 

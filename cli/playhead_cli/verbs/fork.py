@@ -13,6 +13,7 @@ import click
 from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.running.branching import (
+    branch_object,
     checked,
     on_unknown_option,
     origin_opened,
@@ -124,18 +125,24 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
             around = program.surroundings(foreign=foreign, folder=folder)
             status, made = started(session, house, fork, around, program.checks)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
+            lines, refused = ([], False) if made is None else said_of(made)
+            if made is not None:
+                lines += [*turned_away(run, made, headers), *checked(made)]
+                status = REFUSED if refused else status
+            if session.as_json:
+                where = None if left is None else str(left)
+                told = branch_object(made, run, status, folder=where, notes=lines)
+                session.print_json(told, to_stderr=True)
+                continue
             if made is None:
                 session.say("nothing was recorded")
                 continue
-            lines, refused = said_of(made)
-            for line in [*lines, *turned_away(run, made, headers), *checked(made)]:
+            for line in lines:
                 session.say(line)
             session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
             if left is not None:
                 session.say(f"its files are in {left}")
             session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
-            if refused:
-                status = REFUSED
     return die_as(status)
 
 

@@ -13,9 +13,8 @@ from playhead_cli.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedMark, PrintedPreview
     from playhead_receiver.store.keeping.retention import Policy
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,12 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     finally:
         store.close()
     if dry_run and session.as_json:
-        said = {"would_delete": names, "above_budget_bytes": above}
-        session.print_json({"schema_version": SCHEMA_VERSION, **said})
+        printed: PrintedPreview = {
+            "schema_version": 1,
+            "would_delete": names,
+            "above_budget_bytes": above,
+        }
+        session.print_json(printed)
         return 0
     if above and not session.as_json:
         session.say(f"the store is {size(above)} above its budget: the oldest runs go until it is not")
@@ -106,7 +109,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
         if not agreed(session, names, what, "add --yes, or only look: -n"):
             return 1
     done = carry_out(session, Collect(policy, user())).deleted
-    say_deleted(session, done, schema_version=SCHEMA_VERSION)
+    say_deleted(session, done)
     return 0
 
 
@@ -141,6 +144,7 @@ def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
         raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
     run = carry_out(session, Mark(name, word, on)).run
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "run": run, "mark": word, "on": on})
+        printed: PrintedMark = {"schema_version": 1, "run": run, "mark": word, "on": on}
+        session.print_json(printed)
         return
     session.say(f"{run} is {word}" if on else f"{run} is not {word} any more")

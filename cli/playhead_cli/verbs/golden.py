@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +20,16 @@ from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.safe_paths import inside
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import (
+        PrintedGolden,
+        PrintedGoldenItem,
+        PrintedGoldens,
+        PrintedRemoval,
+        PrintedRenewedGolden,
+        PrintedUpdate,
+    )
     from playhead_replay.goldens.renewing import Renewed
 
-SCHEMA_VERSION = 1
 FOLDER = Path("tests") / "goldens"
 COLUMNS = ("NAME", "PROGRAM", "STEPS", "SIZE", "EXPECTS", "DESCRIPTION")
 
@@ -95,16 +102,15 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     if not foreign:
         note_known(session.data_dir, path)
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "path": str(made.path),
-                "size_bytes": made.size_bytes,
-                "redacted": made.redacted,
-                "edited": made.edited,
-                "unfulfilled": [{"condition": str(one), "found": found} for one, found in wrong],
-            }
-        )
+        printed: PrintedGolden = {
+            "schema_version": 1,
+            "path": str(made.path),
+            "size_bytes": made.size_bytes,
+            "redacted": made.redacted,
+            "edited": made.edited,
+            "unfulfilled": [{"condition": str(one), "found": found} for one, found in wrong],
+        }
+        session.print_json(printed)
         return
     session.say(f"wrote {made.path}, {size(made.size_bytes)}")
     if made.redacted:
@@ -126,7 +132,8 @@ def ls(session: Session, folder: Path) -> None:
     """List the goldens in a folder and below it, with what they are kept for."""
     found = [_described(folder, path) for path in _goldens_in(folder)]
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "goldens": found})
+        printed: PrintedGoldens = {"schema_version": 1, "goldens": found}
+        session.print_json(printed)
         return
     if not found:
         session.say(f"no goldens in {folder}")
@@ -153,7 +160,8 @@ def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) ->
         if path.parent != folder and not any(path.parent.iterdir()):
             path.parent.rmdir()
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "removed": [str(path) for path in paths]})
+        printed: PrintedRemoval = {"schema_version": 1, "removed": [str(path) for path in paths]}
+        session.print_json(printed)
         return 0
     for path in paths:
         session.say(f"removed {path}")
@@ -183,8 +191,11 @@ def update(session: Session, names: tuple[str, ...], folder: Path, python: str, 
         done.append(renew(path, python))
         note_known(session.data_dir, path)
     if session.as_json:
-        said = [{"path": str(one.path), "updated": one.updated, "problem": one.problem} for one in done]
-        session.print_json({"schema_version": SCHEMA_VERSION, "goldens": said})
+        said: list[PrintedRenewedGolden] = [
+            {"path": str(one.path), "updated": one.updated, "problem": one.problem} for one in done
+        ]
+        printed: PrintedUpdate = {"schema_version": 1, "goldens": said}
+        session.print_json(printed)
     else:
         for one in done:
             state = "updated" if one.updated else "left as it is" if one.problem else "the same"
@@ -211,33 +222,33 @@ def _path_of(folder: Path, name: str) -> Path:
     raise UsageError(f"there is no golden {name} in {folder}", hint="playhead golden ls")
 
 
-def _described(folder: Path, path: Path) -> dict[str, Any]:
+def _described(folder: Path, path: Path) -> PrintedGoldenItem:
     """A golden as an object of plain values; ``problem``: why it cannot be read."""
     from playhead_replay.goldens import read_stored
 
     name = str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")
-    found: dict[str, Any] = {"name": name, "path": str(path), "size_bytes": path.stat().st_size}
+    found: PrintedGoldenItem = {
+        "name": name,
+        "path": str(path),
+        "size_bytes": path.stat().st_size,
+        "program": None,
+        "steps": None,
+        "description": "",
+        "expect": [],
+        "problem": None,
+    }
     try:
         stored = read_stored(path)
-        purpose = stored.purpose
-        return found | {
-            "program": str(stored.run.command),
-            "steps": len(stored.run.steps),
-            "description": purpose.description,
-            "expect": list(purpose.expect),
-            "problem": None,
-        }
+        found["program"] = str(stored.run.command)
+        found["steps"] = len(stored.run.steps)
+        found["description"] = stored.purpose.description
+        found["expect"] = list(stored.purpose.expect)
     except PlayheadError as problem:
-        return found | {
-            "program": None,
-            "steps": None,
-            "description": "",
-            "expect": [],
-            "problem": problem.what,
-        }
+        found["problem"] = problem.what
+    return found
 
 
-def _print_table(session: Session, found: list[dict[str, Any]]) -> None:
+def _print_table(session: Session, found: list[PrintedGoldenItem]) -> None:
     from rich.text import Text
 
     rows = [

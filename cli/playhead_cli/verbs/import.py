@@ -12,9 +12,8 @@ from playhead_cli.session import Session
 from playhead_cli.targets.trust import is_known
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedImport
     from playhead_receiver.transfer.run_files import Incoming
-
-SCHEMA_VERSION = 1
 
 
 @verb("import", short_help="take a run from a file")
@@ -41,17 +40,16 @@ def command(session: Session, file: Path, partial: bool) -> int:
         for name in names.values():
             carry_out(session, Mark(name, IMPORTED, on=True))
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "runs": [{"name": name, "trace_id": id} for id, name in names.items()],
-                "new": new,
-                "facts": found.facts,
-                "spans": found.spans,
-                "rejected": rejected,
-                "damage": found.damage or None,
-            }
-        )
+        printed: PrintedImport = {
+            "schema_version": 1,
+            "runs": [{"name": name, "trace_id": id} for id, name in names.items()],
+            "new": new,
+            "facts": found.facts,
+            "spans": found.spans,
+            "rejected": rejected,
+            "damage": found.damage or None,
+        }
+        session.print_json(printed)
     else:
         _say(session, found, rejected, list(names.values()), new)
     return 1 if rejected or found.damage else 0

@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
-import msgspec
 
 from playhead_cli.completing.arguments import complete_agent, complete_query
 from playhead_cli.options import gathered, limit_option, verb
@@ -21,9 +20,9 @@ from playhead_cli.views.words import age, cost
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedRun, PrintedRuns
     from playhead_receiver.store.values.run_summaries import Query, RunSummary
 
-SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
 LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "COST", "STEPS", "AGE")))
 """Columns that a narrow terminal does without."""
@@ -86,7 +85,8 @@ def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     except RunUnknown:
         runs = []
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
+        listed_runs: PrintedRuns = {"schema_version": 1, "runs": [plain(run) for run in runs]}
+        session.print_json(listed_runs)
         return
     if not runs and (words or listed.agent or listed.status):
         session.say(f"no such runs in {session.store_name}")
@@ -99,13 +99,13 @@ def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     session.suggest(f"playhead show {runs[0].name}")
 
 
-def plain(run: RunSummary) -> dict[str, Any]:
+def plain(run: RunSummary) -> PrintedRun:
     """A run as an object of plain values."""
-    found: dict[str, Any] = msgspec.to_builtins(run)
-    found["missing"] = [
-        {"instance": instance, "first": first, "last": last} for instance, first, last in run.missing
-    ]
-    return found
+    from playhead_cli.printed.runs import PrintedRun
+
+    found: dict[str, Any] = {name: getattr(run, name) for name in PrintedRun.__annotations__}
+    missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
+    return cast("PrintedRun", {**found, "missing": missing})
 
 
 def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:

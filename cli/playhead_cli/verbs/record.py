@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -32,27 +32,11 @@ from playhead_semconv.settings import RECORDED_BY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead_cli.printed.runs import PrintedRecording
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_receiver.host.writer_lock import Listening
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_semconv.settings import Settings
-
-SCHEMA_VERSION = 1
-FIELDS = (
-    "name",
-    "trace_id",
-    "status",
-    "steps",
-    "duration_ns",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-    "failed_checks",
-    "endpoint",
-    "undelivered",
-    "problem",
-)
-"""Of a recorded run, as JSON."""
 
 
 @verb("record", cls=AgentVerb, short_help="run a Python agent and record it")
@@ -164,7 +148,8 @@ class Record:
         finally:
             store.close()
         if run is None:
-            self._print_object(status)
+            if session.as_json:
+                session.print_json(recorded_object(status), to_stderr=True)
             session.say(
                 "nothing was recorded: the program asked nothing of a model, a tool or the network"
             )
@@ -182,10 +167,12 @@ class Record:
         endpoint = session.settings.endpoint
         left = undelivered(session.settings, by) if problem else None
         if session.as_json:
-            waits = None if left is None else {"facts": left.facts, "spans": left.spans}
-            trace_id = None if left is None else left.trace_id
-            told = {"trace_id": trace_id, "endpoint": endpoint, "undelivered": waits}
-            self._print_object(status, **told, problem=problem or None)
+            told = recorded_object(status)
+            told["endpoint"], told["problem"] = endpoint, problem or None
+            if left is not None:
+                told["trace_id"] = left.trace_id
+                told["undelivered"] = {"facts": left.facts, "spans": left.spans}
+            session.print_json(told, to_stderr=True)
         elif left is not None:
             session.say(f"{left}: {problem}")
             session.suggest("playhead spool push")
@@ -193,11 +180,6 @@ class Record:
             session.say(f"recorded; what came before waits in the spool: {problem}")
         else:
             session.say(f"recorded to {endpoint}")
-
-    def _print_object(self, status: int, **known: Any) -> None:
-        """Print what is ``known`` of the run, as JSON."""
-        if self.session.as_json:
-            self.session.print_json(recorded_object(status, **known), to_stderr=True)
 
 
 def _recorded(record: Record) -> int:
@@ -231,9 +213,24 @@ def _pushed(settings: Settings) -> str:
     return push(settings, attempts=1).problem  # the agent has tried for a while
 
 
-def recorded_object(exit_code: int, **known: Any) -> dict[str, Any]:
-    """What is ``known`` of a recorded run as an object of plain values; null stands for the rest."""
-    return {"schema_version": SCHEMA_VERSION, **dict.fromkeys(FIELDS), "exit_code": exit_code, **known}
+def recorded_object(exit_code: int) -> PrintedRecording:
+    """A recorded run of which nothing is known yet, as an object of plain values."""
+    return {
+        "schema_version": 1,
+        "name": None,
+        "trace_id": None,
+        "status": None,
+        "steps": None,
+        "duration_ns": None,
+        "input_tokens": None,
+        "output_tokens": None,
+        "cost_usd": None,
+        "failed_checks": None,
+        "endpoint": None,
+        "undelivered": None,
+        "problem": None,
+        "exit_code": exit_code,
+    }
 
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
@@ -242,7 +239,8 @@ def _summarize(session: Session, run: RunSummary, status: int, failed_checks: in
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status
     if session.as_json:
-        known = {
+        known: PrintedRecording = {
+            **recorded_object(status),
             "name": run.name,
             "trace_id": run.trace_id,
             "status": state,
@@ -253,7 +251,7 @@ def _summarize(session: Session, run: RunSummary, status: int, failed_checks: in
             "cost_usd": run.cost_usd,
             "failed_checks": failed_checks,
         }
-        session.print_json(recorded_object(status, **known), to_stderr=True)
+        session.print_json(known, to_stderr=True)
         return
     parts = [f"{run.name} {state}", count(run.steps, "step"), seconds(ended_ns - run.started_ns)]
     if run.input_tokens or run.output_tokens:

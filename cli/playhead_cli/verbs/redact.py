@@ -15,11 +15,11 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedRedaction
     from playhead_receiver.transfer.redacted_runs import Redaction
     from playhead_receiver.transfer.run_files import Material
     from playhead_semconv.custody import Link
 
-SCHEMA_VERSION = 1
 SHORTEST = 6
 
 
@@ -80,17 +80,16 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     now = next(iter(names.values()), summary.name)
     said = f"{count(done.places, 'place')} in {count(done.facts, 'fact')}"
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "run": summary.name,
-                "name": now,
-                "places": done.places,
-                "facts": done.facts,
-                "values": done.values,
-                "wiped": deleted is not None and deleted.wiped,
-            }
-        )
+        printed: PrintedRedaction = {
+            "schema_version": 1,
+            "run": summary.name,
+            "name": now,
+            "places": done.places,
+            "facts": done.facts,
+            "values": done.values,
+            "wiped": deleted is not None and deleted.wiped,
+        }
+        session.print_json(printed)
     elif not done.places:
         session.say(f"nothing was found in {summary.name}")
     elif deleted is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from playhead_cli.completing.arguments import complete_query
 from playhead_cli.options import limit_option, verb
 from playhead_cli.session import Session
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedRederivation
 
 
 @verb("rederive", short_help="find out anew what the requests of stored runs mean")
@@ -41,7 +44,8 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
             traces = [run.trace_id for run in store.runs(asked.query)]
     calls = carry_out(session, Rederive(traces)).calls if traces else 0
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "runs": len(traces), "calls": calls})
+        printed: PrintedRederivation = {"schema_version": 1, "runs": len(traces), "calls": calls}
+        session.print_json(printed)
     else:
         session.say(
             f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} found by their bytes"

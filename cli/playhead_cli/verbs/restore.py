@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +11,8 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 from playhead_semconv.errors import UsageError
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.changes import PrintedRestoration
 
 
 @verb("restore", short_help="make a store of a backup")
@@ -30,7 +32,8 @@ def command(session: Session, folder: Path) -> None:
         )
     put_back(folder, session.data_dir)
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "data_dir": str(session.data_dir)})
+        printed: PrintedRestoration = {"schema_version": 1, "data_dir": str(session.data_dir)}
+        session.print_json(printed)
         return
     session.say(f"restored {folder} to {session.data_dir}")
     session.suggest("playhead ls")

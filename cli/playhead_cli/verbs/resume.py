@@ -12,6 +12,7 @@ import click
 from playhead_cli.completing.arguments import complete_run
 from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.running.branching import (
+    branch_object,
     checked,
     on_unknown_option,
     origin_opened,
@@ -84,10 +85,16 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
         folder = own or folder_of(run.command, program.cwd)
         around = program.surroundings(foreign=foreign, folder=folder)
         status, made = started(session, house, fork, around, program.checks)
-    if made is None:
+    lines: list[str] = []
+    if made is not None:
+        lines = [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]
+    if session.as_json:
+        told = branch_object(made, run, status, folder=str(folder), notes=lines)
+        session.print_json(told, to_stderr=True)
+    elif made is None:
         session.say("nothing was recorded")
     else:
-        for line in [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]:
+        for line in lines:
             session.say(line)
         session.say(f"{made.name} {made.status}, {len(made.steps)} steps; from {run.name}")
         session.suggest(shlex.join(["playhead", "show", made.name]))

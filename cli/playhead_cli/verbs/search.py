@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,8 @@ from playhead_cli.targets.searchable_store import searchable
 from playhead_cli.views.words import count
 from playhead_semconv.errors import UsageError
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedIndex
 
 
 @verb("search", short_help="find what was said, in all runs")
@@ -26,7 +28,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
 
     Each text of a run is found once, at the step that said it first. Words in quotes are a phrase,
     fields narrow the runs: playhead search '"order 81"' agent:refund. Exit status 1 when nothing is
-    found.
+    found. As JSON it is an object a line.
     """
     from playhead_cli.views.passages import passage_lines, passage_object, place_of
     from playhead_receiver.asking.language import read_language
@@ -48,12 +50,14 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     finally:
         store.close()
     if session.as_json:
-        hits = [passage_object(one) for one in found]
-        session.print_json({"schema_version": SCHEMA_VERSION, "hits": hits, "behind": behind})
-        return 0 if found else 1
-    print_lines(session, passage_lines(found, session.width), paged=True)
+        for one in found:
+            session.print_json(passage_object(one))
+    else:
+        print_lines(session, passage_lines(found, session.width), paged=True)
     if behind:
         session.say(f"{behind} groups of spans and facts cannot be searched yet")
+    if session.as_json:
+        return 0 if found else 1
     if not found:
         session.say("that was said in no run")
         return 1
@@ -75,7 +79,8 @@ def _rebuild(session: Session) -> int:
     finally:
         store.close()
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "behind": behind})
+        left: PrintedIndex = {"schema_version": 1, "behind": behind}
+        session.print_json(left)
     elif behind:
         session.say(f"the receiver makes the index anew: {behind} groups of spans and facts to go")
     else:

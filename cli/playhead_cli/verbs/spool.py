@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +13,8 @@ from playhead_cli.session import Session
 from playhead_cli.views.words import count, size
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.surroundings import PrintedPush, PrintedSpool, PrintedUndelivered
     from playhead_exporter.spool import Pending
-
-SCHEMA_VERSION = 1
 
 
 @click.group("spool", cls=Verbs, short_help="look at what was not delivered, and deliver it")
@@ -30,7 +29,8 @@ def ls(session: Session) -> None:
 
     found = pending(session.settings)
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "pending": [_plain(one) for one in found]})
+        printed: PrintedSpool = {"schema_version": 1, "pending": [_plain(one) for one in found]}
+        session.print_json(printed)
         return
     if not found:
         session.say("the spool is empty")
@@ -58,17 +58,16 @@ def push(session: Session) -> int:
     left = [one for one in report.remaining if not one.alive]
     tally = report.tally
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "endpoint": settings.endpoint,
-                "facts": tally.facts,
-                "spans": tally.spans,
-                "rejected": tally.rejected,
-                "problem": report.problem or None,
-                "pending": [_plain(one) for one in report.remaining],
-            }
-        )
+        printed: PrintedPush = {
+            "schema_version": 1,
+            "endpoint": settings.endpoint,
+            "facts": tally.facts,
+            "spans": tally.spans,
+            "rejected": tally.rejected,
+            "problem": report.problem or None,
+            "pending": [_plain(one) for one in report.remaining],
+        }
+        session.print_json(printed)
     else:
         delivered = f"{count(tally.facts, 'fact')} and {count(tally.spans, 'span')}"
         session.say(f"delivered {delivered} to {settings.endpoint}")
@@ -104,7 +103,7 @@ def _print(session: Session, found: list[Pending]) -> None:
     )
 
 
-def _plain(one: Pending) -> dict[str, Any]:
+def _plain(one: Pending) -> PrintedUndelivered:
     return {
         "instance": one.instance.hex(),
         "agent": one.agent or None,

@@ -16,10 +16,10 @@ from playhead_cli.targets.searchable_store import searchable
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedStats
     from playhead_receiver.asking.sums import By, SummedRuns
     from playhead_receiver.store import Store
 
-SCHEMA_VERSION = 1
 WAYS = ("agent", "model", "day", "version", "environment", "status", "provider", "tool", "error", "none")
 COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
 FAILED = ("failure", "interrupted")
@@ -49,6 +49,9 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
             with reading(session) as store:
                 found = _stats(store, asked, by)
     except RunUnknown:
+        if session.as_json:
+            session.print_json(_nothing(by))
+            return
         session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")
         return
@@ -60,7 +63,7 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
         session.say(f"these are the newest {MOST_RUNS} runs: narrow them down, e.g. since:7d")
 
 
-def _stats(store: Store, asked: Any, by: By) -> dict[str, Any]:
+def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
     """The sums as an object of plain values, the same as of the query API."""
     import msgspec
 
@@ -73,7 +76,7 @@ def _stats(store: Store, asked: Any, by: By) -> dict[str, Any]:
     total, groups = summed(ask_runs(store, asked), by)
     search = offered(store, Search)
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "total": msgspec.to_builtins(total),
         "groups": [msgspec.to_builtins(one) for one in groups],
         "truncated": total.runs == MOST_RUNS,
@@ -83,7 +86,25 @@ def _stats(store: Store, asked: Any, by: By) -> dict[str, Any]:
     }
 
 
-def _table(by: By, found: dict[str, Any]) -> list[Any]:
+def _nothing(by: By) -> PrintedStats:
+    """The sums where there is no store."""
+    import msgspec
+
+    from playhead_receiver.asking.sums import summed
+
+    total, _ = summed((), by)
+    return {
+        "schema_version": 1,
+        "total": msgspec.to_builtins(total),
+        "groups": [],
+        "truncated": False,
+        "size_bytes": 0,
+        "position": 0,
+        "behind": 0,
+    }
+
+
+def _table(by: By, found: PrintedStats) -> list[Any]:
     """The lines: a group each, then the sum over all."""
     import msgspec
     from rich.text import Text

@@ -17,6 +17,7 @@ from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedMoment
     from playhead_cli.targets.live_fold import Following, Moment
     from playhead_receiver.store.protocol.store import Store
     from playhead_receiver.store.values.run_summaries import Query, RunSummary
@@ -80,7 +81,16 @@ class JsonLines:
 
     def take(self, run: str, moment: Moment) -> None:
         """Print a moment."""
-        self._session.print_json({"run": run, **moment.to_json()})
+        printed: PrintedMoment = {
+            "schema_version": 1,
+            "run": run,
+            "time_ns": moment.time_ns,
+            "step": moment.number,
+            "event": moment.what,
+            "name": moment.name,
+            "detail": moment.said or None,
+        }
+        self._session.print_json(printed)
 
 
 def _printer(session: Session, *, named: bool = False) -> AbstractContextManager[Printer]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -18,10 +18,10 @@ from playhead_receiver.host.place import HTTP_PORT, QUERY_PORT, Place
 from playhead_receiver.host.writer_lock import running
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.surroundings import PrintedNewToken, PrintedToken, PrintedTokens
     from playhead_receiver.access import Token, TokenBook
     from playhead_receiver.host.writer_lock import Listening
 
-SCHEMA_VERSION = 1
 SCOPES = ("ingest", "read", "control", "admin")
 
 
@@ -63,8 +63,14 @@ def create(
     found = running(session.data_dir)
     recipe = Recipe.of(token, text, found)
     if session.as_json:
-        made = {"token": text, "variables": recipe.variables, "query": recipe.query, **_plain(token)}
-        session.print_json({"schema_version": SCHEMA_VERSION, **made})
+        printed: PrintedNewToken = {
+            "schema_version": 1,
+            "token": text,
+            "variables": recipe.variables,
+            "query": recipe.query,
+            **_plain(token),
+        }
+        session.print_json(printed)
         return
     click.echo(text)
     session.say("this token is shown once")
@@ -149,7 +155,8 @@ def list_all(session: Session) -> None:
     with _book(session) as book:
         tokens = book.tokens()
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "tokens": [_plain(one) for one in tokens]})
+        printed: PrintedTokens = {"schema_version": 1, "tokens": [_plain(one) for one in tokens]}
+        session.print_json(printed)
         return
     now = time.time_ns()
     for one in tokens:
@@ -169,7 +176,8 @@ def revoke(session: Session, token: str) -> None:
         ended = book.revoke(token)
         open_again = not book.any_live()
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "tokens": [_plain(one) for one in ended]})
+        printed: PrintedTokens = {"schema_version": 1, "tokens": [_plain(one) for one in ended]}
+        session.print_json(printed)
         return
     for one in ended:
         session.say(f"{one.name} ({one.id}) opens nothing any more")
@@ -193,6 +201,5 @@ def _book(session: Session) -> Generator[TokenBook]:
         file.close()
 
 
-def _plain(token: Token) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(token)
-    return found
+def _plain(token: Token) -> PrintedToken:
+    return msgspec.to_builtins(token)

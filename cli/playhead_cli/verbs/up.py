@@ -14,12 +14,11 @@ from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.surroundings import PrintedReceiver
     from playhead_receiver.host.listening import Tls
     from playhead_receiver.server import Receiver
 
 FILE = click.Path(exists=True, dir_okay=False)
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +103,17 @@ def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
 
     http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "http": http,
-                "grpc": grpc,
-                "query": query,
-                "data_dir": str(session.data_dir),
-                "store": session.store_name,
-                "forward": forward,
-                "pid": os.getpid(),
-            }
-        )
+        printed: PrintedReceiver = {
+            "schema_version": 1,
+            "http": http,
+            "grpc": grpc,
+            "query": query,
+            "data_dir": str(session.data_dir),
+            "store": session.store_name,
+            "forward": forward,
+            "pid": os.getpid(),
+        }
+        session.print_json(printed)
         return
     both = f"{http} and {grpc} (grpc)" if grpc else http
     session.say(f"listening at {both}, storing in {session.store_name}")

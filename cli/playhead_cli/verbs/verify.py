@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +14,11 @@ from playhead_semconv.errors import RunUnknown, UsageError
 from playhead_semconv.untrusted.shown_text import in_one_line, visible
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.shown import PrintedStoreFinding, PrintedVerification
     from playhead_receiver.store import Store
     from playhead_receiver.store.protocol.verification import Finding
     from playhead_semconv.custody.tombstones import Tombstone
 
-SCHEMA_VERSION = 1
 MOST_SHOWN = 50
 MOST_NAMED = 10
 
@@ -52,7 +52,7 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     places: dict[str, str | Path] = {"": session.store}
     if not session.settings.store:
         places |= {one: session.data_dir / FOLDER / one for one in tenants_in(session.data_dir)}
-    said: list[dict[str, Any]] = []
+    said: list[PrintedStoreFinding] = []
     not_chained = 0
     left: list[tuple[str, Tombstone]] = []
     for tenant, place in places.items():
@@ -65,14 +65,13 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
         if not session.as_json:
             _say(session, tenant, found, names)
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "findings": said,
-                "not_chained": not_chained,
-                "tombstones": [{**tombstone_object(one), "tenant": tenant} for tenant, one in left],
-            }
-        )
+        printed: PrintedVerification = {
+            "schema_version": 1,
+            "findings": said,
+            "not_chained": not_chained,
+            "tombstones": [{**tombstone_object(one), "tenant": tenant} for tenant, one in left],
+        }
+        session.print_json(printed)
         return 1 if said else 0
     if not said:
         session.say(f"{session.store_name} is whole")
@@ -103,7 +102,7 @@ def _names(store: Store, found: list[Finding]) -> dict[str, str]:
     return names
 
 
-def _plain(tenant: str, one: Finding, names: dict[str, str]) -> dict[str, Any]:
+def _plain(tenant: str, one: Finding, names: dict[str, str]) -> PrintedStoreFinding:
     return {
         "what": one.what,
         "where": one.where,

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from playhead_cli.views.words import count
 from playhead_replay.tape_files.custody import Chained
 from playhead_semconv.custody import Said, What
 from playhead_semconv.custody.tombstones import Tombstone
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.shown import (
+        ChainState,
+        PrintedChain,
+        PrintedChainFinding,
+        PrintedTombstone,
+    )
 
 _DONE = {
     What.BEFORE: "came before there were chains: nothing is known of {them}",
@@ -21,7 +29,7 @@ HEAD_DIGITS = 16
 MOST_NAMED = 10
 
 
-def state_of(chained: Chained) -> str:
+def state_of(chained: Chained) -> ChainState:
     """``whole``, ``changed`` or ``not chained``."""
     if chained.differences:
         return "changed"
@@ -66,10 +74,10 @@ def difference_lines(processes: Iterable[Chained]) -> Iterator[str]:
             yield f"chain {one.instance.hex()}{place}: {found.problem}"
 
 
-def process_object(chained: Chained) -> dict[str, Any]:
+def process_object(chained: Chained) -> PrintedChain:
     """The custody of a process as an object for JSON."""
     return {
-        "process": chained.instance.hex(),
+        "instance": chained.instance.hex(),
         "chain_of": chained.origin.hex() or None,
         "state": state_of(chained),
         "facts": chained.facts,
@@ -85,12 +93,12 @@ def process_object(chained: Chained) -> dict[str, Any]:
     }
 
 
-def findings_of(chained: Chained) -> list[dict[str, Any]]:
+def findings_of(chained: Chained) -> list[PrintedChainFinding]:
     """The differences of a process as objects, for ``--json``."""
     return [
         {
             "what": "chain",
-            "process": chained.instance.hex(),
+            "instance": chained.instance.hex(),
             "first": one.first if one.first >= 0 else None,
             "last": one.last if one.last >= 0 else None,
             "problem": one.problem,
@@ -112,7 +120,7 @@ def tombstone_line(tombstone: Tombstone) -> str:
     return f"{when(tombstone.time_ns)}: {runs} {were} {tombstone.why}{by}: {what}{ended}"
 
 
-def tombstone_object(tombstone: Tombstone) -> dict[str, Any]:
+def tombstone_object(tombstone: Tombstone) -> PrintedTombstone:
     """A tombstone as an object for JSON."""
     return {
         "why": tombstone.why,
@@ -122,7 +130,7 @@ def tombstone_object(tombstone: Tombstone) -> dict[str, Any]:
         "facts": tombstone.facts,
         "spans": tombstone.spans,
         "chains": [
-            {"process": instance.hex(), "links": links, "head": link.hex()}
+            {"instance": instance.hex(), "links": links, "head": link.hex()}
             for instance, links, link in tombstone.chains
         ],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,6 +11,7 @@ from playhead_cli.views.styles import FAINT, NUMBER
 from playhead_cli.views.words import one_line
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedHit
     from playhead_receiver.asking.passages import Passage
 
 WHO_CHARS = 20
@@ -50,9 +51,10 @@ def place_of(passage: Passage) -> str:
     return f"{passage.run.name}{step}"
 
 
-def passage_object(passage: Passage) -> dict[str, Any]:
+def passage_object(passage: Passage) -> PrintedHit:
     """A passage as an object of plain values."""
     return {
+        "schema_version": 1,
         "run": passage.run.name,
         "trace_id": passage.run.trace_id,
         "step": passage.step,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -10,40 +10,45 @@ from playhead_replay.run.outputs import Outputs
 from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.shown import (
+        PrintedCommand,
+        PrintedExit,
+        PrintedSpan,
+        PrintedStep,
+        PrintedWholeRun,
+        PrintedWholeStep,
+    )
     from playhead_replay import Run, Span, Step
     from playhead_replay.run.messages import Messages
-
-SCHEMA_VERSION = 1
 
 LAST_LINES = 5
 """Number of last lines of stderr in the object of a failed run."""
 
 
-def run_object(run: Run) -> dict[str, Any]:
+def run_object(run: Run) -> PrintedWholeRun:
     """A run with its tree of spans and its steps."""
-    usage = run.usage
+    usage, cost = run.usage, run.cost
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "name": run.name,
         "trace_id": run.trace_id,
         "agent": run.agent,
-        "status": run.status,
+        "status": cast("Any", run.status),
         "mode": run.mode,
         "origin": run.origin or None,
         "started_ns": run.started_ns,
         "ended_ns": run.ended_ns,
         "command": _command(run),
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "reasoning_tokens": usage.reasoning_tokens,
-        },
-        "cost": {"usd": float(run.cost.usd), "unpriced_models": list(run.cost.unpriced)},
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost_usd": cost.known_usd,
+        "unpriced": list(cost.unpriced),
         "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
         "spans": [span_object(root) for root in run.roots],
-        "gaps": [
+        "missing": [
             {
                 "instance": gap.instance,
                 "first": gap.first,
@@ -55,7 +60,7 @@ def run_object(run: Run) -> dict[str, Any]:
     }
 
 
-def _exit(run: Run) -> dict[str, Any] | None:
+def _exit(run: Run) -> PrintedExit | None:
     """How its first process ended; None if it has not ended, or not regularly."""
     ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
     if ended is None:
@@ -68,7 +73,7 @@ def _exit(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _command(run: Run) -> dict[str, Any] | None:
+def _command(run: Run) -> PrintedCommand | None:
     if not run.tapes or not any(True for _ in run.tapes[0].facts()):
         return None
     command = run.command
@@ -82,7 +87,7 @@ def _command(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> PrintedStep:
     return {
         "number": step.number,
         "span_id": step.span.span_id,
@@ -95,7 +100,7 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def span_object(span: Span) -> dict[str, Any]:
+def span_object(span: Span) -> PrintedSpan:
     """A span with all its descendants."""
     return {
         "span_id": span.span_id,
@@ -119,10 +124,10 @@ def span_object(span: Span) -> dict[str, Any]:
     }
 
 
-def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
+def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
     """A complete step."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "run": run.name,
         "trace_id": run.trace_id,
         **_step(step),
@@ -136,5 +141,5 @@ def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
             for one in run.states
             if one.step == step.number
         ],
-        "exchanges": [exchange.to_json() for exchange in run.exchanges_of(step)],
+        "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }

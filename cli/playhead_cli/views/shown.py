@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,6 +14,7 @@ from playhead_semconv.genai.in_words import news
 from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
+    from playhead_cli.printed.runs import PrintedReplayedStep
     from playhead_replay.launch.from_a_step import ShownStep
 
 
@@ -36,7 +37,7 @@ def shown_lines(one: ShownStep) -> Iterator[Text]:
     yield Text()
 
 
-def shown_object(one: ShownStep) -> dict[str, Any]:
+def shown_object(one: ShownStep) -> PrintedReplayedStep:
     """A step as an object, with all messages."""
     return {
         "number": one.step.number,

@@ -102,7 +102,7 @@ class Totals:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "duration_ns": self.duration_ns,
-            "cost_usd": float(self.cost.usd),
+            "cost_usd": self.cost.known_usd,
         }
 
 

@@ -156,7 +156,7 @@ def test_a_fact_of_a_file_that_was_changed_is_named(playhead: CommandLine, expor
     assert (found.status, found.lines) == (1, [f"chain {INSTANCE.hex()} 9: was replaced"])
     assert "is not what its chain was made over" in found.err
     (one,) = json.loads(playhead("verify", str(exported), "--json").out)["findings"]
-    assert (one["process"], one["first"], one["last"]) == (INSTANCE.hex(), 9, 9)
+    assert (one["instance"], one["first"], one["last"]) == (INSTANCE.hex(), 9, 9)
 
 
 def test_each_of_forty_changes_of_a_file_is_named(exported: Path, tmp_path: Path):

@@ -97,7 +97,7 @@ def test_tail_as_json_is_one_object_a_line(playhead: CommandLine, refund_1: str)
     found = [json.loads(line) for line in playhead("tail", "--json").lines]
     assert len(found) == 10
     assert found[-1]["event"] == "failed"
-    assert set(found[-1]) == {"run", "time_ns", "step", "event", "name", "detail"}
+    assert set(found[-1]) == {"schema_version", "run", "time_ns", "step", "event", "name", "detail"}
     assert {one["run"] for one in found} == {"refund-1"}
 
 

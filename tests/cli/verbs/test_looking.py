@@ -111,12 +111,8 @@ def test_show_json_has_tree_and_steps(playhead: CommandLine, refund_1: str):
     found = json.loads(playhead("show", "--json").out)
     assert found["schema_version"] == 1
     assert (found["name"], found["status"], len(found["steps"])) == ("refund-1", "failure", 11)
-    assert found["usage"] == {
-        "input_tokens": 4068,
-        "output_tokens": 322,
-        "cached_tokens": 0,
-        "reasoning_tokens": 0,
-    }
+    assert (found["input_tokens"], found["output_tokens"]) == (4068, 322)
+    assert (found["cached_tokens"], found["reasoning_tokens"]) == (0, 0)
     assert found["command"]["argv"] == ["agent.py", "--order", "81"]
     [root] = found["spans"]
     assert [child["name"] for child in root["children"]][:2] == ["chat gpt-4o", "execute_tool search"]

@@ -133,7 +133,7 @@ def test_what_was_said_is_found(playhead: CommandLine):
     found = playhead("search", "order", "81?")
     assert found.status == 0
     assert all(line.startswith(f"{name}:") and "order 81" in line for line in found.lines)
-    (hit,) = json.loads(playhead("search", '"order 81"', "content", "--json").out)["hits"]
+    (hit,) = map(json.loads, playhead("search", '"order 81"', "content", "--json").lines)
     assert hit["run"] == name
     nothing = playhead("search", "zeppelin")
     assert (nothing.status, nothing.err) == (1, "playhead: that was said in no run\n")

@@ -9,24 +9,34 @@ class DiffSide(Model):
     """One of two runs that are compared."""
 
     run: str
+    """Its name."""
     status: Status
     steps: int
     errors: int
+    """Steps that failed."""
     input_tokens: int
     output_tokens: int
     duration_ns: int | None
-    cost_usd: float
+    """Null while it runs."""
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
 
 
 class DifferenceItem(Model):
     """A difference between two runs."""
 
     kind: str
+    """`request`, `response`, `error`, `state`; `removed`, `added` or `moved` for a whole step."""
     left_step: int | None
+    """Null: the left run has no such step."""
     right_step: int | None
+    """Null: the right run has no such step."""
     label: str
+    """What the step is: `chat`, `execute_tool search`, `GET /orders`."""
     path: str | None
+    """Where it is: `request.messages[3].content`; null where the whole step differs."""
     left: str
+    """What stands there in the left run."""
     right: str
     follows: bool
     """It repeats an earlier one."""
@@ -68,10 +78,17 @@ class Diff(Model):
     left: DiffSide
     right: DiffSide
     identical: bool
+    """Neither a step nor the end differs."""
     same_steps: list[int]
+    """Numbers of steps of the left run without a difference."""
     first_difference: DifferenceItem | None
+    """Where the runs part; null: at no step."""
     differences: list[DifferenceItem]
+    """In order of the steps."""
     steps: list[StepPair]
+    """Steps paired by what they ask."""
     tools: dict[str, ToolCounts]
+    """How often each was called, by name."""
     tool_sequence: ToolSequences
     outcome: OutcomeDifference | None
+    """Null: they end alike."""

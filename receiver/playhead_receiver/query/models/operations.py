@@ -31,4 +31,4 @@ class State(Model):
 
     status: Literal["ok", "degraded", "unavailable"]
     problem: str | None = None
-    """Why it is not ``ok``."""
+    """Why it is not `ok`."""

@@ -53,7 +53,7 @@ class RunPage(Model):
 
     runs: list[RunItem]
     next: str | None
-    """``after`` of the next page; null at the end."""
+    """`after` of the next page; null at the end."""
 
 
 class SpanLine(Model):
@@ -93,7 +93,7 @@ class RunTree(Model):
     offset: int
     spans: list[SpanLine]
     next: int | None
-    """``offset`` of the next window; null at the end."""
+    """`offset` of the next window; null at the end."""
 
 
 class Marks(Model):

@@ -1,0 +1,341 @@
+"""Runs in lists, sums over them, and what was found in them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
+
+
+class PrintedMissing(TypedDict):
+    """Facts of a process that were written and did not come."""
+
+    instance: str
+    first: int
+    last: int
+
+
+class PrintedRun(TypedDict):
+    """A run in a list, with the fields of the query API."""
+
+    name: str
+    trace_id: str
+    root_span_id: str
+    agent: str
+    version: str
+    environment: str
+    conversation: str
+    status: RunStatus
+    mode: str
+    origin: str
+    """The run that it was forked or resumed from, and the step; else empty."""
+    started_ns: int
+    ended_ns: int | None
+    last_ns: int
+    """Its last sign of life."""
+    steps: int
+    """How many; so are spans and errors."""
+    spans: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    """Part of the input; so are those written to a cache."""
+    cache_write_tokens: int
+    reasoning_tokens: int
+    """Part of the output."""
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
+    unpriced: list[str]
+    """Models that used tokens and have no known price: the cost is without them."""
+    models: list[str]
+    providers: list[str]
+    tools: list[str]
+    error_types: list[str]
+    instances: list[str]
+    """Its processes."""
+    missing: list[PrintedMissing]
+    marks: list[str]
+
+
+class PrintedRuns(TypedDict):
+    """``playhead ls``: runs, newest first or as asked for."""
+
+    schema_version: Literal[1]
+    runs: list[PrintedRun]
+
+
+class PrintedSum(TypedDict):
+    """The sum over runs that have something in common."""
+
+    key: str
+    """What they have in common; empty for the sum over all."""
+    runs: int
+    statuses: dict[str, int]
+    """Runs by status."""
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
+    unpriced_runs: int
+    """Runs of which something has no known price: the cost is without it."""
+    duration_ns: int
+    duration_p50_ns: int | None
+    """Half of the runs that have ended took at most so long; null where none has. Nearest rank."""
+    duration_p90_ns: int | None
+    duration_p99_ns: int | None
+
+
+class PrintedStats(TypedDict):
+    """``playhead stats``: sums over runs, and over groups of them."""
+
+    schema_version: Literal[1]
+    total: PrintedSum
+    groups: list[PrintedSum]
+    truncated: bool
+    """There are more runs than were looked at."""
+    size_bytes: int
+    position: int
+    behind: int
+    """Groups of spans and facts that cannot be searched yet."""
+
+
+class PrintedHit(TypedDict):
+    """``playhead search``: a text that was found, one object a line."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str
+    step: int | None
+    """Null where it belongs to none."""
+    span_id: str
+    """The span that says it; empty where none does."""
+    time_ns: int
+    who: str
+    """Who says it: a role, a tool, the method of a request, the name of an attribute, or a stream."""
+    excerpt: str
+    """The text around, as people read it."""
+    highlights: list[tuple[int, int]]
+    """What was found in the excerpt: first character and the one behind."""
+
+
+class PrintedIndex(TypedDict):
+    """``playhead search --rebuild``: how much is still to be made searchable."""
+
+    schema_version: Literal[1]
+    behind: int
+    """Groups of spans and facts that cannot be searched yet."""
+
+
+class PrintedMoment(TypedDict):
+    """``playhead tail``: something that happened in a run, one object a line."""
+
+    schema_version: Literal[1]
+    run: str
+    time_ns: int
+    step: int
+    event: Literal["started", "streaming", "ended", "failed"]
+    name: str
+    detail: str | None
+
+
+class PrintedWaiting(TypedDict):
+    """What waits in the spool of a run."""
+
+    facts: int
+    spans: int
+
+
+class PrintedRecording(TypedDict):
+    """``playhead record``, on stderr: the run that was recorded; null stands for what is not known."""
+
+    schema_version: Literal[1]
+    name: str | None
+    trace_id: str | None
+    status: RunStatus | None
+    steps: int | None
+    duration_ns: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    failed_checks: int | None
+    endpoint: str | None
+    """Where it was sent, where that is not the data folder."""
+    undelivered: PrintedWaiting | None
+    """What waits in the spool; null: nothing that is known of."""
+    problem: str | None
+    """Why not all of it could be delivered."""
+    exit_code: int
+    """The agent's; 1 where a check failed and the agent did not."""
+
+
+class PrintedBranch(TypedDict):
+    """``playhead fork`` and ``playhead resume``, on stderr: the new run; one object for each of them."""
+
+    schema_version: Literal[1]
+    name: str | None
+    trace_id: str | None
+    status: RunStatus | None
+    steps: int | None
+    origin: str
+    """Name of the run that it was made from."""
+    folder: str | None
+    """Where its files are."""
+    notes: list[str]
+    """Sentences on what it did."""
+    exit_code: int
+
+
+class PrintedSpread(TypedDict):
+    """How far a figure goes over several runs."""
+
+    min: float
+    median: float
+    max: float
+
+
+class PrintedPath(TypedDict):
+    """A way that runs took."""
+
+    steps: list[str]
+    runs: list[str]
+
+
+class PrintedFork(TypedDict):
+    """A step at which runs part, and the runs that took each way."""
+
+    step: int
+    ways: dict[str, list[str]]
+    """What the step was, and names of the runs that took it; `(end)`: the run had ended."""
+
+
+class PrintedVariability(TypedDict):
+    """``playhead variability``: how much the runs of an agent differ."""
+
+    schema_version: Literal[1]
+    runs: list[str]
+    distinct_paths: int
+    paths: list[PrintedPath]
+    forks: list[PrintedFork]
+    tool_distances: list[list[int]]
+    """Edit distance between the tools of each pair of runs."""
+    mean_tool_distance: float
+    statuses: dict[str, int]
+    spreads: dict[str, PrintedSpread]
+
+
+class PrintedError(TypedDict):
+    """What went wrong."""
+
+    code: str
+    what: str
+    cause: str
+    hint: str
+
+
+class PrintedFailure(TypedDict):
+    """Any verb that fails, on stderr: the error, as `docs/errors.md` lists it."""
+
+    schema_version: Literal[1]
+    error: PrintedError
+
+
+class PrintedOutputPiece(TypedDict):
+    """What a program printed in one go."""
+
+    stream: str
+    text: str
+
+
+class PrintedReplayedStep(TypedDict):
+    """A step of a replay."""
+
+    number: int
+    recorded_number: int | None
+    """The recorded step that answered it."""
+    name: str
+    fidelity: str | None
+    """Of its last attempt; null: it asked nothing."""
+    input_messages: list[dict[str, Any]]
+    output_messages: list[dict[str, Any]]
+    printed: list[PrintedOutputPiece]
+    """What the program printed before the next step."""
+
+
+class PrintedDivergence(TypedDict):
+    """One place where a replay and its tape do not agree."""
+
+    kind: str
+    what: str
+    step: int | None
+    after_step: bool
+    path: str | None
+    tape: str | None
+    now: str | None
+    nearest: str | None
+    detail: str | None
+    process: str | None
+
+
+class PrintedOutput(TypedDict):
+    """An output of a replay beside that of the tape."""
+
+    identical: bool
+    tape: str
+    now: str
+
+
+class PrintedProcess(TypedDict):
+    """The verdict on one process of a run that has several."""
+
+    name: str
+    verdict: str
+    exact: int
+    asked: int
+    detail: str | None
+
+
+class PrintedReport(TypedDict):
+    """``playhead replay``: the fidelity report; with ``--from`` the steps from there on."""
+
+    schema_version: Literal[1]
+    run: str
+    verdict: Literal["identical", "volatile", "diverged", "blocked"]
+    exit_code: int
+    level: str
+    """exchanges, causal or strict."""
+    asked: int
+    """Exchanges that the program asked for."""
+    fidelity: dict[str, int]
+    """How many exchanges by fidelity."""
+    boundaries: dict[str, dict[str, int]]
+    """The same by kind of boundary."""
+    reads: dict[str, dict[str, int]]
+    """The same for reads of clocks and of random values."""
+    outputs: dict[str, PrintedOutput]
+    first_divergence: PrintedDivergence | None
+    divergences: list[PrintedDivergence]
+    processes: list[PrintedProcess]
+    """Of a run that has several, beginning with the first."""
+    unused: list[str]
+    """Recordings that answered nothing."""
+    redacted: int
+    """Values that were redacted before they reached the tape."""
+    not_kept: dict[str, str]
+    """Boundaries that the recording does not keep, and the lowest level that does."""
+    volatile_outputs: list[str]
+    """Outputs that differ in times and random values of the replay alone."""
+    edited: list[str]
+    """Parts that an edit at a fork answered, not the program."""
+    network: str | None
+    """What refused it: kernel or process; null where nothing was launched."""
+    files: str | None
+    """What refused changes to files."""
+    other_processes: str | None
+    """What refused other processes, shared memory and queues."""
+    notes: list[str]
+    steps: NotRequired[list[PrintedReplayedStep]]

@@ -1,0 +1,47 @@
+"""Which verb prints what with ``--json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_cli.printed import changes, runs, shown, surroundings
+
+OF_VERBS: dict[str, tuple[Any, ...]] = {
+    "demo": (surroundings.PrintedDemo,),
+    "up": (surroundings.PrintedReceiver,),
+    "record": (runs.PrintedRecording,),
+    "ls": (runs.PrintedRuns,),
+    "show": (shown.PrintedWholeRun, shown.PrintedWholeStep, shown.PrintedCustody),
+    "search": (runs.PrintedHit, runs.PrintedIndex),
+    "stats": (runs.PrintedStats,),
+    "tail": (runs.PrintedMoment,),
+    "fork": (runs.PrintedBranch,),
+    "resume": (runs.PrintedBranch,),
+    "replay": (runs.PrintedReport,),
+    "export": (changes.PrintedExport,),
+    "import": (changes.PrintedImport,),
+    "diff": (shown.PrintedDiff,),
+    "variability": (runs.PrintedVariability,),
+    "golden add": (changes.PrintedGolden,),
+    "golden ls": (changes.PrintedGoldens,),
+    "golden rm": (changes.PrintedRemoval,),
+    "golden update": (changes.PrintedUpdate,),
+    "doctor": (surroundings.PrintedDiagnosis, surroundings.PrintedSettings),
+    "verify": (shown.PrintedVerification, shown.PrintedFileCustody),
+    "delete": (changes.PrintedDeletion, changes.PrintedPreview),
+    "rederive": (changes.PrintedRederivation,),
+    "redact": (changes.PrintedRedaction,),
+    "gc": (changes.PrintedDeletion, changes.PrintedPreview, changes.PrintedMark),
+    "backup": (changes.PrintedBackup,),
+    "restore": (changes.PrintedRestoration,),
+    "token create": (surroundings.PrintedNewToken,),
+    "token list": (surroundings.PrintedTokens,),
+    "token revoke": (surroundings.PrintedTokens,),
+    "spool ls": (surroundings.PrintedSpool,),
+    "spool push": (surroundings.PrintedPush,),
+    "completion": (surroundings.PrintedCompletion,),
+}
+"""The types of what each verb prints; of several, each object has one. ``mcp`` speaks MCP."""
+
+OF_FAILURES = runs.PrintedFailure
+"""What every verb prints on stderr when it fails."""
