@@ -257,6 +257,7 @@ def test_urls(url, kept):
             b"grant_type=x&assertion=%s" % SECRET.encode(),
             b"grant_type=x&assertion=[redacted]",
         ),
+        (b"grant_type=x&assertion=monday&scope=y", b"grant_type=x&assertion=[redacted]&scope=y"),
         (
             b"grant_type=authorization_code&code=one%20two",
             b"grant_type=authorization_code&code=[redacted]",
@@ -353,6 +354,7 @@ def test_digests_of_one_user_are_the_same_in_each_process(tmp_path, monkeypatch)
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     first, second = (Redactor.of_process(Settings()) for _ in range(2))
     assert first.digest(b"body") == second.digest(b"body") != Redactor().digest(b"body")
+    assert first.digest(b"body") != first.digest(b"another body")
 
 
 def test_a_form_that_is_no_utf8_is_redacted_too():
@@ -369,6 +371,16 @@ def test_a_field_that_the_body_ends_within_is_hidden_and_not_taken_for_the_whole
     assert redactor.text(f"go {begun}!") == f"go {begun}!"
     redactor.body(b'{"password": "' + begun.encode() + b'"}')
     assert redactor.text(f"go {begun}!") == f"go {PLACEHOLDER}!"
+
+
+def test_a_value_is_hidden_before_the_field_that_tells_it_too():
+    told, known = "hunter2-hunter", "hunter3-hunter"
+    redactor = Redactor()
+    redactor.learn(known)
+    said = json.dumps({"text": f"it is {told}", "password": told, "api_key": known}).encode()
+    kept, count = redactor.body(said)
+    assert (count, told.encode() in kept, known.encode() in kept) == (3, False, False)
+    assert not redactor.learn(told)
 
 
 @pytest.mark.parametrize("levels", [0, 1, 2])
@@ -520,6 +532,11 @@ def test_fields_of_events_are_masked():
     kept, count = scrub(redactor, [event], "text/event-stream")
     assert kept == [event.replace(SECRET.encode(), mask(len(SECRET)))] and count == 1
     assert redactor.text(SECRET) == PLACEHOLDER
+
+
+def test_a_field_of_few_bytes_is_masked_in_stars():
+    kept, count = scrub(Redactor(), [b'data: {"password": "ab1"}\n\n'], "text/event-stream")
+    assert (kept, count) == ([b'data: {"password": "***"}\n\n'], 1)
 
 
 def test_a_shape_that_two_chunks_share_is_masked_in_both():
