@@ -13,10 +13,11 @@ from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import held
 from playhead_replay.run.run import Run
 from playhead_semconv.boundaries import had
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import TapeError, UsageError
 from playhead_semconv.rerun.held_connections import STDIO, is_server, may_not_repeat
 from playhead_semconv.rerun.plans import Plan, Reopen, Unknown
 from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.wire import recognised
 
 CHANGES = ("files", "sqlite")
 """Boundaries that record what a run has changed."""
@@ -64,14 +65,26 @@ def resume_of(run: Run, going_on: GoingOn, *, repeat_effects: bool = False) -> F
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
     """Decisions on unanswered writes, by exchange id.
 
-    Forks and workers are decided in `forked_processes.with_forked`.
+    A call of a model that was made without an SDK is sent again, as one of an SDK is. Forks and workers
+    are decided in `forked_processes.with_forked`.
     """
     return {
-        str(one.exchange.id): decide(one)
+        str(one.exchange.id): "resend" if _is_model_call(one) else decide(one)
         for one in open
         if one.exchange.ask.effect == "write"
         and not (is_server(one.exchange) or is_fork(one) or is_worker(one))
     }
+
+
+def _is_model_call(one: RecordedExchange) -> bool:
+    """Whether a request says by itself that it asks a model."""
+    if one.exchange.id.kind != "http":
+        return False
+    method, _, url = one.key.partition(" ")
+    try:
+        return recognised(method, url, one.request) is not None
+    except TapeError:  # its body was not kept
+        return False
 
 
 def reopened(tape: Tape, reopen: Reopen | None, command: str) -> Reopen:
