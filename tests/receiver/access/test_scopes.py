@@ -1,6 +1,8 @@
 """Every scope against every endpoint. An endpoint that is not named here fails the first test."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 import httpx
@@ -63,7 +65,19 @@ QUESTIONS = {"/v1/diff": "?left=last&right=last", "/v1/search": "?q=order"}
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Receiver, dict[str, str]]]:
     """A receiver, and a token for each scope."""
-    folder = tmp_path_factory.mktemp("data")
+    with _guarded(tmp_path_factory.mktemp("data")) as both:
+        yield both
+
+
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
+    """The same, whose run may be deleted."""
+    with _guarded(tmp_path) as both:
+        yield both
+
+
+@contextmanager
+def _guarded(folder: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
     store_run(folder, refund())
     file = AccessFile(folder)
     tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in SCOPES}
@@ -130,14 +144,9 @@ def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str
     assert [(note["name"], note["subject"]) for note in notes()] == [("admin", "audit")]
 
 
-# What deletes comes last, the run itself behind all.
-@pytest.mark.parametrize(
-    ("method", "path"), sorted(ENDPOINTS, key=lambda one: (one[0] == "DELETE", -len(one[1]), one))
-)
-def test_an_endpoint_is_open_to_its_scope_alone(
-    guarded: tuple[Receiver, dict[str, str]], method: str, path: str
-):
-    receiver, tokens = guarded
+@pytest.mark.parametrize(("method", "path"), sorted(ENDPOINTS))
+def test_an_endpoint_is_open_to_its_scope_alone(request: pytest.FixtureRequest, method: str, path: str):
+    receiver, tokens = request.getfixturevalue("doomed" if method == "DELETE" else "guarded")
     needed = ENDPOINTS[method, path]
     for token in (None, "other", "ph_00000000_" + "x" * 43):
         answer = asked(receiver, method, path, token)
