@@ -338,7 +338,7 @@ def _disorder(facts: Iterable[Fact]) -> Iterator[int]:
 
 
 def _in_order(facts: Sequence[Fact]) -> Sequence[Fact]:
-    places = {fact.seq: place for place, fact in enumerate(facts)}
+    places = {fact.seq: place for place, fact in enumerate(facts) if fact.seq >= 0}
     order = [places[seq] for seq in sorted(places)]
     return facts.pick(order) if isinstance(facts, Frames) else [facts[place] for place in order]
 

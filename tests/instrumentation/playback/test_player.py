@@ -239,6 +239,7 @@ def test_a_tool_that_is_allowed_runs_in_the_place_of_its_next_recording():
     for one in found:
         assert isinstance(one, Live)
         instead.append(None if one.instead_of is None else one.instead_of.id.ordinal)
+        assert one.instance == (b"" if one.instead_of is None else made.instance)
     assert instead == [0, 1, None]
     assert list(player.left()) == []
 

@@ -109,9 +109,11 @@ def test_where_a_refused_request_differs_is_as_the_replay_says_it():
     recorded = HandMade().start()
     recorded.chat(b'{"id":"1b2c","n":1}')
     now = replayed(recorded).start()
-    stated = {a.PLAYHEAD_FIDELITY: "blocked", a.PLAYHEAD_BLOCKED_DIFFERENCE: ["$.n", "1", "2"]}
-    now.chat(b'{"id":"3d4e","n":2}', status=0, how="error", **stated)
-    found = report_of(recorded.exit(0), now.exit(0)).first_divergence
+    refused = stated(recorded, 0, "blocked") | {a.PLAYHEAD_BLOCKED_DIFFERENCE: ["$.n", "1", "2"]}
+    now.chat(b'{"id":"3d4e","n":2}', status=0, how="error", **refused)
+    report = report_of(recorded.exit(0), now.exit(0))
+    assert report.unused == []
+    found = report.first_divergence
     assert found is not None and found.difference is not None
     assert (found.kind, found.difference.path) == ("blocked", "$.n")
     assert (found.difference.tape, found.difference.now) == ("1", "2")

@@ -8,7 +8,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeGap
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
 from playhead_semconv.tape.fact_shapes import check_shape
-from playhead_semconv.tape.folds import is_inbound, level_of
+from playhead_semconv.tape.folds import end_of, is_inbound, level_of
 from playhead_semconv.tape.frames import (
     HEAD,
     MAGIC,
@@ -19,9 +19,10 @@ from playhead_semconv.tape.frames import (
     encode,
     next_frame,
     read_whole,
+    scan_whole,
     tag_of,
 )
-from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape, gather
 from playhead_semconv.tape.slices import part_of, without_parts
 
 INSTANCE = bytes(range(16))
@@ -123,6 +124,19 @@ def test_facts_fold_into_an_exchange():
     assert exchange.end.how == "error"
     assert exchange.end.error == ErrorRecord("httpx2", "ReadError", "gone")
     assert (exchange.first_seq, exchange.last_seq) == (0, 3)
+    begun = msgspec.structs.replace(exchange_facts()[0], seq=7)
+    (exchange,) = MemoryTape([begun]).exchanges().values()
+    assert (exchange.first_seq, exchange.last_seq, exchange.end) == (7, 7, None)
+
+
+def test_an_error_is_told_as_far_as_it_is_known():
+    at = {a.PLAYHEAD_END_HOW: "error", a.PLAYHEAD_ERROR_QUALNAME: "KeyError"}
+    assert end_of(fact(0, e.PLAYHEAD_EXCHANGE_END, attributes=at)).error == ErrorRecord(
+        "", "KeyError", ""
+    )
+    at |= {a.PLAYHEAD_ERROR_ARGS: ["a", 1], a.PLAYHEAD_ERROR_PHASE: "request"}
+    known = ErrorRecord("", "KeyError", "", ["a", 1], "request")
+    assert end_of(fact(0, e.PLAYHEAD_EXCHANGE_END, attributes=at)).error == known
 
 
 def test_an_extension_is_resolved_along_its_chain():
@@ -207,6 +221,13 @@ def test_of_two_facts_with_one_number_the_last_counts():
         assert (tape.fact(1), len(tape), tape.last_seq) == (said[2], 2, 1)
 
 
+def test_a_fact_without_a_number_hides_no_other():
+    said = [fact(seq, e.PLAYHEAD_STATE) for seq in (-1, 0, 1)]
+    for facts in (said, said[::-1]):
+        tape = MemoryTape(facts)
+        assert (list(tape.facts()), len(tape), -1 in tape.disorder) == (said[1:], 2, True)
+
+
 def test_a_base_is_taken_in_part_along_a_chain():
     first = Content.of(b"0123456789")
     second = Content(digest_of(b"0123456ABCDEF"), 13, b"ABCDEF", first.digest, 7)
@@ -247,6 +268,8 @@ def test_a_tape_without_facts_is_that_of_its_instance():
     tape = MemoryTape([], INSTANCE)
     assert (tape.instance, len(tape), tape.last_seq, tape.gaps()) == (INSTANCE, 0, -1, [])
     assert list(tape.facts()) == list(tape.exchange_ids()) == []
+    (found,) = gather(data := tape_bytes(), scan_whole(data)).tapes
+    assert (found.instance, len(found)) == (INSTANCE, 0)
 
 
 def test_a_content_is_the_same_each_time_it_is_read():
@@ -343,6 +366,27 @@ def test_a_number_of_an_attribute_fits_every_database(number: int, taken: bool):
     else:
         with pytest.raises(MalformedOtlp, match="out of range"):
             check_shape(ended)
+
+
+@pytest.mark.parametrize(
+    ("seq", "ordinal", "taken"),
+    [
+        (-1, 0, True),
+        (2**63 - 1, 2**63 - 1, True),
+        (-2, 0, False),
+        (2**63, 0, False),
+        (0, 2**63, False),
+        (0, -1, False),
+    ],
+)
+def test_numbers_of_facts_and_exchanges_fit_every_database(seq: int, ordinal: int, taken: bool):
+    said = fact(0, e.PLAYHEAD_EXCHANGE_END, exchange=ExchangeId(7, "http", ordinal))
+    said = msgspec.structs.replace(said, seq=seq)
+    if taken:
+        check_shape(said)
+    else:
+        with pytest.raises(MalformedOtlp, match="larger than any"):
+            check_shape(said)
 
 
 def test_what_is_too_short_for_a_record_is_none():
