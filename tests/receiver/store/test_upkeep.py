@@ -419,8 +419,12 @@ def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
     assert store.size_bytes() <= policy.budget_bytes  # type: ignore[operator]
     store.mark(trace(1), HELD, on=False)
     later_ns = time.time_ns() + int(8 * DAY_S * 1e9)
-    assert apply(store, Policy(flagged_s=1e12), later_ns).runs == len(left) - 1
+    noted: list[str] = []
+    assert apply(store, Policy(flagged_s=1e12), later_ns, noted.append, "ann").runs == len(left) - 1
     assert [run.name for run in store.runs(Query())] == ["refund-2"]
+    told = [one for one in store.tombstones() if one.by == "ann"]
+    assert sorted(id.hex() for one in told for id, _ in one.runs) == sorted(noted)
+    assert len(noted) == len(left) - 1
     assert findings(store) == []
     store.close()
 
