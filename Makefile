@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
-UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config exporter semconv \
+UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config semconv \
+	$(addprefix exporter/, test_append.py test_doubles.py test_encoded.py test_positions.py test_spans.py test_windows.py) \
 	$(addprefix instrumentation/, driver playback redaction runtime session spans determinism/volatile) \
-	$(addprefix receiver/, endpoints faces host intake query store tenants transfer) \
+	$(addprefix receiver/, endpoints host intake store tenants transfer) \
 	$(addprefix replay/, diff forks report run tape_files))
 .DEFAULT_GOAL := help
 # Each of some thousand processes of the tests would compile what it imports.
