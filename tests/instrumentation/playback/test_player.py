@@ -9,7 +9,7 @@ from support.handmade import MAIN, HandMade
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.lookup_keys import is_encoded
-from playhead_instrumentation.playback.player import Player
+from playhead_instrumentation.playback.player import CANDIDATES, Player
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference
@@ -220,6 +220,15 @@ def test_what_is_unasked_goes_on_as_recordings_are_taken():
         assert left[:1] == ([] if player.unasked_ns() is None else [player.unasked_ns()])
     assert unasked == [times[0], times[1], times[1], times[3], None]
     assert [one.id.ordinal for one in player.exchanges()] == [0, 1, 2, 3]
+
+
+def test_so_many_recordings_are_compared_at_most():
+    made = HandMade().start()
+    for number in range(CANDIDATES + 1):
+        made.exchange(KEY, b'{"n":%d}' % number)
+    player = Player(made.exit(0).tape())
+    assert player._unused("http", MAIN) == list(range(CANDIDATES))
+    assert player._unused("grpc", MAIN) == []
 
 
 def test_a_tool_that_is_allowed_runs_in_the_place_of_its_next_recording():

@@ -259,6 +259,9 @@ def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: To
             "https://localhost.io",
         ):
             assert statuses(origin=origin) == {403}, origin
+        refused = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers={"origin": "null"})
+        said = "without a token this receiver answers no pages from elsewhere"
+        assert refused.json() == {"detail": said}
         for origin in (
             "http://localhost:3000",
             "http://127.0.0.1",
