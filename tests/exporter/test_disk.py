@@ -106,6 +106,14 @@ class RollsMeanwhile:
         object.__setattr__(self, name, value) if own else setattr(self._head, name, value)
 
 
+def test_where_memory_is_used_up_a_disk_that_works_is_waited_for(settings):
+    with outlet_for(replace(settings, spool_memory_bytes=200_000)) as outlet:
+        assert fill(outlet, 300) == list(range(300))
+        assert outlet.sink.lost_facts == 0
+        assert sum(head.size for head in outlet.sink.heads.values()) <= 200_000
+        assert [fact.seq for fact in tape_of(outlet)] == list(range(300))
+
+
 def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
     places, notices = SpoolFolders.of(settings), DeliveryNotices()
     spool = Spool(places, {}, memory_bytes=1 << 20)
