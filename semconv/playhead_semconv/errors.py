@@ -9,7 +9,10 @@
     │   ├── TapeMissing           tape-missing: a run of which no tape was recorded
     │   ├── ScriptChanged         script-changed: not the program that was recorded
     │   ├── ConfigurationError    configuration: an unknown key or an impossible value
-    │   └── PathOutside           path-outside: a path that leaves the folder it is meant for
+    │   ├── PathOutside           path-outside: a path that leaves the folder it is meant for
+    │   ├── CheckpointUnknown     checkpoint-unknown: no checkpoint of that id
+    │   ├── CheckpointTaken       checkpoint-taken: another checkpoint has that id
+    │   └── StateRefused          state-refused: a value that cannot be stored, with its path and type
     ├── TapeError             (1) the record itself
     │   ├── CorruptTape           tape-corrupt: damaged, with the position
     │   ├── TapeTooNew            tape-too-new: written by a later version
@@ -33,6 +36,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
@@ -107,6 +111,33 @@ class PathOutside(UsageError):
     """A path of a tape, a golden, a backup or a name leaves the folder it is meant for."""
 
     code = "path-outside"
+
+
+class CheckpointUnknown(UsageError):
+    """No checkpoint of that id."""
+
+    code = "checkpoint-unknown"
+
+
+class CheckpointTaken(UsageError):
+    """A checkpoint of another state or lineage has that id."""
+
+    code = "checkpoint-taken"
+
+
+class StateRefused(UsageError):
+    """A state that cannot be stored: names the path and type of the value that hinders it.
+
+    ``path``: keys and positions from the state to that value.
+    """
+
+    code = "state-refused"
+    path: tuple[object, ...] = ()
+
+    def below(self, key: object) -> Self:
+        """The same refusal, of a value that stands under ``key`` in a larger one."""
+        self.path = (key, *self.path)
+        return self
 
 
 class TapeError(PlayheadError):

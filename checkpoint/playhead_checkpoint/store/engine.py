@@ -1,0 +1,168 @@
+"""What engines share: from a state to rows and back."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from blake3 import blake3
+
+from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
+from playhead_checkpoint.values.difference import Difference, StateChange
+from playhead_checkpoint.values.nodes import pack
+from playhead_checkpoint.values.packing import Packer
+from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES, Reader
+from playhead_checkpoint.values.types import TYPES, Types
+from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, UsageError
+
+ID_BYTES: Final = 16
+MOST_LABELS: Final = 64
+LONGEST_LABEL: Final = 256
+KINDS: Final = ("auto", "manual", "framework", "workspace")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A checkpoint with its packed state."""
+
+    checkpoint: Checkpoint
+    packed: bytes
+
+
+class NodesGone(Exception):
+    """A deletion took nodes that this process took for stored."""
+
+
+class CheckpointEngine(ABC):
+    """A `CheckpointStore` over an engine that keeps rows and nodes.
+
+    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent again;
+    `_write` raises `NodesGone` when that is no longer true, after it has forgotten them.
+    """
+
+    def __init__(self, types: Types = TYPES) -> None:
+        self._types = types
+
+    @property
+    @abstractmethod
+    def _known(self) -> Collection[bytes]:
+        """Digests of nodes that are stored, as far as this process knows."""
+
+    @abstractmethod
+    def _write(self, row: Row, fresh: Mapping[bytes, bytes]) -> Row:
+        """Keep a row and nodes, those below before those above, in one transaction.
+
+        The row that is stored: an earlier one of the same id, if there is one.
+        """
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Any]:
+        """Holds one view of the store while several reads are made."""
+
+    @abstractmethod
+    def _row(self, id: bytes) -> Row:
+        """The row of an id. `CheckpointUnknown`."""
+
+    @abstractmethod
+    def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """Nodes by digest, those that are there. They need not be verified."""
+
+    def put(self, state: Any, lineage: Lineage = Lineage()) -> Checkpoint:  # noqa: B008: it is immutable
+        """Keep a state; see `CheckpointStore.put`."""
+        lineage = _checked(lineage)
+        while True:
+            known, fresh = self._known, dict[bytes, bytes]()
+
+            def keep(digest: bytes, node: bytes) -> None:
+                if digest not in known:  # noqa: B023: used in this round only
+                    fresh[digest] = node  # noqa: B023
+
+            packer = Packer(self._types, keep)
+            packed = packer.state(state)
+            if packer.logical_bytes > LARGEST_STATE_BYTES:
+                raise StateRefused(f"the state has more than {LARGEST_STATE_BYTES} bytes")
+            wanted = _row(packed, packer.logical_bytes, lineage)
+            try:
+                stored = self._write(wanted, fresh)
+            except NodesGone:
+                continue
+            if not _same(stored.checkpoint, wanted.checkpoint):
+                raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
+            return stored.checkpoint
+
+    def checkpoint(self, id: bytes) -> Checkpoint:
+        """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
+        return self._row(id).checkpoint
+
+    def state(self, id: bytes, types: Types | None = None) -> Any:
+        """The state of a checkpoint; see `CheckpointStore.state`."""
+        with self._reading():
+            return Reader(self._nodes, types or self._types).value(self._row(id).packed)
+
+    def difference(self, before: bytes, after: bytes) -> list[StateChange]:
+        """What differs between two states; see `CheckpointStore.difference`."""
+        with self._reading():
+            one, other = self._row(before), self._row(after)
+            return list(Difference(self._nodes, self._types).changes(one.packed, other.packed))
+
+    def damages(self) -> list[str]:
+        """What is damaged or missing, a line each."""
+        return list(self._damages())
+
+    @abstractmethod
+    def _damages(self) -> Iterator[str]: ...
+
+    @abstractmethod
+    def delete(self, ids: Any) -> Freed:
+        """Delete checkpoints; see `CheckpointStore.delete`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def verified(row: Row) -> Row:
+    """The row, when its packed state is that of its digest. `CorruptTape`: it is not."""
+    if blake3(row.packed).digest() != row.checkpoint.digest:
+        raise CorruptTape(f"checkpoint {row.checkpoint.id.hex()} differs from its digest")
+    return row
+
+
+def _checked(lineage: Lineage) -> Lineage:
+    problems = {
+        f"a run has 16 bytes, not {len(lineage.run)}": len(lineage.run) not in (0, 16),
+        f"a span has 8 bytes, not {len(lineage.span)}": len(lineage.span) not in (0, 8),
+        f"a parent has 16 bytes, not {len(lineage.parent)}": len(lineage.parent) not in (0, ID_BYTES),
+        f"an id has 16 bytes, not {len(lineage.id)}": len(lineage.id) not in (0, ID_BYTES),
+        f"no kind is {lineage.kind!r:.40}": lineage.kind not in KINDS,
+        f"{len(lineage.labels)} labels": len(lineage.labels) > MOST_LABELS,
+        "a label is too long": any(len(label) > LONGEST_LABEL for label in lineage.labels),
+        f"a time of {lineage.time_ns} ns": not 0 <= lineage.time_ns < 1 << 63,
+    }
+    for problem, there in problems.items():
+        if there:
+            raise UsageError(f"a checkpoint cannot be stored: {problem}")
+    return lineage if lineage.time_ns else replace(lineage, time_ns=time.time_ns())
+
+
+def _row(packed: bytes, size_bytes: int, lineage: Lineage) -> Row:
+    digest = blake3(packed).digest()
+    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, lineage.labels)
+    id = lineage.id or blake3(pack((digest, *told))).digest()[:ID_BYTES]
+    return Row(Checkpoint(id, replace(lineage, id=id), size_bytes, digest), packed)
+
+
+def _same(stored: Checkpoint, wanted: Checkpoint) -> bool:
+    """Whether a put found its own checkpoint. The time of a put that is repeated is another one."""
+    one, other = stored.lineage, wanted.lineage
+    return stored.digest == wanted.digest and (one.run, one.parent) == (other.run, other.parent)

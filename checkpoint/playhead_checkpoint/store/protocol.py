@@ -1,0 +1,115 @@
+"""What a store of checkpoints is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from playhead_checkpoint.values.difference import StateChange
+from playhead_checkpoint.values.types import Types
+
+CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a checkpoint comes from.
+
+    ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of the
+    checkpoint before it, or empty; it need not be there (any longer). ``time_ns``: nanoseconds since 1970,
+    UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes; empty: it follows
+    from state and lineage, so the same put is the same checkpoint.
+    """
+
+    run: bytes = b""
+    span: bytes = b""
+    kind: CheckpointKind = "manual"
+    parent: bytes = b""
+    time_ns: int = 0
+    labels: tuple[str, ...] = ()
+    id: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A stored checkpoint, without its state.
+
+    ``id``: 16 bytes. ``size_bytes``: the state packed as a whole, nothing shared. ``digest``: 32 bytes,
+    equal for equal states. ``lineage`` has id and time as they are stored.
+    """
+
+    id: bytes
+    lineage: Lineage
+    size_bytes: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What a deletion took away. ``stored_bytes``: of the nodes, as they were on disk."""
+
+    checkpoints: int = 0
+    nodes: int = 0
+    stored_bytes: int = 0
+
+
+@runtime_checkable
+class CheckpointStore(Protocol):
+    """Keeps states by their content: a checkpoint takes what no other one has.
+
+    Any thread and any process may use it at the same time. What `put` has returned survives the death of
+    the process; a put that did not return left a whole checkpoint or none. All methods raise
+    `StoreUnavailable` when the store cannot be used now, and `CorruptTape` when it is damaged.
+    """
+
+    def put(self, state: Any, lineage: Lineage = ...) -> Checkpoint:
+        """Keep a state. A put with an id that is there, of the same state, run and parent, changes nothing.
+
+        `StateRefused`: a value cannot be stored; `CheckpointTaken`: the id is that of another checkpoint.
+        """
+        ...
+
+    def checkpoint(self, id: bytes) -> Checkpoint:
+        """The checkpoint of an id. `CheckpointUnknown`: there is none."""
+        ...
+
+    def state(self, id: bytes, types: Types | None = None) -> Any:
+        """The state, as new objects. A value of a type that is not in ``types`` is an `Unregistered`.
+
+        ``types``: default is what the store was opened with. `CheckpointUnknown`.
+        """
+        ...
+
+    def difference(self, before: bytes, after: bytes) -> list[StateChange]:
+        """What differs between the states of two checkpoints. `CheckpointUnknown`."""
+        ...
+
+    def latest(self, run: bytes) -> Checkpoint | None:
+        """The checkpoint of a run that was put last."""
+        ...
+
+    def checkpoints(
+        self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
+    ) -> list[Checkpoint]:
+        """Checkpoints, those put last first; ``before``: only those put before that one.
+
+        ``run``: only those of one run. `CheckpointUnknown`: there is no ``before``.
+        """
+        ...
+
+    def delete(self, ids: Sequence[bytes]) -> Freed:
+        """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
+        ...
+
+    def delete_run(self, run: bytes) -> Freed:
+        """Delete the checkpoints of a run, as `delete`."""
+        ...
+
+    def damages(self) -> list[str]:
+        """What is damaged or missing, a line each; reads the whole store."""
+        ...
+
+    def close(self) -> None:
+        """Close it. Nothing happens when it is closed."""
+        ...

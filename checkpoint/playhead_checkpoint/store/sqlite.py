@@ -1,0 +1,343 @@
+"""Checkpoints in one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from playhead_checkpoint.store.engine import CheckpointEngine, NodesGone, Row, verified
+from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
+from playhead_checkpoint.store.stored_nodes import squeezed, stretched
+from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.types import TYPES, Types
+from playhead_semconv.errors import CheckpointUnknown, CorruptTape, StoreUnavailable
+
+_VERSION: Final = 1
+_APPLICATION: Final = 0x70636B31  # "pck1"
+_WAIT_S: Final = 60.0
+_AT_ONCE: Final = 500
+"""Nodes per question."""
+_MOST_KNOWN: Final = 200_000
+"""Digests of stored nodes that are remembered; about 30 MB."""
+
+_SCHEMA: Final = """
+CREATE TABLE node (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE uses (node INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+CREATE TABLE checkpoint (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, run BLOB NOT NULL, span BLOB NOT NULL,
+    kind TEXT NOT NULL, parent BLOB NOT NULL, time_ns INTEGER NOT NULL, labels TEXT NOT NULL,
+    size INTEGER NOT NULL, digest BLOB NOT NULL, packed BLOB NOT NULL
+);
+CREATE INDEX checkpoint_of_run ON checkpoint (run, seq);
+CREATE TABLE deletions (count INTEGER NOT NULL);
+INSERT INTO deletions VALUES (0);
+"""
+_COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, size, digest, packed"
+
+
+class SqliteCheckpoints(CheckpointEngine):
+    """A `CheckpointStore` in one file (WAL, mode 0600), for any number of threads and processes.
+
+    A put survives the death of the process; the last ones may be lost with the power
+    (``synchronous="FULL"`` keeps those, for a sync of the disk each). Tables: ``node``, and in ``uses`` how
+    many nodes and checkpoints refer to each.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], types: Types = TYPES, *, synchronous: str = "NORMAL"
+    ) -> None:
+        super().__init__(types)
+        if synchronous not in ("NORMAL", "FULL"):
+            raise ValueError(f"synchronous is NORMAL or FULL, not {synchronous}")
+        self._path = Path(path)
+        self._synchronous = synchronous
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._ids: dict[bytes, int] = {}
+        self._deletions = -1
+        self._open: sqlite3.Connection | None = None
+        self._pid = 0
+        with self._using():
+            pass
+
+    @property
+    def _known(self) -> Collection[bytes]:
+        return self._ids
+
+    # A connection
+
+    def _connection(self) -> sqlite3.Connection:
+        """The connection of this process. One that was inherited by a fork is left alone."""
+        if self._open is None or self._pid != os.getpid():
+            if self._pid:
+                if self._pid == os.getpid():
+                    raise StoreUnavailable(f"{self._path} is closed")
+                self._ids, self._deletions, self._depth = {}, -1, 0
+            self._open, self._pid = self._connected(), os.getpid()
+        return self._open
+
+    def _connected(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        found = sqlite3.connect(
+            self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for line in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "secure_delete=ON", "trusted_schema=OFF"):
+                found.execute(f"PRAGMA {line}")
+            found.execute(f"PRAGMA synchronous={self._synchronous}")
+            self._migrate(found)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _migrate(self, database: sqlite3.Connection) -> None:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if not version:
+            database.execute("BEGIN IMMEDIATE")
+            if not database.execute("PRAGMA user_version").fetchone()[0]:
+                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    raise StoreUnavailable(f"{self._path} is a database of something else")
+                for statement in _SCHEMA.split(";\n"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA application_id={_APPLICATION}")
+                database.execute(f"PRAGMA user_version={_VERSION}")
+            database.execute("COMMIT")
+            return
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION:
+            raise StoreUnavailable(f"{self._path} is a database of something else")
+        if version > _VERSION:
+            raise StoreUnavailable(f"{self._path} was written by a later version")
+
+    @contextmanager
+    def _using(self) -> Generator[sqlite3.Connection, None, None]:
+        """The connection, for this thread alone; its errors as those of playhead."""
+        with self._lock:
+            try:
+                yield self._connection()
+            except sqlite3.OperationalError as problem:
+                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+            except sqlite3.DatabaseError as problem:
+                raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
+            except OSError as problem:
+                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[sqlite3.Connection, None, None]:
+        """One transaction; inside of another it is a part of that."""
+        with self._using() as database:
+            if self._depth:
+                yield database
+                return
+            database.execute(begin)
+            self._depth = 1
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            else:
+                database.execute("COMMIT")
+            finally:
+                self._depth = 0
+
+    def _reading(self) -> Any:
+        return self._transaction("BEGIN")
+
+    # Reading
+
+    def _row(self, id: bytes) -> Row:
+        with self._using() as database:
+            found = _row_of(database, id)
+        if found is None:
+            raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
+        return found
+
+    def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
+        question = "SELECT digest, size, data FROM node WHERE digest IN "
+        with self._using() as database:
+            rows = _answers(database, question, list(digests))
+            return {digest: stretched(data, size) for digest, size, data in rows}
+
+    def latest(self, run: bytes) -> Checkpoint | None:
+        """The checkpoint of a run that was put last."""
+        found = self.checkpoints(run, limit=1)
+        return found[0] if found else None
+
+    def checkpoints(
+        self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
+    ) -> list[Checkpoint]:
+        """Checkpoints, those put last first; see `CheckpointStore.checkpoints`."""
+        wanted, values = "1", list[Any]()
+        if run is not None:
+            wanted, values = "run = ?", [run]
+        with self._reading() as database:
+            if before:
+                self._row(before)
+                wanted += " AND seq < (SELECT seq FROM checkpoint WHERE id = ?)"
+                values.append(before)
+            question = f"SELECT {_COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
+            return [_read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))]
+
+    # Writing
+
+    def _write(self, row: Row, fresh: Mapping[bytes, bytes]) -> Row:
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
+            if deletions != self._deletions:
+                was_known, self._ids, self._deletions = bool(self._ids), {}, deletions
+                if was_known:
+                    raise NodesGone
+            earlier = _row_of(database, row.checkpoint.id)
+            if earlier is not None:
+                return earlier
+            ids, used = self._added(database, fresh)
+            used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(row.packed)))
+            changed = [(count, node) for node, count in used.items()]
+            database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", changed)
+            marks = ", ".join("?" * len(_COLUMNS.split(",")))
+            database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _written(row))
+        with self._lock:
+            if len(self._ids) > _MOST_KNOWN:
+                self._ids = {}
+            self._ids.update(ids)
+        return row
+
+    def _added(
+        self, database: sqlite3.Connection, fresh: Mapping[bytes, bytes]
+    ) -> tuple[dict[bytes, int], Counter[int]]:
+        """Insert those nodes that are missing. Ids of all; how many new nodes use which."""
+        question = "SELECT digest, id FROM node WHERE digest IN "
+        ids: dict[bytes, int] = dict(_answers(database, question, list(fresh)))
+        used: Counter[int] = Counter()
+        for digest, node in fresh.items():
+            if digest in ids:
+                continue
+            insert = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?)"
+            added = database.execute(insert, (digest, len(node), squeezed(node))).lastrowid
+            assert added is not None
+            ids[digest] = added
+            database.execute("INSERT INTO uses VALUES (?, 0)", (added,))
+            used.update(self._id_of(ids, one) for one in nodes.children(node))
+        return ids, used
+
+    def _id_of(self, ids: Mapping[bytes, int], digest: bytes) -> int:
+        found = ids.get(digest)
+        return self._ids[digest] if found is None else found
+
+    # Deleting
+
+    def delete(self, ids: Sequence[bytes]) -> Freed:
+        """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
+        return self._deleted("SELECT id, packed FROM checkpoint WHERE id IN ", list(ids))
+
+    def delete_run(self, run: bytes) -> Freed:
+        """Delete the checkpoints of a run, as `delete`."""
+        return self._deleted("SELECT id, packed FROM checkpoint WHERE run IN ", [run])
+
+    def _deleted(self, question: str, values: list[bytes]) -> Freed:
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            rows = list(_answers(database, question, values))
+            if not rows:
+                return Freed()
+            database.execute("UPDATE deletions SET count = count + 1")
+            database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
+            dropped = Counter(ref.digest for _, packed in rows for ref in set(nodes.refs_in(packed)))
+            freed = self._released(database, dropped)
+        self._ids, self._deletions = {}, -1
+        with self._using() as database:
+            database.execute("PRAGMA incremental_vacuum").fetchall()
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return Freed(len(rows), *freed)
+
+    def _released(self, database: sqlite3.Connection, dropped: Counter[bytes]) -> tuple[int, int]:
+        """Take uses away, and the nodes that have none left: how many, and their bytes."""
+        count = size = 0
+        while dropped:
+            question = "SELECT digest, id FROM node WHERE digest IN "
+            ids = dict(_answers(database, question, list(dropped)))
+            down = [(dropped[digest], node) for digest, node in ids.items()]
+            database.executemany("UPDATE uses SET count = count - ? WHERE node = ?", down)
+            question = "SELECT node FROM uses WHERE count <= 0 AND node IN "
+            unused = [node for (node,) in _answers(database, question, list(ids.values()))]
+            dropped = Counter()
+            for _, length, data in _answers(database, "SELECT id, size, data FROM node WHERE id IN ", unused):
+                count, size = count + 1, size + len(data)
+                dropped.update(nodes.children(stretched(data, length)))
+            gone = [(node,) for node in unused]
+            database.executemany("DELETE FROM node WHERE id = ?", gone)
+            database.executemany("DELETE FROM uses WHERE node = ?", gone)
+        return count, size
+
+    # Verifying
+
+    def _damages(self) -> Iterator[str]:
+        with self._reading() as database:
+            for (line,) in database.execute("PRAGMA integrity_check"):
+                if line != "ok":
+                    yield str(line)
+            used: Counter[bytes] = Counter()
+            for row in database.execute(f"SELECT {_COLUMNS} FROM checkpoint"):
+                try:
+                    used.update(ref.digest for ref in set(nodes.refs_in(_read(row).packed)))
+                except CorruptTape as problem:
+                    yield f"checkpoint {row[0].hex()}: {problem.cause or problem.what}"
+            counts: dict[bytes, int] = {}
+            question = "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
+            for digest, size, data, count in database.execute(question):
+                counts[digest] = count
+                try:
+                    node = nodes.checked(digest, stretched(data, size))
+                    used.update(nodes.children(node))
+                except CorruptTape as problem:
+                    yield problem.cause or problem.what
+            for digest in used.keys() - counts.keys():
+                yield f"node {digest.hex()[:16]} is missing"
+            for digest, count in counts.items():
+                if count != used[digest]:
+                    yield f"node {digest.hex()[:16]} is used {used[digest]} times, and said to be {count} times"
+
+    def close(self) -> None:
+        """Close the file. Nothing happens when it is closed."""
+        with self._lock:
+            if self._open is not None and self._pid == os.getpid():
+                self._open.close()
+                self._open = None
+
+
+def _answers(database: sqlite3.Connection, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a question that ends with ``IN``, asked for some values at a time."""
+    for at in range(0, len(values), _AT_ONCE):
+        some = values[at : at + _AT_ONCE]
+        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some)
+
+
+def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
+    row = database.execute(f"SELECT {_COLUMNS} FROM checkpoint WHERE id = ?", (id,)).fetchone()
+    return None if row is None else _read(row)
+
+
+def _written(row: Row) -> Iterable[Any]:
+    lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
+    labels = json.dumps(lineage.labels)
+    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels)
+    return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
+
+
+def _read(row: Sequence[Any]) -> Row:
+    """A row that came from the file. `CorruptTape`: it is not what was written."""
+    id, run, span, kind, parent, time_ns, labels, size, digest, packed = row
+    try:
+        lineage = Lineage(run, span, kind, parent, time_ns, tuple(map(str, json.loads(labels))), id)
+        return verified(Row(Checkpoint(id, lineage, size, digest), packed))
+    except (TypeError, ValueError) as problem:
+        raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None

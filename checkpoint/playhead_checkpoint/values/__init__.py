@@ -1,0 +1,1 @@
+"""Values as nodes: which types there are, how values are packed, read, and compared."""

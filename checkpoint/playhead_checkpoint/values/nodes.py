@@ -1,0 +1,189 @@
+"""Nodes: the immutable pieces that stored states are made of.
+
+A value is packed as MessagePack. A container, text or bytes too large to stand inside of what holds it is
+kept in nodes of its own; a `Ref` stands in its place. A node is two bytes (kind, level) and a payload:
+
+* level 0, a list or dict: some of its entries, a MessagePack array or map;
+* level 0, text or bytes: a piece of its bytes;
+* level 1 and above: for each node below its digest (32 bytes) and how much it holds (4 bytes).
+
+The name of a node is the BLAKE3 digest of all its bytes. So equal parts of states are one node.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from blake3 import blake3
+
+from playhead_semconv.errors import CorruptTape
+
+INLINE_BYTES: Final = 1024
+"""A container whose entries take more than this is kept in nodes of its own."""
+WHOLE_BYTES: Final = 4096
+"""Longest text or bytes inside of what holds it, and largest container that is one node."""
+LEAF_BYTES: Final = 2048
+"""Mean size of the nodes that the entries of a large container are cut into."""
+LARGEST_LEAF_BYTES: Final = 8192
+"""Entries are cut here, whatever they are."""
+PIECE_BYTES: Final = 16384
+"""Length of the pieces of a long text or of long bytes."""
+FAN_OUT: Final = 16
+"""Mean number of nodes below one."""
+LARGEST_FAN_OUT: Final = 64
+MOST_LEVELS: Final = 32
+MOST_DEPTH: Final = 100
+"""How deep containers and typed values may stand in each other."""
+LARGEST_NODE_BYTES: Final = 1 << 17
+
+REF: Final = 1
+TYPED: Final = 2
+"""Codes of the MessagePack extensions: a `Ref`; a typed value, ``[name, parts]``."""
+
+LIST, DICT, TEXT, BYTES = b"ldsb"
+_KINDS: Final = frozenset(b"ldsb")
+_REF: Final = struct.Struct(">BBI32s")
+_BELOW: Final = struct.Struct(">32sI")
+_REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
+_UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
+
+pack: Final = msgspec.msgpack.Encoder().encode
+
+
+class Ref(NamedTuple):
+    """Stands for a container, text or bytes in nodes of its own. Equal refs stand for equal values.
+
+    ``count``: entries of a list or dict, bytes of a text or of bytes.
+    """
+
+    kind: int
+    level: int
+    count: int
+    digest: bytes
+
+    def packed(self) -> bytes:
+        """The ref as it stands inside of a packed value."""
+        return _REF_HEAD + _REF.pack(*self)
+
+
+def damaged(why: str) -> CorruptTape:
+    """The error for what was read from storage and is not what a store writes."""
+    return CorruptTape("a stored state is damaged", cause=why)
+
+
+def digest_of(node: bytes) -> bytes:
+    """The name of a node, 32 bytes."""
+    return blake3(node).digest()
+
+
+def leaf(kind: int, payload: bytes) -> bytes:
+    """A node of level 0."""
+    return bytes((kind, 0)) + payload
+
+
+def index(refs: list[Ref]) -> tuple[bytes, int]:
+    """The node above these, which have one kind and level; and how much it holds."""
+    kind, level = refs[0].kind, refs[0].level + 1
+    below = b"".join(_BELOW.pack(ref.digest, ref.count) for ref in refs)
+    return bytes((kind, level)) + below, sum(ref.count for ref in refs)
+
+
+def unpacked_ref(data: bytes | memoryview) -> Ref:
+    """The ref of an extension. `CorruptTape`: it is none."""
+    if len(data) != _REF.size:
+        raise damaged(f"a reference of {len(data)} bytes")
+    ref = Ref(*_REF.unpack(data))
+    if ref.kind not in _KINDS or ref.level > MOST_LEVELS:
+        raise damaged(f"a reference of kind {ref.kind}, level {ref.level}")
+    return ref
+
+
+def payload(ref: Ref, node: bytes) -> bytes:
+    """What a node holds. `CorruptTape`: it is not of the kind and level that ``ref`` says."""
+    if node[:2] != bytes((ref.kind, ref.level)):
+        raise damaged(f"node {ref.digest.hex()[:16]} is not of the kind that refers to it")
+    return node[2:]
+
+
+def below(ref: Ref, node: bytes) -> list[Ref]:
+    """The refs of a node of level 1 and above. `CorruptTape`: their counts are not that of ``ref``."""
+    data = payload(ref, node)
+    if not data or len(data) % _BELOW.size:
+        raise damaged(f"node {ref.digest.hex()[:16]} has {len(data)} bytes of digests")
+    found = [Ref(ref.kind, ref.level - 1, count, digest) for digest, count in _BELOW.iter_unpack(data)]
+    if sum(one.count for one in found) != ref.count:
+        raise damaged(f"node {ref.digest.hex()[:16]} does not hold {ref.count}")
+    return found
+
+
+def checked(digest: bytes, node: bytes) -> bytes:
+    """The node, when it is that of the digest. `CorruptTape`: it is another one, or too large."""
+    if len(node) > LARGEST_NODE_BYTES:
+        raise damaged(f"node {digest.hex()[:16]} has {len(node)} bytes")
+    if digest_of(node) != digest:
+        raise damaged(f"node {digest.hex()[:16]} differs from its digest")
+    return node
+
+
+def unpack(data: bytes | memoryview, extension: Any) -> Any:
+    """A packed value; ``extension(code, data)`` makes the value of an extension.
+
+    `CorruptTape`: it is no MessagePack, or nested too deep.
+    """
+    try:
+        return msgspec.msgpack.decode(data, ext_hook=extension)
+    except _UNPACKABLE as problem:
+        raise damaged(f"{type(problem).__name__}: {problem}") from None
+
+
+def unpacked_typed(data: bytes | memoryview, extension: Any) -> tuple[str, Any]:
+    """Name and parts of a typed value. `CorruptTape`: it is none."""
+    found = unpack(data, extension)
+    if not isinstance(found, list):
+        raise damaged("a typed value without a name")
+    match found:  # pyright: ignore[reportUnknownVariableType]
+        case [str(name), parts]:
+            return name, parts
+        case _:
+            raise damaged("a typed value without a name")
+
+
+def refs_in(data: bytes | memoryview) -> list[Ref]:
+    """The refs inside of a packed value, as often as they stand there. `CorruptTape`: as `unpack`."""
+    found: list[Ref] = []
+
+    def extension(code: int, data: memoryview) -> None:
+        if code == REF:
+            found.append(unpacked_ref(data))
+        elif code == TYPED:
+            unpack(data, extension)
+        else:
+            raise damaged(f"an extension {code}")
+
+    if _REF_HEAD in bytes(data):  # else there is nothing to look for
+        unpack(data, extension)
+    return found
+
+
+def refs_of(ref: Ref, node: bytes) -> list[Ref]:
+    """The refs that a node holds. `CorruptTape`: the node is not what a store writes."""
+    if ref.level:
+        return below(ref, node)
+    return refs_in(payload(ref, node)) if ref.kind in (LIST, DICT) else []
+
+
+def children(node: bytes) -> Iterator[bytes]:
+    """The digests of the nodes that a node refers to, each once."""
+    if len(node) < 2 or node[0] not in _KINDS:
+        raise damaged("a node without a kind")
+    if node[1]:
+        data = node[2:]
+        if len(data) % _BELOW.size:
+            raise damaged(f"a node with {len(data)} bytes of digests")
+        found = [digest for digest, _ in _BELOW.iter_unpack(data)]
+    else:
+        found = [ref.digest for ref in refs_in(node[2:])] if node[0] in (LIST, DICT) else []
+    yield from dict.fromkeys(found)

@@ -1,0 +1,144 @@
+"""How values of the standard library, and of numpy, are taken apart and put together."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class TypeShape(NamedTuple):
+    """How one type is stored.
+
+    ``together`` raises any error for parts that are none of this type.
+    """
+
+    name: str
+    apart: Callable[[Any], Any]
+    together: Callable[[Any], Any]
+
+
+class Unsorted(list[Any]):
+    """Parts without an order: they are stored in the order of their bytes."""
+
+
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_DTYPE: Final = re.compile(r"[<>|=](?:[biufcSU][0-9]{1,9}|[mM]8(?:\[[0-9]{0,9}[A-Za-z]{1,2}\])?|b1)")
+
+
+def _pairs_together(parts: Any) -> Any:
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _zone_apart(zone: tzinfo | None) -> Any:
+    if zone is None:
+        return None
+    if isinstance(zone, timezone):
+        offset = zone.utcoffset(None) // timedelta(microseconds=1)
+        name = zone.tzname(None)
+        return offset if timezone(zone.utcoffset(None)).tzname(None) == name else [offset, name]
+    key = getattr(zone, "key", None)
+    if isinstance(key, str) and type(zone).__module__.startswith("zoneinfo"):
+        return key
+    raise TypeError(f"a time zone of type {type(zone).__module__}.{type(zone).__qualname__}")
+
+
+def _zone_together(parts: Any) -> tzinfo | None:
+    match parts:
+        case None:
+            return None
+        case int(offset):
+            return timezone.utc if not offset else timezone(timedelta(microseconds=offset))
+        case [int(offset), str(name)]:
+            return timezone(timedelta(microseconds=offset), name)
+        case str(key) if len(key) < 100 and _ZONE.fullmatch(key):
+            from zoneinfo import ZoneInfo  # few times have one
+
+            return ZoneInfo(key)
+        case _:
+            raise ValueError("no time zone")
+
+
+def _clock_apart(value: Any) -> Any:
+    return [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _zone_apart(value.tzinfo)]
+
+
+def _clock_together(cls: Any) -> Callable[[Any], Any]:
+    def together(parts: Any) -> Any:
+        text, fold, zone = parts
+        return cls.fromisoformat(text).replace(fold=fold, tzinfo=_zone_together(zone))
+
+    return together
+
+
+def _integer(parts: Any) -> int:
+    if len(parts) > 1 << 20:
+        raise ValueError("too long")
+    return int.from_bytes(parts, "big", signed=True)
+
+
+STANDARD: Final[dict[type[Any], TypeShape]] = {
+    int: TypeShape(
+        "int", lambda value: value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True), _integer
+    ),
+    str: TypeShape(
+        "str",
+        lambda value: value.encode("utf-8", "surrogatepass"),
+        lambda parts: parts.decode("utf-8", "surrogatepass"),
+    ),
+    dict: TypeShape("dict", dict.items, _pairs_together),
+    tuple: TypeShape("tuple", list, tuple),
+    set: TypeShape("set", Unsorted, set),
+    frozenset: TypeShape("frozenset", Unsorted, frozenset),
+    bytearray: TypeShape("bytearray", bytes, bytearray),
+    complex: TypeShape("complex", lambda value: [value.real, value.imag], lambda parts: complex(*parts)),
+    date: TypeShape("date", date.isoformat, date.fromisoformat),
+    datetime: TypeShape("datetime", _clock_apart, _clock_together(datetime)),
+    time: TypeShape("time", _clock_apart, _clock_together(time)),
+    timedelta: TypeShape(
+        "timedelta",
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda parts: timedelta(*parts),
+    ),
+    Decimal: TypeShape("decimal", str, Decimal),
+    UUID: TypeShape("uuid", lambda value: value.bytes, lambda parts: UUID(bytes=parts)),
+}
+"""Integers of more than 64 bits, texts with lone surrogates and dicts with other keys than texts are here,
+too: MessagePack has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WellKnown:
+    """A type of a library that is imported only where a value of it is at hand."""
+
+    module: str
+    cls: str
+    shape: TypeShape
+
+    def of(self, cls: type[Any]) -> TypeShape | None:
+        """The shape, when ``cls`` is that type."""
+        module = sys.modules.get(self.module)
+        return self.shape if module is not None and cls is getattr(module, self.cls, None) else None
+
+
+def _array_apart(value: Any) -> Any:
+    if not _DTYPE.fullmatch(value.dtype.str):
+        raise TypeError(f"an array of {value.dtype}")
+    return [value.dtype.str, list(value.shape), value.tobytes()]
+
+
+def _array_together(parts: Any) -> Any:
+    import numpy
+
+    kind, shape, data = parts
+    if not _DTYPE.fullmatch(kind) or len(shape) > 64:
+        raise ValueError("no array")
+    return numpy.frombuffer(data, numpy.dtype(kind)).reshape(shape).copy()
+
+
+WELL_KNOWN: Final = (WellKnown("numpy", "ndarray", TypeShape("ndarray", _array_apart, _array_together)),)
