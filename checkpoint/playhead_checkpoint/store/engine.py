@@ -40,8 +40,8 @@ class NodesGone(Exception):
 class CheckpointEngine(ABC):
     """A `CheckpointStore` over an engine that keeps rows and nodes.
 
-    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent again;
-    `_write` raises `NodesGone` when that is no longer true, after it has forgotten them.
+    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent again.
+    When it learns better, `_known` is another collection, and `_write` refuses what was collected before.
     """
 
     def __init__(self, types: Types = TYPES) -> None:
@@ -53,10 +53,11 @@ class CheckpointEngine(ABC):
         """Digests of nodes that are stored, as far as this process knows."""
 
     @abstractmethod
-    def _write(self, row: Row, fresh: Mapping[bytes, bytes]) -> Row:
+    def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
         """Keep a row and nodes, those below before those above, in one transaction.
 
-        The row that is stored: an earlier one of the same id, if there is one.
+        ``known``: what `_known` was when ``fresh`` was collected. The row that is stored: an earlier one of
+        the same id, if there is one. `NodesGone`: not all of ``known`` is there any longer.
         """
 
     @abstractmethod
@@ -87,7 +88,7 @@ class CheckpointEngine(ABC):
                 raise StateRefused(f"the state has more than {LARGEST_STATE_BYTES} bytes")
             wanted = _row(packed, packer.logical_bytes, lineage)
             try:
-                stored = self._write(wanted, fresh)
+                stored = self._write(wanted, fresh, known)
             except NodesGone:
                 continue
             if not _same(stored.checkpoint, wanted.checkpoint):

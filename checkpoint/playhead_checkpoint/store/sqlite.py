@@ -142,11 +142,11 @@ class SqliteCheckpoints(CheckpointEngine):
             self._depth = 1
             try:
                 yield database
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            else:
                 database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
             finally:
                 self._depth = 0
 
@@ -190,27 +190,34 @@ class SqliteCheckpoints(CheckpointEngine):
 
     # Writing
 
-    def _write(self, row: Row, fresh: Mapping[bytes, bytes]) -> Row:
+    def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
+        with self._lock:  # until what the transaction added is known
+            earlier, added = self._written(row, fresh, known)
+            if len(self._ids) > _MOST_KNOWN:
+                self._ids = {}
+            self._ids.update(added)
+        return earlier or row
+
+    def _written(
+        self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]
+    ) -> tuple[Row | None, Mapping[bytes, int]]:
+        """The row that was there; else that one is written. Ids of the nodes that are known now."""
         with self._transaction("BEGIN IMMEDIATE") as database:
             (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
             if deletions != self._deletions:
-                was_known, self._ids, self._deletions = bool(self._ids), {}, deletions
-                if was_known:
-                    raise NodesGone
+                self._ids, self._deletions = {}, deletions
+            if known and known is not self._ids:
+                raise NodesGone
             earlier = _row_of(database, row.checkpoint.id)
             if earlier is not None:
-                return earlier
+                return earlier, {}
             ids, used = self._added(database, fresh)
             used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(row.packed)))
             changed = [(count, node) for node, count in used.items()]
             database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", changed)
             marks = ", ".join("?" * len(_COLUMNS.split(",")))
-            database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _written(row))
-        with self._lock:
-            if len(self._ids) > _MOST_KNOWN:
-                self._ids = {}
-            self._ids.update(ids)
-        return row
+            database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _values(row))
+        return None, ids
 
     def _added(
         self, database: sqlite3.Connection, fresh: Mapping[bytes, bytes]
@@ -253,9 +260,8 @@ class SqliteCheckpoints(CheckpointEngine):
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
             dropped = Counter(ref.digest for _, packed in rows for ref in set(nodes.refs_in(packed)))
             freed = self._released(database, dropped)
-        self._ids, self._deletions = {}, -1
         with self._using() as database:
-            database.execute("PRAGMA incremental_vacuum").fetchall()
+            database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return Freed(len(rows), *freed)
 
@@ -326,7 +332,7 @@ def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
     return None if row is None else _read(row)
 
 
-def _written(row: Row) -> Iterable[Any]:
+def _values(row: Row) -> Iterable[Any]:
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
     labels = json.dumps(lineage.labels)
     told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels)

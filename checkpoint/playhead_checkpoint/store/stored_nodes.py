@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+import threading
+from functools import cache
+from typing import Any, Final
 
 from playhead_checkpoint.values.nodes import LARGEST_NODE_BYTES, damaged
 
@@ -10,13 +12,28 @@ _WORTH_BYTES: Final = 256
 _LEVEL: Final = 3
 
 
+class _Codecs(threading.local):
+    """A compressor and a decompressor for each thread; small states do without zstandard."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.compress: Any = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self.decompress: Any = zstandard.ZstdDecompressor().decompress
+        self.size: Any = zstandard.frame_content_size
+        self.error = zstandard.ZstdError
+
+
+@cache
+def _codecs() -> _Codecs:
+    return _Codecs()
+
+
 def squeezed(node: bytes) -> bytes:
     """The node as it is stored: shorter than it is, or itself."""
     if len(node) < _WORTH_BYTES:
         return node
-    import zstandard  # small states do without it
-
-    data = zstandard.ZstdCompressor(level=_LEVEL).compress(node)
+    data = _codecs().compress(node)
     return data if len(data) < len(node) else node
 
 
@@ -24,11 +41,10 @@ def stretched(data: bytes, size: int) -> bytes:
     """The node of ``size`` bytes. `CorruptTape`: it is none, or too large."""
     if len(data) == size:
         return data
-    import zstandard
-
+    codecs = _codecs()
     try:
-        if not len(data) < size <= LARGEST_NODE_BYTES or zstandard.frame_content_size(data) != size:
+        if not len(data) < size <= LARGEST_NODE_BYTES or codecs.size(data) != size:
             raise damaged(f"a node of {size} bytes is stored in {len(data)}")
-        return zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-    except zstandard.ZstdError as problem:
+        return codecs.decompress(data, allow_extra_data=False)
+    except codecs.error as problem:
         raise damaged(str(problem)) from None

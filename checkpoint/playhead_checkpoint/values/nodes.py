@@ -31,7 +31,7 @@ LARGEST_LEAF_BYTES: Final = 8192
 """Entries are cut here, whatever they are."""
 PIECE_BYTES: Final = 16384
 """Length of the pieces of a long text or of long bytes."""
-FAN_OUT: Final = 16
+FAN_OUT: Final = 8
 """Mean number of nodes below one."""
 LARGEST_FAN_OUT: Final = 64
 MOST_LEVELS: Final = 32

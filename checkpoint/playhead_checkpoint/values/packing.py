@@ -19,8 +19,10 @@ _SCALARS: Final = frozenset({type(None), bool, int, float})
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
-def _small(value: Any, room: int) -> int:
+def _small(value: Any, room: int, levels: int) -> int:
     """What is left of ``room`` (bytes) for a list or dict of plain JSON values; below 0: it is not one."""
+    if not levels:
+        return -1
     room -= len(value)
     if type(value) is dict:
         for key in value:
@@ -35,7 +37,7 @@ def _small(value: Any, room: int) -> int:
         if kind is str or kind is bytes:
             room -= len(one)
         elif kind is list or kind is dict:
-            room = _small(one, room)
+            room = _small(one, room, levels - 1)
         elif kind not in _SCALARS:
             return -1
     return room
@@ -67,7 +69,7 @@ class Packer:
         """The packed value. `StateRefused` has the path in it."""
         kind = type(value)
         if kind is dict or kind is list:
-            if _small(value, nodes.INLINE_BYTES) >= 0:
+            if _small(value, nodes.INLINE_BYTES, nodes.MOST_DEPTH - self._depth) >= 0:
                 try:
                     data = pack(value)
                     if len(data) <= nodes.INLINE_BYTES:

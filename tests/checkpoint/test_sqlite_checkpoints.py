@@ -1,0 +1,170 @@
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
+from playhead_semconv.errors import CorruptTape, StoreUnavailable
+
+
+class TestSqlite(CheckpointConformance):
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path: Path):
+        self.path = tmp_path / "state" / "checkpoints.sqlite"
+
+    def open_store(self):
+        return SqliteCheckpoints(self.path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints.sqlite"
+
+
+def test_only_the_owner_may_read(path: Path):
+    old = os.umask(0)
+    try:
+        with SqliteCheckpoints(path) as store:
+            store.put(1)
+            modes = {stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    finally:
+        os.umask(old)
+    assert modes == {0o600}
+
+
+WRITER = """
+import sys
+from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store.conformance import conversation
+store, parent, length = SqliteCheckpoints(sys.argv[1]), b"", int(sys.argv[2])
+while True:
+    parent = store.put(conversation(length), Lineage(b"r" * 16, parent=parent)).id
+    print(parent.hex(), length, flush=True)
+    length += 1
+"""
+
+
+def test_a_kill_leaves_whole_checkpoints(path: Path):
+    chance = random.Random(3)
+    said: list[tuple[bytes, int]] = []
+    for begin in range(0, 5_000, 500):
+        command = [sys.executable, "-c", WRITER, str(path), str(begin)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randrange(1, 40)):
+                process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+            for line in process.stdout:
+                if line.endswith("\n"):
+                    said.append((bytes.fromhex(line.split()[0]), int(line.split()[1])))
+    assert said
+    with SqliteCheckpoints(path) as store:
+        assert store.damages() == []
+        for id, length in said:
+            assert store.state(id) == conversation(length)
+        for one in store.checkpoints(limit=10_000):
+            found = store.state(one.id)
+            assert found == conversation(found["step"])
+
+
+def test_a_forked_child_has_a_connection_of_its_own(path: Path):
+    with SqliteCheckpoints(path) as store:
+        store.put(conversation(100), Lineage(b"r" * 16))
+        child = os.fork()
+        if not child:
+            try:
+                store.put(conversation(101), Lineage(b"c" * 16))
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        store.put(conversation(102), Lineage(b"r" * 16))
+        assert [one.lineage.run[:1] for one in store.checkpoints()] == [b"r", b"c", b"r"]
+        assert store.damages() == []
+
+
+def test_a_closed_store_says_so(path: Path):
+    store = SqliteCheckpoints(path)
+    store.close()
+    store.close()
+    with pytest.raises(StoreUnavailable, match="is closed"):
+        store.put(1)
+
+
+def test_a_file_of_something_else_is_left_alone(path: Path):
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE mine (x)")
+    database.close()
+    with pytest.raises(StoreUnavailable, match="something else"):
+        SqliteCheckpoints(path)
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(CorruptTape, match="damaged"):
+        SqliteCheckpoints(path)
+
+
+def test_a_file_of_a_later_version_is_left_alone(path: Path):
+    SqliteCheckpoints(path).close()
+    changed(path, "PRAGMA user_version=9")
+    with pytest.raises(StoreUnavailable, match="later version"):
+        SqliteCheckpoints(path)
+
+
+def changed(path: Path, *statements: str) -> None:
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE node SET data = zeroblob(length(data)) WHERE id = 1", "damaged"),
+        ("UPDATE node SET size = 1 << 40 WHERE id = 1", "damaged"),
+        ("UPDATE node SET data = (SELECT data FROM node WHERE id = 2), size = "
+         "(SELECT size FROM node WHERE id = 2) WHERE id = 1", "damaged"),
+        ("DELETE FROM node WHERE id = 1", "damaged"),
+        ("UPDATE checkpoint SET packed = x'00'", "differs from its digest"),
+        ("UPDATE checkpoint SET labels = '7'", "damaged"),
+        ("UPDATE checkpoint SET packed = 7", "damaged"),
+    ],
+)  # fmt: skip
+def test_damage_is_found_when_it_is_read(path: Path, statement: str, said: str):
+    with SqliteCheckpoints(path) as store:
+        put = store.put(conversation(500))
+    changed(path, statement)
+    with SqliteCheckpoints(path) as store:
+        with pytest.raises(CorruptTape, match=said):
+            store.state(put.id)
+        assert store.damages()
+
+
+def test_counts_of_uses_are_verified(path: Path):
+    with SqliteCheckpoints(path) as store:
+        store.put(conversation(500))
+        changed(path, "UPDATE uses SET count = 7 WHERE node = 1")
+        assert any("said to be 7 times" in line for line in store.damages())
+
+
+def test_a_deletion_gives_the_disk_back(path: Path):
+    with SqliteCheckpoints(path) as store:
+        put = store.put({"secret": os.urandom(1 << 20), "word": "found-nowhere-later" * 50})
+        store.delete([put.id])
+        assert path.stat().st_size < 1 << 16
+    assert b"found-nowhere-later" not in path.read_bytes()
+
+
+def test_importing_the_room_imports_no_large_library():
+    code = (
+        "import sys, playhead_checkpoint; "
+        "print({'numpy', 'pydantic', 'zstandard', 'opentelemetry'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
