@@ -151,7 +151,14 @@ def test_registered_types_come_back():
     kept = Kept(registered())
     message = Message(role="user", parts=[Tool("t", [Frozen((1, 2))]), "x" * 9_000], extra=[Colour.BLUE])  # pyright: ignore
     message._seen = 4
-    value = [Colour.RED, Rights.READ | Rights.WRITE, Tool("a"), Frozen((3,)), message, Message.model_construct(role="b")]
+    value = [
+        Colour.RED,
+        Rights.READ | Rights.WRITE,
+        Tool("a"),
+        Frozen((3,)),
+        message,
+        Message.model_construct(role="b"),
+    ]
     found = kept.again(value)
     assert found == value
     assert found[4]._seen == 4 and found[4].model_fields_set == {"role", "parts", "extra"}
@@ -233,7 +240,13 @@ def test_storage_cannot_have_anything_imported_or_called():
         with pytest.raises(CorruptTape, match="damaged"):
             Kept().read(named(name, parts))
     types = registered()
-    for cls, parts in ((Tool, {"uses": []}), (Tool, {"name": 1, "other": 2}), (Tool, []), (Colour, "GREEN"), (Message, {})):
+    for cls, parts in (
+        (Tool, {"uses": []}),
+        (Tool, {"name": 1, "other": 2}),
+        (Tool, []),
+        (Colour, "GREEN"),
+        (Message, {}),
+    ):
         with pytest.raises(CorruptTape, match="damaged"):
             Kept(types).read(named(f"{__name__}.{cls.__qualname__}", parts))
 
@@ -298,7 +311,14 @@ def test_hostile_nodes_are_refused():
         kept.nodes = {nodes.digest_of(one): one for one in (leaf, node)}
         with pytest.raises(CorruptTape):
             kept.read(wanted.packed())
-    for packed in (b"", b"\xc1", b"\xc7\x01\x01x", b"\xc7\x01\x07x", b"\xc7\x01\x02\x90", b"\x91" * 100_000):
+    for packed in (
+        b"",
+        b"\xc1",
+        b"\xc7\x01\x01x",
+        b"\xc7\x01\x07x",
+        b"\xc7\x01\x02\x90",
+        b"\x91" * 100_000,
+    ):
         with pytest.raises(CorruptTape):
             Kept().read(packed)
 

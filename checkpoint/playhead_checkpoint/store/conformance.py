@@ -38,7 +38,15 @@ VALUES: dict[str, Any] = {
         time(23, 59, 59, 999_999),
         timedelta(-1, 2, 3),
     ],
-    "others": [UUID(int=7), (), (1, ("a",)), {1, "a"}, set[int](), frozenset({(1, 2)}), {1: "a", (2,): {3: 4}}],
+    "others": [
+        UUID(int=7),
+        (),
+        (1, ("a",)),
+        {1, "a"},
+        set[int](),
+        frozenset({(1, 2)}),
+        {1: "a", (2,): {3: 4}},
+    ],
     "large": [{"number": number, "text": "y" * (number % 3_000)} for number in range(300)],
     "wide": {f"key {number}": number for number in range(3_000)},
 }
@@ -71,7 +79,8 @@ def same(one: Any, other: Any) -> bool:
 def conversation(length: int) -> dict[str, Any]:
     """A state as agents have it: messages, and a step."""
     messages = [
-        {"role": "user", "content": f"message {number} " + "word " * (number % 50)} for number in range(length)
+        {"role": "user", "content": f"message {number} " + "word " * (number % 50)}
+        for number in range(length)
     ]
     return {"messages": messages, "step": length}
 
@@ -145,7 +154,14 @@ class CheckpointConformance:
             one, other = store.put(conversation(300)), store.put(conversation(300), Lineage(RUN))
             assert one.digest == other.digest and one.id != other.id
             assert store.put(conversation(301)).digest != one.digest
-            for left, right in ((1, True), (1, 1.0), (0.0, -0.0), ("a", b"a"), ([1], (1,)), ({1}, frozenset({1}))):
+            for left, right in (
+                (1, True),
+                (1, 1.0),
+                (0.0, -0.0),
+                ("a", b"a"),
+                ([1], (1,)),
+                ({1}, frozenset({1})),
+            ):
                 assert store.put(left).digest != store.put(right).digest
 
     def test_an_impossible_lineage_is_refused(self) -> None:

@@ -90,7 +90,12 @@ class SqliteCheckpoints(CheckpointEngine):
             self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
         )
         try:
-            for line in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "secure_delete=ON", "trusted_schema=OFF"):
+            for line in (
+                "auto_vacuum=INCREMENTAL",
+                "journal_mode=WAL",
+                "secure_delete=ON",
+                "trusted_schema=OFF",
+            ):
                 found.execute(f"PRAGMA {line}")
             found.execute(f"PRAGMA synchronous={self._synchronous}")
             self._migrate(found)
@@ -186,7 +191,9 @@ class SqliteCheckpoints(CheckpointEngine):
                 wanted += " AND seq < (SELECT seq FROM checkpoint WHERE id = ?)"
                 values.append(before)
             question = f"SELECT {_COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
-            return [_read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))]
+            return [
+                _read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
+            ]
 
     # Writing
 
@@ -276,7 +283,9 @@ class SqliteCheckpoints(CheckpointEngine):
             question = "SELECT node FROM uses WHERE count <= 0 AND node IN "
             unused = [node for (node,) in _answers(database, question, list(ids.values()))]
             dropped = Counter()
-            for _, length, data in _answers(database, "SELECT id, size, data FROM node WHERE id IN ", unused):
+            for _, length, data in _answers(
+                database, "SELECT id, size, data FROM node WHERE id IN ", unused
+            ):
                 count, size = count + 1, size + len(data)
                 dropped.update(nodes.children(stretched(data, length)))
             gone = [(node,) for node in unused]
@@ -298,7 +307,9 @@ class SqliteCheckpoints(CheckpointEngine):
                 except CorruptTape as problem:
                     yield f"checkpoint {row[0].hex()}: {problem.cause or problem.what}"
             counts: dict[bytes, int] = {}
-            question = "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
+            question = (
+                "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
+            )
             for digest, size, data, count in database.execute(question):
                 counts[digest] = count
                 try:
@@ -320,7 +331,9 @@ class SqliteCheckpoints(CheckpointEngine):
                 self._open = None
 
 
-def _answers(database: sqlite3.Connection, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def _answers(
+    database: sqlite3.Connection, question: str, values: Sequence[Any]
+) -> Iterator[tuple[Any, ...]]:
     """The rows of a question that ends with ``IN``, asked for some values at a time."""
     for at in range(0, len(values), _AT_ONCE):
         some = values[at : at + _AT_ONCE]

@@ -22,7 +22,10 @@ _Token: TypeAlias = Ref | bytes
 
 
 class StateChange(NamedTuple):
-    """One difference. ``path``: keys and positions; of what is removed in the first state, else in the second.
+    """One difference.
+
+    ``path``: keys and positions from the state to the value; of what is removed those in the first state,
+    else those in the second.
 
     ``before`` and ``after`` are the values, None where there is none.
     """
@@ -31,6 +34,16 @@ class StateChange(NamedTuple):
     kind: Literal["added", "removed", "changed"]
     before: Any
     after: Any
+
+
+class _Place(NamedTuple):
+    """Where two values stand, in either state."""
+
+    before: Path = ()
+    after: Path = ()
+
+    def below(self, one: Any, other: Any) -> _Place:
+        return _Place((*self.before, one), (*self.after, other))
 
 
 class _Typed(NamedTuple):
@@ -46,24 +59,24 @@ class Difference:
         self._types = types
         self._nodes = Nodes(load)
 
-    def changes(self, before: bytes, after: bytes, path: Path = ()) -> Iterator[StateChange]:
+    def changes(self, before: bytes, after: bytes, at: _Place = _Place()) -> Iterator[StateChange]:
         """The differences. `CorruptTape`: a node that has to be read is missing or damaged."""
         if before == after:
             return
-        if len(path) > nodes.MOST_DEPTH:
+        if len(at.after) > nodes.MOST_DEPTH:
             raise nodes.damaged(f"nested deeper than {nodes.MOST_DEPTH} levels")
         match _opened(before), _opened(after):
             case _Typed() as one, _Typed() as other if one.name == other.name and _has_names(one, other):
-                yield from self.changes(one.parts, other.parts, path)
+                yield from self.changes(one.parts, other.parts, at)
             case (Ref(kind=nodes.LIST) | list()) as one, (Ref(kind=nodes.LIST) | list()) as other:
-                yield from self._of_lists(one, other, path)
+                yield from self._of_lists(one, other, at)
             case (Ref(kind=nodes.DICT) | dict()) as one, (Ref(kind=nodes.DICT) | dict()) as other:
-                yield from self._of_dicts(one, other, path)
+                yield from self._of_dicts(one, other, at)
             case _:
-                yield StateChange(path, "changed", self._value(before), self._value(after))
+                yield StateChange(at.after, "changed", self._value(before), self._value(after))
 
     def _of_dicts(
-        self, before: Ref | dict[str, bytes], after: Ref | dict[str, bytes], path: Path
+        self, before: Ref | dict[str, bytes], after: Ref | dict[str, bytes], at: _Place
     ) -> Iterator[StateChange]:
         if isinstance(before, Ref) and isinstance(after, Ref):
             one, other = self._apart(before, after)
@@ -73,12 +86,12 @@ class Difference:
             later = self._entries([after]) if isinstance(after, Ref) else after
         for key, value in earlier.items():
             if key not in later:
-                yield StateChange((*path, key), "removed", self._value(value), None)
+                yield StateChange((*at.before, key), "removed", self._value(value), None)
             else:
-                yield from self.changes(value, later[key], (*path, key))
+                yield from self.changes(value, later[key], at.below(key, key))
         for key, value in later.items():
             if key not in earlier:
-                yield StateChange((*path, key), "added", None, self._value(value))
+                yield StateChange((*at.after, key), "added", None, self._value(value))
 
     def _entries(self, tokens: Sequence[_Token]) -> dict[str, bytes]:
         """Keys and packed values of the nodes among these of a dict that only one state has."""
@@ -88,7 +101,7 @@ class Difference:
         return found
 
     def _of_lists(
-        self, before: Ref | list[bytes], after: Ref | list[bytes], path: Path
+        self, before: Ref | list[bytes], after: Ref | list[bytes], at: _Place
     ) -> Iterator[StateChange]:
         if isinstance(before, Ref) and isinstance(after, Ref):
             one, other = self._opened_apart(before, after)
@@ -101,12 +114,12 @@ class Difference:
                 continue
             old, new = self._items(earlier), self._items(later)
             for step, (was, now) in enumerate(zip(old, new, strict=False)):
-                yield from self.changes(was, now, (*path, at_other + step))
+                yield from self.changes(was, now, at.below(at_one + step, at_other + step))
             both = min(len(old), len(new))
             for step, was in enumerate(old[both:], both):
-                yield StateChange((*path, at_one + step), "removed", self._value(was), None)
+                yield StateChange((*at.before, at_one + step), "removed", self._value(was), None)
             for step, now in enumerate(new[both:], both):
-                yield StateChange((*path, at_other + step), "added", None, self._value(now))
+                yield StateChange((*at.after, at_other + step), "added", None, self._value(now))
             at_one, at_other = at_one + len(old), at_other + len(new)
 
     def _opened_apart(self, before: Ref, after: Ref) -> tuple[list[_Token], list[_Token]]:
@@ -133,7 +146,9 @@ class Difference:
             self._nodes.want(ahead)
             if level:
                 opened = {ref: nodes.below(ref, self._nodes[ref]) for ref in ahead}
-                one, other = ([low for ref in side for low in opened.get(ref, [ref])] for side in (one, other))
+                one, other = (
+                    [low for ref in side for low in opened.get(ref, [ref])] for side in (one, other)
+                )
         return one, other
 
     def _leaves(self, refs: Sequence[Ref]) -> list[Ref]:
@@ -143,7 +158,11 @@ class Difference:
             self._nodes.want(ahead)
             if not any(ref.level for ref in ahead):
                 return ahead
-            ahead = [low for ref in ahead for low in (nodes.below(ref, self._nodes[ref]) if ref.level else [ref])]
+            ahead = [
+                low
+                for ref in ahead
+                for low in (nodes.below(ref, self._nodes[ref]) if ref.level else [ref])
+            ]
         return found
 
     def _items(self, tokens: Sequence[_Token | list[bytes]]) -> list[bytes]:
