@@ -22,6 +22,7 @@ from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, 
 ID_BYTES: Final = 16
 MOST_LABELS: Final = 64
 LONGEST_LABEL: Final = 256
+_NONE: Final = Lineage()
 KINDS: Final = ("auto", "manual", "framework", "workspace")
 
 
@@ -33,6 +34,18 @@ class Row:
     packed: bytes
 
 
+class _Fresh:
+    """Nodes that are not known to be stored."""
+
+    def __init__(self, known: Collection[bytes]) -> None:
+        self.known = known
+        self.nodes: dict[bytes, bytes] = {}
+
+    def keep(self, digest: bytes, node: bytes) -> None:
+        if digest not in self.known:
+            self.nodes[digest] = node
+
+
 class NodesGone(Exception):
     """A deletion took nodes that this process took for stored."""
 
@@ -40,8 +53,9 @@ class NodesGone(Exception):
 class CheckpointEngine(ABC):
     """A `CheckpointStore` over an engine that keeps rows and nodes.
 
-    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent again.
-    When it learns better, `_known` is another collection, and `_write` refuses what was collected before.
+    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent
+    again. When it learns better, `_known` is another collection, and `_write` refuses what was
+    collected before.
     """
 
     def __init__(self, types: Types = TYPES) -> None:
@@ -56,8 +70,9 @@ class CheckpointEngine(ABC):
     def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
         """Keep a row and nodes, those below before those above, in one transaction.
 
-        ``known``: what `_known` was when ``fresh`` was collected. The row that is stored: an earlier one of
-        the same id, if there is one. `NodesGone`: not all of ``known`` is there any longer.
+        ``known``: what `_known` was when ``fresh`` was collected. The row that is stored: an
+        earlier one of the same id, if there is one. `NodesGone`: not all of ``known`` is there any
+        longer.
         """
 
     @abstractmethod
@@ -72,23 +87,18 @@ class CheckpointEngine(ABC):
     def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         """Nodes by digest, those that are there. They need not be verified."""
 
-    def put(self, state: Any, lineage: Lineage = Lineage()) -> Checkpoint:  # noqa: B008: it is immutable
+    def put(self, state: Any, lineage: Lineage = _NONE) -> Checkpoint:
         """Keep a state; see `CheckpointStore.put`."""
         lineage = _checked(lineage)
         while True:
-            known, fresh = self._known, dict[bytes, bytes]()
-
-            def keep(digest: bytes, node: bytes) -> None:
-                if digest not in known:  # noqa: B023: used in this round only
-                    fresh[digest] = node  # noqa: B023
-
-            packer = Packer(self._types, keep)
+            fresh = _Fresh(self._known)
+            packer = Packer(self._types, fresh.keep)
             packed = packer.state(state)
             if packer.logical_bytes > LARGEST_STATE_BYTES:
                 raise StateRefused(f"the state has more than {LARGEST_STATE_BYTES} bytes")
             wanted = _row(packed, packer.logical_bytes, lineage)
             try:
-                stored = self._write(wanted, fresh, known)
+                stored = self._write(wanted, fresh.nodes, fresh.known)
             except NodesGone:
                 continue
             if not _same(stored.checkpoint, wanted.checkpoint):

@@ -16,10 +16,10 @@ CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
 class Lineage:
     """Where a checkpoint comes from.
 
-    ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of the
-    checkpoint before it, or empty; it need not be there (any longer). ``time_ns``: nanoseconds since 1970,
-    UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes; empty: it follows
-    from state and lineage, so the same put is the same checkpoint.
+    ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of
+    the checkpoint before it, or empty; it need not be there (any longer). ``time_ns``: nanoseconds
+    since 1970, UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes;
+    empty: it follows from state and lineage, so the same put is the same checkpoint.
     """
 
     run: bytes = b""
@@ -64,9 +64,11 @@ class CheckpointStore(Protocol):
     """
 
     def put(self, state: Any, lineage: Lineage = ...) -> Checkpoint:
-        """Keep a state. A put with an id that is there, of the same state, run and parent, changes nothing.
+        """Keep a state. A put with an id that is there, of the same state, run and parent, changes
+        nothing.
 
-        `StateRefused`: a value cannot be stored; `CheckpointTaken`: the id is that of another checkpoint.
+        `StateRefused`: a value cannot be stored; `CheckpointTaken`: the id is that of another
+        checkpoint.
         """
         ...
 

@@ -28,11 +28,14 @@ _MOST_KNOWN: Final = 200_000
 """Digests of stored nodes that are remembered; about 30 MB."""
 
 _SCHEMA: Final = """
-CREATE TABLE node (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE node (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL
+);
 CREATE TABLE uses (node INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE checkpoint (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, run BLOB NOT NULL, span BLOB NOT NULL,
-    kind TEXT NOT NULL, parent BLOB NOT NULL, time_ns INTEGER NOT NULL, labels TEXT NOT NULL,
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE,
+    run BLOB NOT NULL, span BLOB NOT NULL, kind TEXT NOT NULL, parent BLOB NOT NULL,
+    time_ns INTEGER NOT NULL, labels TEXT NOT NULL,
     size INTEGER NOT NULL, digest BLOB NOT NULL, packed BLOB NOT NULL
 );
 CREATE INDEX checkpoint_of_run ON checkpoint (run, seq);
@@ -46,8 +49,8 @@ class SqliteCheckpoints(CheckpointEngine):
     """A `CheckpointStore` in one file (WAL, mode 0600), for any number of threads and processes.
 
     A put survives the death of the process; the last ones may be lost with the power
-    (``synchronous="FULL"`` keeps those, for a sync of the disk each). Tables: ``node``, and in ``uses`` how
-    many nodes and checkpoints refer to each.
+    (``synchronous="FULL"`` keeps those, for a sync of the disk each). Tables: ``node``, and in
+    ``uses`` how many nodes and checkpoints refer to each.
     """
 
     def __init__(
@@ -321,7 +324,8 @@ class SqliteCheckpoints(CheckpointEngine):
                 yield f"node {digest.hex()[:16]} is missing"
             for digest, count in counts.items():
                 if count != used[digest]:
-                    yield f"node {digest.hex()[:16]} is used {used[digest]} times, and said to be {count} times"
+                    name = digest.hex()[:16]
+                    yield f"node {name} is used {used[digest]} times, and said to be {count} times"
 
     def close(self) -> None:
         """Close the file. Nothing happens when it is closed."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import DICT, LIST, Ref
+from playhead_checkpoint.values.nodes import DICT, Ref
 from playhead_checkpoint.values.reading import Load, Nodes, Reader
 from playhead_checkpoint.values.types import Types
 
@@ -24,8 +24,8 @@ _Token: TypeAlias = Ref | bytes
 class StateChange(NamedTuple):
     """One difference.
 
-    ``path``: keys and positions from the state to the value; of what is removed those in the first state,
-    else those in the second.
+    ``path``: keys and positions from the state to the value; of what is removed those in the first
+    state, else those in the second.
 
     ``before`` and ``after`` are the values, None where there is none.
     """
@@ -46,6 +46,9 @@ class _Place(NamedTuple):
         return _Place((*self.before, one), (*self.after, other))
 
 
+_TOP: Final = _Place()
+
+
 class _Typed(NamedTuple):
     name: str
     parts: bytes
@@ -59,7 +62,7 @@ class Difference:
         self._types = types
         self._nodes = Nodes(load)
 
-    def changes(self, before: bytes, after: bytes, at: _Place = _Place()) -> Iterator[StateChange]:
+    def changes(self, before: bytes, after: bytes, at: _Place = _TOP) -> Iterator[StateChange]:
         """The differences. `CorruptTape`: a node that has to be read is missing or damaged."""
         if before == after:
             return

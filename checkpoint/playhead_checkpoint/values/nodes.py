@@ -1,7 +1,8 @@
 """Nodes: the immutable pieces that stored states are made of.
 
-A value is packed as MessagePack. A container, text or bytes too large to stand inside of what holds it is
-kept in nodes of its own; a `Ref` stands in its place. A node is two bytes (kind, level) and a payload:
+A value is packed as MessagePack. A container, text or bytes too large to stand inside of what holds
+it is kept in nodes of its own; a `Ref` stands in its place. A node is two bytes (kind, level) and a
+payload:
 
 * level 0, a list or dict: some of its entries, a MessagePack array or map;
 * level 0, text or bytes: a piece of its bytes;

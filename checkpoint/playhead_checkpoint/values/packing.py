@@ -20,7 +20,10 @@ _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
 def _small(value: Any, room: int, levels: int) -> int:
-    """What is left of ``room`` (bytes) for a list or dict of plain JSON values; below 0: it is not one."""
+    """What is left of ``room`` (bytes) for a list or dict of plain JSON values.
+
+    Below 0: it has other values, takes more, or is nested deeper than ``levels``.
+    """
     if not levels:
         return -1
     room -= len(value)
@@ -46,8 +49,8 @@ def _small(value: Any, room: int, levels: int) -> int:
 class Packer:
     """Packs values; each node goes to ``keep(digest, node)``, those below before those above.
 
-    The nodes of a value depend on the value alone. Where the entries of a large container are cut depends
-    on the entries themselves: after a change the nodes before and behind it are the same.
+    The nodes of a value depend on the value alone. Where the entries of a large container are cut
+    depends on the entries themselves: after a change the nodes before and behind it are the same.
     """
 
     def __init__(self, types: Types, keep: Callable[[bytes, bytes], None]) -> None:

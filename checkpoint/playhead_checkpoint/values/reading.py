@@ -37,7 +37,7 @@ class Nodes:
             self._loaded[digest] = nodes.checked(digest, found[digest])
 
     def want_all(self, refs: Iterable[Ref]) -> None:
-        """Load these and all below them, level by level. `CorruptTape`: as `want`, or there are too many."""
+        """Load these and all below them, level by level. `CorruptTape`: as `want`, or it is too much."""
         seen: set[Ref] = set()
         ahead = set(refs)
         size = 0

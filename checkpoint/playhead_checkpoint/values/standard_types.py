@@ -6,9 +6,9 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 
@@ -29,6 +29,12 @@ class Unsorted(list[Any]):
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _DTYPE: Final = re.compile(r"[<>|=](?:[biufcSU][0-9]{1,9}|[mM]8(?:\[[0-9]{0,9}[A-Za-z]{1,2}\])?|b1)")
+
+
+def _parts(parts: Any, length: int) -> Any:
+    if not isinstance(parts, list) or len(cast(list[Any], parts)) != length:
+        raise ValueError(f"not {length} parts")
+    return cast(list[Any], parts)
 
 
 def _pairs_together(parts: Any) -> Any:
@@ -53,7 +59,7 @@ def _zone_together(parts: Any) -> tzinfo | None:
         case None:
             return None
         case int(offset):
-            return timezone.utc if not offset else timezone(timedelta(microseconds=offset))
+            return UTC if not offset else timezone(timedelta(microseconds=offset))
         case [int(offset), str(name)]:
             return timezone(timedelta(microseconds=offset), name)
         case str(key) if len(key) < 100 and _ZONE.fullmatch(key):
@@ -70,46 +76,72 @@ def _clock_apart(value: Any) -> Any:
 
 def _clock_together(cls: Any) -> Callable[[Any], Any]:
     def together(parts: Any) -> Any:
-        text, fold, zone = parts
+        text, fold, zone = _parts(parts, 3)
         return cls.fromisoformat(text).replace(fold=fold, tzinfo=_zone_together(zone))
 
     return together
 
 
-def _integer(parts: Any) -> int:
+def _int_together(parts: Any) -> int:
     if len(parts) > 1 << 20:
         raise ValueError("too long")
     return int.from_bytes(parts, "big", signed=True)
 
 
+def _int_apart(value: int) -> bytes:
+    return value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _text_apart(value: str) -> bytes:
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _text_together(parts: Any) -> str:
+    return parts.decode("utf-8", "surrogatepass")
+
+
+def _complex_apart(value: complex) -> list[float]:
+    return [value.real, value.imag]
+
+
+def _complex_together(parts: Any) -> complex:
+    return complex(*_parts(parts, 2))
+
+
+def _span_apart(value: timedelta) -> list[int]:
+    return [value.days, value.seconds, value.microseconds]
+
+
+def _span_together(parts: Any) -> timedelta:
+    return timedelta(*_parts(parts, 3))
+
+
+def _uuid_apart(value: UUID) -> bytes:
+    return value.bytes
+
+
+def _uuid_together(parts: Any) -> UUID:
+    return UUID(bytes=parts)
+
+
 STANDARD: Final[dict[type[Any], TypeShape]] = {
-    int: TypeShape(
-        "int", lambda value: value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True), _integer
-    ),
-    str: TypeShape(
-        "str",
-        lambda value: value.encode("utf-8", "surrogatepass"),
-        lambda parts: parts.decode("utf-8", "surrogatepass"),
-    ),
+    int: TypeShape("int", _int_apart, _int_together),
+    str: TypeShape("str", _text_apart, _text_together),
     dict: TypeShape("dict", dict.items, _pairs_together),
     tuple: TypeShape("tuple", list, tuple),
     set: TypeShape("set", Unsorted, set),
     frozenset: TypeShape("frozenset", Unsorted, frozenset),
     bytearray: TypeShape("bytearray", bytes, bytearray),
-    complex: TypeShape("complex", lambda value: [value.real, value.imag], lambda parts: complex(*parts)),
+    complex: TypeShape("complex", _complex_apart, _complex_together),
     date: TypeShape("date", date.isoformat, date.fromisoformat),
     datetime: TypeShape("datetime", _clock_apart, _clock_together(datetime)),
     time: TypeShape("time", _clock_apart, _clock_together(time)),
-    timedelta: TypeShape(
-        "timedelta",
-        lambda value: [value.days, value.seconds, value.microseconds],
-        lambda parts: timedelta(*parts),
-    ),
+    timedelta: TypeShape("timedelta", _span_apart, _span_together),
     Decimal: TypeShape("decimal", str, Decimal),
-    UUID: TypeShape("uuid", lambda value: value.bytes, lambda parts: UUID(bytes=parts)),
+    UUID: TypeShape("uuid", _uuid_apart, _uuid_together),
 }
-"""Integers of more than 64 bits, texts with lone surrogates and dicts with other keys than texts are here,
-too: MessagePack has none."""
+"""Integers of more than 64 bits, texts with lone surrogates and dicts with other keys than texts
+are here, too: MessagePack has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +167,7 @@ def _array_apart(value: Any) -> Any:
 def _array_together(parts: Any) -> Any:
     import numpy
 
-    kind, shape, data = parts
+    kind, shape, data = _parts(parts, 3)
     if not _DTYPE.fullmatch(kind) or len(shape) > 64:
         raise ValueError("no array")
     return numpy.frombuffer(data, numpy.dtype(kind)).reshape(shape).copy()

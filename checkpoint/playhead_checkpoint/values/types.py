@@ -1,7 +1,7 @@
 """Types beyond those of JSON: how a value is taken apart into storable parts, and put together again.
 
-Storage holds a name and parts. A name means what the program has registered under it: nothing is imported
-and no pickle is read because storage says so.
+Storage holds a name and parts. A name means what the program has registered under it: nothing is
+imported and no pickle is read because storage says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from playhead_checkpoint.values.nodes import damaged
 from playhead_checkpoint.values.standard_types import STANDARD, WELL_KNOWN, TypeShape
 from playhead_semconv.errors import StateRefused
 
-
 _T = TypeVar("_T")
 
 
@@ -29,17 +28,17 @@ class Unregistered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """A dataclass or pydantic model: what is taken from it, and who makes one of that."""
+    """A dataclass, enum or pydantic model: what is taken from it, and who makes one of that."""
 
-    cls: type[Any]
+    cls: Any
 
     def of_dataclass(self, value: Any) -> Any:
         return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
 
     def to_dataclass(self, parts: Any) -> Any:
-        """Set the fields; nothing of the class is called. A field that is not stored gets its default."""
+        """Set the fields, calling nothing of the class. A field that is not stored gets its default."""
         declared = {one.name: one for one in dataclasses.fields(self.cls)}
-        found = object.__new__(self.cls)
+        found: Any = object.__new__(self.cls)
         for name, value in _mapping(parts, declared).items():
             object.__setattr__(found, name, value)
         for name in declared.keys() - parts.keys():
@@ -115,9 +114,10 @@ class Types:
     ) -> type[_T]:
         """Store values of ``cls``; the class itself, so this is a decorator as well.
 
-        ``apart`` gives storable parts of a value, ``together`` makes the value of them; dataclasses, enums
-        and pydantic models need neither. ``name`` stands in storage: keep it when the class moves; default
-        is ``module.qualname``. `StateRefused`: another class has that name, or it is of no such kind.
+        ``apart`` gives storable parts of a value, ``together`` makes the value of them;
+        dataclasses, enums and pydantic models need neither. ``name`` stands in storage: keep it
+        when the class moves; default is ``module.qualname``. `StateRefused`: another class has that
+        name, or it is of no such kind.
         """
         name = name or f"{cls.__module__}.{cls.__qualname__}"
         fields = _Fields(cls)
