@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from playhead_checkpoint import StateChange, Types
 from playhead_checkpoint.values import difference
-from playhead_checkpoint.values.difference import Difference
+from playhead_checkpoint.values.difference import StateComparison
 from playhead_checkpoint.values.packing import Packer
 from playhead_semconv.errors import CorruptTape
 
@@ -29,7 +29,7 @@ class Pair:
         return {digest: self.nodes[digest] for digest in digests if digest in self.nodes}
 
     def changes(self) -> list[StateChange]:
-        return list(Difference(self.load, self.types).changes(self.before, self.after))
+        return list(StateComparison(self.load, self.types).changes(self.before, self.after))
 
 
 def changes(before: Any, after: Any) -> list[StateChange]:

@@ -48,7 +48,8 @@ class Kept:
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
     | st.decimals(allow_nan=False) | st.uuids() | st.dates() | st.timedeltas()
-    | st.complex_numbers(allow_nan=False) | st.datetimes(timezones=st.none() | st.timezones()) | st.times()
+    | st.complex_numbers(allow_nan=False)
+    | st.datetimes(timezones=st.none() | st.timezones()) | st.times()
 )  # fmt: skip
 hashable = st.recursive(
     st.integers() | st.text(),

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from blake3 import blake3
 
 from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
-from playhead_checkpoint.values.difference import Difference, StateChange
+from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.nodes import pack
 from playhead_checkpoint.values.packing import Packer
 from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES, Reader
@@ -118,7 +118,7 @@ class CheckpointEngine(ABC):
         """What differs between two states; see `CheckpointStore.difference`."""
         with self._reading():
             one, other = self._row(before), self._row(after)
-            return list(Difference(self._nodes, self._types).changes(one.packed, other.packed))
+            return list(StateComparison(self._nodes, self._types).changes(one.packed, other.packed))
 
     def damages(self) -> list[str]:
         """What is damaged or missing, a line each."""

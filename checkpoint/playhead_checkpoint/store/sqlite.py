@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -349,7 +349,7 @@ def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
     return None if row is None else _read(row)
 
 
-def _values(row: Row) -> Iterable[Any]:
+def _values(row: Row) -> tuple[Any, ...]:
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
     labels = json.dumps(lineage.labels)
     told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels)

@@ -54,7 +54,7 @@ class _Typed(NamedTuple):
     parts: bytes
 
 
-class Difference:
+class StateComparison:
     """Compares two packed values. The order of a dict's keys is no difference."""
 
     def __init__(self, load: Load, types: Types) -> None:
@@ -186,8 +186,8 @@ class Difference:
 
 
 def _aligned(
-    one: list[_Token], other: list[_Token]
-) -> Iterator[tuple[bool, list[_Token], list[_Token]]]:
+    one: Sequence[_Token], other: Sequence[_Token]
+) -> Iterator[tuple[bool, Sequence[_Token], Sequence[_Token]]]:
     """Stretches of two lists, in order, and whether they are the same."""
     start = 0
     while start < min(len(one), len(other)) and one[start] == other[start]:
@@ -207,7 +207,7 @@ def _aligned(
 
 
 def _count(tokens: Sequence[_Token]) -> int:
-    return sum(token.count if isinstance(token, Ref) else 1 for token in tokens)
+    return sum(token.length if isinstance(token, Ref) else 1 for token in tokens)
 
 
 def _has_names(one: _Typed, other: _Typed) -> bool:

@@ -14,8 +14,8 @@ The name of a node is the BLAKE3 digest of all its bytes. So equal parts of stat
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from blake3 import blake3
@@ -52,17 +52,18 @@ _REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
 _UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
 
 pack: Final = msgspec.msgpack.Encoder().encode
+type_of: Final[Callable[[Any], type[Any]]] = type
 
 
 class Ref(NamedTuple):
     """Stands for a container, text or bytes in nodes of its own. Equal refs stand for equal values.
 
-    ``count``: entries of a list or dict, bytes of a text or of bytes.
+    ``length``: entries of a list or dict, bytes of a text or of bytes.
     """
 
     kind: int
     level: int
-    count: int
+    length: int
     digest: bytes
 
     def packed(self) -> bytes:
@@ -88,8 +89,8 @@ def leaf(kind: int, payload: bytes) -> bytes:
 def index(refs: list[Ref]) -> tuple[bytes, int]:
     """The node above these, which have one kind and level; and how much it holds."""
     kind, level = refs[0].kind, refs[0].level + 1
-    below = b"".join(_BELOW.pack(ref.digest, ref.count) for ref in refs)
-    return bytes((kind, level)) + below, sum(ref.count for ref in refs)
+    below = b"".join(_BELOW.pack(ref.digest, ref.length) for ref in refs)
+    return bytes((kind, level)) + below, sum(ref.length for ref in refs)
 
 
 def unpacked_ref(data: bytes | memoryview) -> Ref:
@@ -115,8 +116,8 @@ def below(ref: Ref, node: bytes) -> list[Ref]:
     if not data or len(data) % _BELOW.size:
         raise damaged(f"node {ref.digest.hex()[:16]} has {len(data)} bytes of digests")
     found = [Ref(ref.kind, ref.level - 1, count, digest) for digest, count in _BELOW.iter_unpack(data)]
-    if sum(one.count for one in found) != ref.count:
-        raise damaged(f"node {ref.digest.hex()[:16]} does not hold {ref.count}")
+    if sum(one.length for one in found) != ref.length:
+        raise damaged(f"node {ref.digest.hex()[:16]} does not hold {ref.length}")
     return found
 
 
@@ -145,7 +146,7 @@ def unpacked_typed(data: bytes | memoryview, extension: Any) -> tuple[str, Any]:
     found = unpack(data, extension)
     if not isinstance(found, list):
         raise damaged("a typed value without a name")
-    match found:  # pyright: ignore[reportUnknownVariableType]
+    match cast(list[Any], found):
         case [str(name), parts]:
             return name, parts
         case _:

@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack
+from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack, type_of
 from playhead_checkpoint.values.standard_types import STANDARD, TypeShape, Unsorted
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
@@ -27,7 +27,8 @@ def _small(value: Any, room: int, levels: int) -> int:
     if not levels:
         return -1
     room -= len(value)
-    if type(value) is dict:
+    kind = type_of(value)
+    if kind is dict:
         for key in value:
             if type(key) is not str:
                 return -1
@@ -36,7 +37,7 @@ def _small(value: Any, room: int, levels: int) -> int:
     for one in value:
         if room < 0:
             return -1
-        kind = type(one)
+        kind = type_of(one)
         if kind is str or kind is bytes:
             room -= len(one)
         elif kind is list or kind is dict:
@@ -70,7 +71,7 @@ class Packer:
 
     def value(self, value: Any) -> bytes:
         """The packed value. `StateRefused` has the path in it."""
-        kind = type(value)
+        kind = type_of(value)
         if kind is dict or kind is list:
             if _small(value, nodes.INLINE_BYTES, nodes.MOST_DEPTH - self._depth) >= 0:
                 try:

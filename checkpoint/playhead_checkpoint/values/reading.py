@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Ref, damaged
+from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Ref, damaged, type_of
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import CorruptTape
 
@@ -30,7 +30,7 @@ class Nodes:
     def want(self, refs: Iterable[Ref]) -> None:
         """Load these at once. `CorruptTape`: one is missing or damaged."""
         digests = {ref.digest for ref in refs} - self._loaded.keys()
-        found = self._load(digests) if digests else {}
+        found: Mapping[bytes, bytes] = self._load(digests) if digests else {}
         for digest in digests:
             if digest not in found:
                 raise damaged(f"node {digest.hex()[:16]} is missing")
@@ -99,15 +99,18 @@ class Reader:
             if one.kind not in (LIST, DICT):
                 pieces.append(data)
                 continue
-            entries = nodes.unpack(data, self._extension)
-            if type(entries) is not (list if one.kind == LIST else dict) or len(entries) != one.count:
-                raise damaged(f"node {one.digest.hex()[:16]} does not hold {one.count} entries")
+            entries: Any = nodes.unpack(data, self._extension)
+            if (
+                type_of(entries) is not (list if one.kind == LIST else dict)
+                or len(entries) != one.length
+            ):
+                raise damaged(f"node {one.digest.hex()[:16]} does not hold {one.length} entries")
             found.extend(entries) if one.kind == LIST else found.update(entries)
         if ref.kind in (LIST, DICT):
             return found
         data = b"".join(pieces)
-        if len(data) != ref.count:
-            raise damaged(f"{len(data)} bytes instead of {ref.count}")
+        if len(data) != ref.length:
+            raise damaged(f"{len(data)} bytes instead of {ref.length}")
         try:
             return data.decode() if ref.kind == TEXT else data
         except UnicodeDecodeError as problem:

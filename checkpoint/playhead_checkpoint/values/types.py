@@ -158,6 +158,8 @@ class Types:
             return Unregistered(name, parts)
         try:
             return shape.together(parts)
+        except ImportError:  # numpy is not installed here
+            return Unregistered(name, parts)
         except Exception as problem:  # whatever the constructor of a type says to such parts
             raise damaged(f"no {name}: {type(problem).__name__}: {problem}") from None
 
