@@ -1,9 +1,9 @@
-"""Checkpoints of a growing conversation: bytes, puts and reads by length, beside langgraph-checkpoint-sqlite.
+"""Checkpoints of a growing conversation, beside langgraph-checkpoint-sqlite: bytes, puts, reads.
 
-The state is a list of messages to which each step adds one. ``unique`` is the last state, packed once: what
-no store can do without. ``disk`` are the files of a store after its last put. Put times are medians of the
-last fifty puts, in milliseconds; reads are medians of ten, of the latest checkpoint and of the middle one.
-LangGraph's saver stands beside where it is installed (requirements-langgraph.txt).
+The state is a list of messages to which each step adds one. ``unique`` is the last state, packed once:
+what no store can do without. ``disk`` are the files of a store after its last put. Put times are medians
+of the last fifty puts, in milliseconds; reads are medians of ten, of the latest checkpoint and of the
+middle one. LangGraph's saver stands beside where it is installed (requirements-langgraph.txt).
 """
 
 from __future__ import annotations

@@ -30,6 +30,9 @@ LEAF_BYTES: Final = 2048
 """Mean size of the nodes that the entries of a large container are cut into."""
 LARGEST_LEAF_BYTES: Final = 8192
 """Entries are cut here, whatever they are."""
+BLOCK_LEAVES: Final = 8
+"""Mean number of such nodes that are one, a block, in a list that has grown past them."""
+LARGEST_BLOCK_BYTES: Final = 65536
 PIECE_BYTES: Final = 16384
 """Length of the pieces of a long text or of long bytes."""
 FAN_OUT: Final = 8

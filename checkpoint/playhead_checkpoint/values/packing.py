@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -178,17 +178,7 @@ class Packer:
             return _head(kind, len(entries)) + b"".join(entries)
         if size <= nodes.WHOLE_BYTES:
             return self._tree([self._leaf(kind, entries)])
-        leaves: list[Ref] = []
-        start = size = 0
-        for at, entry in enumerate(entries, 1):
-            length = len(entry)
-            size += length
-            if size >= nodes.LARGEST_LEAF_BYTES or crc32(entry) < length * _CUT:
-                leaves.append(self._leaf(kind, entries[start:at]))
-                start, size = at, 0
-        if size:
-            leaves.append(self._leaf(kind, entries[start:]))
-        return self._tree(leaves)
+        return self._tree([self._leaf(kind, some) for some in _cut(entries, blocks=kind == LIST)])
 
     def _leaf(self, kind: int, entries: Sequence[bytes]) -> Ref:
         return self._kept(kind, _head(kind, len(entries)) + b"".join(entries), len(entries))
@@ -215,6 +205,31 @@ class Packer:
                     start = at
             refs = above
         return refs[0].packed()
+
+
+def _cut(entries: Sequence[bytes], *, blocks: bool) -> Iterator[Sequence[bytes]]:
+    """The entries of each leaf. What an entry is decides whether a leaf, and a block, ends behind it.
+
+    Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes. What
+    is changed in a dict may stand anywhere: its leaves stay small.
+    """
+    leaves: list[Sequence[bytes]] = []  # of the block that is open
+    block = start = size = block_size = 0
+    for at, entry in enumerate(entries, 1):
+        size += len(entry)
+        chance, due = crc32(entry), len(entry) * _CUT
+        if chance >= due and size < nodes.LARGEST_LEAF_BYTES:
+            continue
+        leaves.append(entries[start:at])
+        block_size += size
+        start, size = at, 0
+        if not blocks or chance * nodes.BLOCK_LEAVES < due or block_size >= nodes.LARGEST_BLOCK_BYTES:
+            yield entries[block:at]
+            leaves.clear()
+            block, block_size = at, 0
+    yield from leaves
+    if size:
+        yield entries[start:]
 
 
 def _typed(name: str, parts: bytes) -> bytes:
