@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from blake3 import blake3
 
@@ -23,7 +23,12 @@ ID_BYTES: Final = 16
 MOST_LABELS: Final = 64
 LONGEST_LABEL: Final = 256
 _NONE: Final = Lineage()
+LONGEST_THREAD: Final = 1024
 KINDS: Final = ("auto", "manual", "framework", "workspace")
+
+
+Fresh: TypeAlias = Mapping[bytes, bytes]
+"""Nodes by digest, those below before those above, of which none is known to be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,14 @@ class _Fresh:
     def keep(self, digest: bytes, node: bytes) -> None:
         if digest not in self.known:
             self.nodes[digest] = node
+
+
+class Notes(NamedTuple):
+    """Packed notes of one checkpoint by key; ``replace``: they win over earlier ones."""
+
+    id: bytes
+    packed: Mapping[str, bytes]
+    replace: bool
 
 
 class NodesGone(Exception):
@@ -67,7 +80,7 @@ class CheckpointEngine(ABC):
         """Digests of nodes that are stored, as far as this process knows."""
 
     @abstractmethod
-    def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
+    def _write(self, row: Row, fresh: Fresh, known: Collection[bytes]) -> Row:
         """Keep a row and nodes, those below before those above, in one transaction.
 
         ``known``: what `_known` was when ``fresh`` was collected. The row that is stored: an
@@ -87,12 +100,20 @@ class CheckpointEngine(ABC):
     def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         """Nodes by digest, those that are there. They need not be verified."""
 
-    def put(self, state: Any, lineage: Lineage = _NONE) -> Checkpoint:
+    @abstractmethod
+    def _write_notes(self, notes: Notes, fresh: Fresh, known: Collection[bytes]) -> None:
+        """Keep packed notes and nodes, in one transaction; ``known`` as for `_write`."""
+
+    @abstractmethod
+    def _packed_notes(self, id: bytes) -> Mapping[str, bytes]:
+        """The notes of a checkpoint, packed, in the order in which they came."""
+
+    def put(self, state: Any, lineage: Lineage = _NONE, types: Types | None = None) -> Checkpoint:
         """Keep a state; see `CheckpointStore.put`."""
         lineage = _checked(lineage)
         while True:
             fresh = _Fresh(self._known)
-            packer = Packer(self._types, fresh.keep)
+            packer = Packer(types or self._types, fresh.keep)
             packed = packer.state(state)
             if packer.logical_bytes > LARGEST_STATE_BYTES:
                 raise StateRefused(f"the state has more than {LARGEST_STATE_BYTES} bytes")
@@ -104,6 +125,25 @@ class CheckpointEngine(ABC):
             if not _same(stored.checkpoint, wanted.checkpoint):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
             return stored.checkpoint
+
+    def note(self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False) -> None:
+        """Say more about a checkpoint; see `CheckpointStore.note`."""
+        while True:
+            fresh = _Fresh(self._known)
+            packer = Packer(types or self._types, fresh.keep)
+            packed = {key: packer.state(value) for key, value in notes.items()}
+            try:
+                return self._write_notes(Notes(id, packed, replace), fresh.nodes, fresh.known)
+            except NodesGone:
+                continue
+
+    def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
+        """What was said about a checkpoint."""
+        with self._reading():
+            return {
+                key: Reader(self._nodes, types or self._types).value(packed)
+                for key, packed in self._packed_notes(id).items()
+            }
 
     def checkpoint(self, id: bytes) -> Checkpoint:
         """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
@@ -157,6 +197,7 @@ def _checked(lineage: Lineage) -> Lineage:
         f"an id has 16 bytes, not {len(lineage.id)}": len(lineage.id) not in (0, ID_BYTES),
         f"no kind is {lineage.kind!r:.40}": lineage.kind not in KINDS,
         f"{len(lineage.labels)} labels": len(lineage.labels) > MOST_LABELS,
+        "its thread or name is too long": len(lineage.thread) > LONGEST_THREAD or len(lineage.name) > LONGEST_LABEL,
         "a label is too long": any(len(label) > LONGEST_LABEL for label in lineage.labels),
         f"a time of {lineage.time_ns} ns": not 0 <= lineage.time_ns < 1 << 63,
     }
@@ -169,6 +210,7 @@ def _checked(lineage: Lineage) -> Lineage:
 def _row(packed: bytes, size_bytes: int, lineage: Lineage) -> Row:
     digest = blake3(packed).digest()
     told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, lineage.labels)
+    told = (*told, lineage.thread, lineage.name)
     id = lineage.id or blake3(pack((digest, *told))).digest()[:ID_BYTES]
     return Row(Checkpoint(id, replace(lineage, id=id), size_bytes, digest), packed)
 

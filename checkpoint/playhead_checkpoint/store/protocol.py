@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -19,7 +19,9 @@ class Lineage:
     ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of
     the checkpoint before it, or empty; it need not be there (any longer). ``time_ns``: nanoseconds
     since 1970, UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes;
-    empty: it follows from state and lineage, so the same put is the same checkpoint.
+    empty: it follows from state and lineage, so the same put is the same checkpoint. ``thread``: a
+    conversation of a framework, over all of its runs; ``name``: of the checkpoint in it, by which it
+    is ordered there.
     """
 
     run: bytes = b""
@@ -29,6 +31,8 @@ class Lineage:
     time_ns: int = 0
     labels: tuple[str, ...] = ()
     id: bytes = b""
+    thread: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class CheckpointStore(Protocol):
     `StoreUnavailable` when the store cannot be used now, and `CorruptTape` when it is damaged.
     """
 
-    def put(self, state: Any, lineage: Lineage = ...) -> Checkpoint:
+    def put(self, state: Any, lineage: Lineage = ..., types: Types | None = None) -> Checkpoint:
         """Keep a state. A put with an id that is there, of the same state, run and parent, changes
         nothing.
 
@@ -100,8 +104,30 @@ class CheckpointStore(Protocol):
         """
         ...
 
+    def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
+        """Checkpoints of a thread, greatest name first; ``before``: only those of smaller names."""
+        ...
+
+    def threads(self, start: str = "") -> list[str]:
+        """The threads whose names start so, in order."""
+        ...
+
+    def note(
+        self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False
+    ) -> None:
+        """Say more about a checkpoint, all or nothing; ``notes``: values by key.
+
+        A key that is there keeps its value, unless ``replace`` is said. The checkpoint may come later.
+        `StateRefused`.
+        """
+        ...
+
+    def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
+        """What was said about a checkpoint, in the order in which it was said."""
+        ...
+
     def delete(self, ids: Sequence[bytes]) -> Freed:
-        """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
+        """Delete checkpoints and their notes, and the nodes that nothing else uses. Unknown ids are passed over."""
         ...
 
     def delete_run(self, run: bytes) -> Freed:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.store.engine import CheckpointEngine, NodesGone, Row, verified
+from playhead_checkpoint.store.engine import CheckpointEngine, NodesGone, Notes, Row, verified
 from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
 from playhead_checkpoint.store.stored_nodes import squeezed, stretched
 from playhead_checkpoint.values import nodes
@@ -35,14 +35,19 @@ CREATE TABLE uses (node INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE checkpoint (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE,
     run BLOB NOT NULL, span BLOB NOT NULL, kind TEXT NOT NULL, parent BLOB NOT NULL,
-    time_ns INTEGER NOT NULL, labels TEXT NOT NULL,
+    time_ns INTEGER NOT NULL, labels TEXT NOT NULL, thread TEXT NOT NULL, name TEXT NOT NULL,
     size INTEGER NOT NULL, digest BLOB NOT NULL, packed BLOB NOT NULL
 );
 CREATE INDEX checkpoint_of_run ON checkpoint (run, seq);
+CREATE INDEX checkpoint_of_thread ON checkpoint (thread, name) WHERE thread <> '';
+CREATE TABLE note (
+    id INTEGER PRIMARY KEY, checkpoint BLOB NOT NULL, key TEXT NOT NULL, packed BLOB NOT NULL,
+    UNIQUE (checkpoint, key)
+);
 CREATE TABLE deletions (count INTEGER NOT NULL);
 INSERT INTO deletions VALUES (0);
 """
-_COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, size, digest, packed"
+_COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
 
 
 class SqliteCheckpoints(CheckpointEngine):
@@ -198,14 +203,89 @@ class SqliteCheckpoints(CheckpointEngine):
                 _read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
             ]
 
+    def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
+        """Checkpoints of a thread; see `CheckpointStore.of_thread`."""
+        wanted, values = "thread = ? AND thread <> ''", [thread]
+        if before:
+            wanted, values = f"{wanted} AND name < ?", [thread, before]
+        question = f"SELECT {_COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY name DESC LIMIT ?"
+        with self._using() as database:
+            rows = database.execute(question, (*values, -1 if limit is None else max(limit, 0)))
+            return [_read(row).checkpoint for row in rows]
+
+    def threads(self, start: str = "") -> list[str]:
+        """The threads whose names start so, in order."""
+        question = "SELECT DISTINCT thread FROM checkpoint WHERE thread <> '' AND thread >= ? ORDER BY thread"
+        found: list[str] = []
+        with self._using() as database:
+            for (thread,) in database.execute(question, (start,)):
+                if not thread.startswith(start):
+                    break
+                found.append(thread)
+        return found
+
+    def _packed_notes(self, id: bytes) -> Mapping[str, bytes]:
+        with self._using() as database:
+            return dict(database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,)))
+
     # Writing
+
+    def _begun(self, database: sqlite3.Connection, known: Collection[bytes]) -> None:
+        """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
+        (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
+        if deletions != self._deletions:
+            self._ids, self._deletions = {}, deletions
+        if known and known is not self._ids:
+            raise NodesGone
+
+    def _learn(self, added: Mapping[bytes, int]) -> None:
+        if len(self._ids) > _MOST_KNOWN:
+            self._ids = {}
+        self._ids.update(added)
+
+    @staticmethod
+    def _use(database: sqlite3.Connection, used: Counter[int]) -> None:
+        changed = [(count, node) for node, count in used.items()]
+        database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", changed)
+
+    def _write_notes(self, notes: Notes, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> None:
+        with self._lock:
+            self._learn(self._noted(notes, fresh, known))
+
+    def _noted(
+        self, notes: Notes, fresh: Mapping[bytes, bytes], known: Collection[bytes]
+    ) -> Mapping[bytes, int]:
+        """Write those that are to be written. Ids of the nodes that are known now."""
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            self._begun(database, known)
+            there = self._packed_notes(notes.id)
+            ids, used = self._added(database, fresh)
+            for key, packed in notes.packed.items():
+                if key in there and not notes.replace:
+                    continue
+                database.execute(
+                    "INSERT INTO note (checkpoint, key, packed) VALUES (?, ?, ?) "
+                    "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
+                    (notes.id, key, packed),
+                )
+                used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(packed)))
+            self._use(database, used)
+            again = notes.packed.keys() & there.keys()
+            if not again:
+                return ids
+            # What is replaced uses its nodes no longer; what was there already leaves the new ones unused.
+            dropped = Counter(dict.fromkeys(fresh, 0))
+            if notes.replace:
+                dropped.update(ref.digest for key in again for ref in set(nodes.refs_in(there[key])))
+            if dropped:
+                database.execute("UPDATE deletions SET count = count + 1")
+                self._released(database, dropped)
+            return {}
 
     def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
         with self._lock:  # until what the transaction added is known
             earlier, added = self._written(row, fresh, known)
-            if len(self._ids) > _MOST_KNOWN:
-                self._ids = {}
-            self._ids.update(added)
+            self._learn(added)
         return earlier or row
 
     def _written(
@@ -213,18 +293,13 @@ class SqliteCheckpoints(CheckpointEngine):
     ) -> tuple[Row | None, Mapping[bytes, int]]:
         """The row that was there; else that one is written. Ids of the nodes that are known now."""
         with self._transaction("BEGIN IMMEDIATE") as database:
-            (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
-            if deletions != self._deletions:
-                self._ids, self._deletions = {}, deletions
-            if known and known is not self._ids:
-                raise NodesGone
+            self._begun(database, known)
             earlier = _row_of(database, row.checkpoint.id)
             if earlier is not None:
                 return earlier, {}
             ids, used = self._added(database, fresh)
             used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(row.packed)))
-            changed = [(count, node) for node, count in used.items()]
-            database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", changed)
+            self._use(database, used)
             marks = ", ".join("?" * len(_COLUMNS.split(",")))
             database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _values(row))
         return None, ids
@@ -268,7 +343,9 @@ class SqliteCheckpoints(CheckpointEngine):
                 return Freed()
             database.execute("UPDATE deletions SET count = count + 1")
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
-            dropped = Counter(ref.digest for _, packed in rows for ref in set(nodes.refs_in(packed)))
+            said = list(_answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", [id for id, _ in rows]))
+            database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
+            dropped = Counter(ref.digest for _, packed in rows + said for ref in set(nodes.refs_in(packed)))
             freed = self._released(database, dropped)
         with self._using() as database:
             database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
@@ -309,6 +386,11 @@ class SqliteCheckpoints(CheckpointEngine):
                     used.update(ref.digest for ref in set(nodes.refs_in(_read(row).packed)))
                 except CorruptTape as problem:
                     yield f"checkpoint {row[0].hex()}: {problem.cause or problem.what}"
+            for key, packed in database.execute("SELECT key, packed FROM note"):
+                try:
+                    used.update(ref.digest for ref in set(nodes.refs_in(packed)))
+                except CorruptTape as problem:
+                    yield f"note {key!r:.40}: {problem.cause or problem.what}"
             counts: dict[bytes, int] = {}
             question = (
                 "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
@@ -352,15 +434,16 @@ def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
 def _values(row: Row) -> tuple[Any, ...]:
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
     labels = json.dumps(lineage.labels)
-    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels)
+    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels, lineage.thread, lineage.name)
     return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
 
 
 def _read(row: Sequence[Any]) -> Row:
     """A row that came from the file. `CorruptTape`: it is not what was written."""
-    id, run, span, kind, parent, time_ns, labels, size, digest, packed = row
+    id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
     try:
-        lineage = Lineage(run, span, kind, parent, time_ns, tuple(map(str, json.loads(labels))), id)
+        said = tuple(map(str, json.loads(labels)))
+        lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
         return verified(Row(Checkpoint(id, lineage, size, digest), packed))
     except (TypeError, ValueError) as problem:
         raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None
