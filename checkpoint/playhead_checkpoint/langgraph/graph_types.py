@@ -1,0 +1,74 @@
+"""The types in the state of a graph: messages by their fields, what nobody registered by LangGraph's serializer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from langchain_core import messages
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from playhead_checkpoint.values.standard_types import TypeShape
+from playhead_checkpoint.values.types import TYPES, Types
+from playhead_semconv.errors import StateRefused
+
+MESSAGES: Final = ("AI", "Chat", "Function", "Human", "System", "Tool")
+_SERIALIZED: Final = "langgraph.serialized"
+
+
+class Serialized:
+    """A value that the serializer has to keep as a whole."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class GraphTypes(Types):
+    """Those that a program registered, messages of LangChain, and all that the serializer brings back.
+
+    A serializer that encrypts gets every channel as a whole: nothing in the clear is stored, nothing shared.
+    """
+
+    def __init__(self, serializer: SerializerProtocol, registered: Types = TYPES) -> None:
+        super().__init__()
+        self._registered = registered
+        self._serializer = serializer
+        self.encrypts = isinstance(serializer, EncryptedSerializer)
+        for kind in MESSAGES:
+            for name in (f"{kind}Message", f"{kind}MessageChunk"):
+                self.register(getattr(messages, name), name=f"langchain.{name}")
+        self.register(messages.RemoveMessage, name="langchain.RemoveMessage")
+        self._whole = TypeShape(_SERIALIZED, self._apart, self._together)
+        self._shapes[Serialized] = self._by_name[_SERIALIZED] = self._whole
+
+    def shape_of(self, value: object) -> TypeShape:
+        """How a value is stored: as its type says, else by the serializer."""
+        return super().shape_of(value) or self._registered.shape_of(value) or self._whole
+
+    def together(self, name: str, parts: Any) -> Any:
+        """The value of stored parts. `CorruptTape`: they are not those of that type."""
+        known = name in self._by_name
+        return super().together(name, parts) if known else self._registered.together(name, parts)
+
+    def _apart(self, value: Any) -> Any:
+        whole = value.value if isinstance(value, Serialized) else value
+        kind, data = self._serializer.dumps_typed(whole)
+        if kind == "pickle":
+            raise StateRefused("nothing is stored as a pickle", hint=_HINT)
+        if isinstance(self._serializer, JsonPlusSerializer) and not isinstance(value, Serialized):
+            again = self._serializer.loads_typed((kind, data))
+            if type(again) is not type(whole):
+                raise StateRefused(f"LangGraph's serializer makes a {type(again).__name__} of it", hint=_HINT)
+        return [kind, data]
+
+    def _together(self, parts: Any) -> Any:
+        kind, data = parts
+        if kind == "pickle":
+            raise ValueError("a pickle is not read")
+        return self._serializer.loads_typed((kind, data))
+
+
+_HINT: Final = "register its type with playhead_checkpoint.register, or allow it in the serializer"

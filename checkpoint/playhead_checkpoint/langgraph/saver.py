@@ -1,0 +1,331 @@
+"""A checkpoint saver of LangGraph that keeps its checkpoints in a store of playhead."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, cast
+
+from blake3 import blake3
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_serializable_checkpoint_metadata,
+    writes_sort_key,
+)
+from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
+from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Lineage
+from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown
+
+_LABELS: Final = ("langgraph",)
+
+
+class PlayheadSaver(BaseCheckpointSaver[Any]):
+    """Keeps the checkpoints of graphs; the methods of both kinds, ``put`` and ``aput``, may be mixed.
+
+    A checkpoint is linked to the span that is current when it is put. Of the state is stored what changed.
+    Values of types that are not registered go through ``serde``; by default that is LangGraph's own, restricted
+    to the types that it takes for safe. `StateRefused` names the path and type of a value that would not come
+    back as what it is. The store is not closed with the saver.
+    """
+
+    def __init__(self, store: CheckpointStore, *, serde: SerializerProtocol | None = None) -> None:
+        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
+        self._store = store
+        self._types = GraphTypes(self.serde)
+
+    def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
+        """A saver over the same store, whose serializer brings back these types, too."""
+        return PlayheadSaver(self._store, serde=super().with_allowlist(extra_allowlist).serde)
+
+    # One checkpoint
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: GraphCheckpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keep a checkpoint; the config that names it. A put that is repeated wins over the one before."""
+        thread, name = _thread(config), checkpoint["id"]
+        parent = get_checkpoint_id(config)
+        state = {
+            "checkpoint": {**checkpoint, "channel_values": self._kept(checkpoint["channel_values"])},
+            "metadata": get_serializable_checkpoint_metadata(config, metadata),
+            "parent": parent,
+        }
+        above = _id(thread, parent) if parent else b""
+        run, span = _current_span()
+        lineage = Lineage(run, span, "framework", above, 0, _LABELS, _id(thread, name), thread, name)
+        self._put(state, lineage)
+        return _config(thread, name)
+
+    def _put(self, state: dict[str, Any], lineage: Lineage) -> None:
+        while True:
+            try:
+                self._store.put(state, lineage, self._types)
+                return
+            except CheckpointTaken:
+                notes = self._store.notes(lineage.id, self._types)
+                self._store.delete([lineage.id])
+                self._note(lineage.id, notes)
+
+    def _note(self, id: bytes, notes: dict[str, Any], *, anew: bool = False) -> None:
+        """Keep writes by key: ``[task_path, task_id, index, channel, value]``."""
+        if self._types.encrypts:
+            notes = {key: [*told, Serialized(value)] for key, (*told, value) in notes.items()}
+        if notes:
+            self._store.note(id, notes, self._types, replace=anew)
+
+    def _kept(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Channels as they are stored."""
+        if not self._types.encrypts:
+            return values
+        return {channel: Serialized(value) for channel, value in values.items()}
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote. Errors, interrupts and resumptions win over earlier ones of the task."""
+        id = _id(_thread(config), cast(str, get_checkpoint_id(config)))
+        kept: dict[str, Any] = {}
+        replaced: dict[str, Any] = {}
+        for position, (channel, value) in enumerate(writes):
+            index = WRITES_IDX_MAP.get(channel, position)
+            notes = replaced if index < 0 else kept
+            notes[json.dumps([task_id, index])] = [task_path, task_id, index, channel, value]
+        self._note(id, kept)
+        self._note(id, replaced, anew=True)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a config names; without an id, the last one of its thread."""
+        thread, name = _thread(config), get_checkpoint_id(config)
+        try:
+            if name:
+                return self._tuple(self._store.checkpoint(_id(thread, name)))
+            found = self._store.of_thread(thread, limit=1)
+            return self._tuple(found[0]) if found else None
+        except CheckpointUnknown:  # it may be deleted meanwhile
+            return None
+
+    def _tuple(self, found: Checkpoint) -> CheckpointTuple:
+        thread = found.lineage.thread
+        state = self._store.state(found.id, self._types)
+        notes = self._store.notes(found.id, self._types).values()
+        writes = sorted(notes, key=lambda note: writes_sort_key(*note[:3]))
+        parent = state["parent"]
+        return CheckpointTuple(
+            _config(thread, found.lineage.name),
+            state["checkpoint"],
+            state["metadata"],
+            _config(thread, parent) if parent else None,
+            [(task_id, channel, value) for _, task_id, _, channel, value in writes],
+        )
+
+    # Many checkpoints
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the newest of each thread first; ``filter``: values that their metadata has."""
+        end = (get_checkpoint_id(before) if before else None) or ""
+        wanted = get_checkpoint_id(config) if config else None
+        left = sys.maxsize if limit is None else limit
+        for thread in self._threads(config):
+            enough = None if filter or wanted else left
+            for found in self._store.of_thread(thread, before=end, limit=enough):
+                if left <= 0:
+                    return
+                if wanted and found.lineage.name != wanted:
+                    continue
+                try:
+                    one = self._tuple(found)
+                except CheckpointUnknown:
+                    continue
+                told = cast(dict[str, Any], one.metadata)
+                if all(told.get(key) == value for key, value in (filter or {}).items()):
+                    left -= 1
+                    yield one
+
+    def _threads(self, config: RunnableConfig | None) -> Sequence[str]:
+        if config is None:
+            return [thread for thread in self._store.threads("[") if _parts(thread)]
+        if config["configurable"].get("checkpoint_ns") is None:
+            return self._namespaces(config["configurable"]["thread_id"])
+        return [_thread(config)]
+
+    def _namespaces(self, thread_id: str) -> Sequence[str]:
+        return self._store.threads(json.dumps([str(thread_id)])[:-1] + ",")
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete all checkpoints and writes of a thread."""
+        for thread in self._namespaces(thread_id):
+            self._store.delete([found.id for found in self._store.of_thread(thread)])
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints, with their writes, that runs of LangGraph made."""
+        wanted = set(run_ids)
+        for thread in self._threads(None):
+            found = self._store.of_thread(thread)
+            self._store.delete([one.id for one in found if self._metadata(one).get("run_id") in wanted])
+
+    def _metadata(self, found: Checkpoint) -> dict[str, Any]:
+        return self._store.state(found.id, self._types)["metadata"]
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints of a thread, with their writes. What is there already is replaced."""
+        for thread in self._namespaces(source_thread_id):
+            _, namespace = _parts(thread)
+            target = json.dumps([str(target_thread_id), namespace])
+            for found in reversed(self._store.of_thread(thread)):
+                self._copy(found, target)
+
+    def _copy(self, found: Checkpoint, thread: str) -> None:
+        """Put a checkpoint into another thread."""
+        state = self._store.state(found.id, self._types)
+        state["checkpoint"]["channel_values"] = self._kept(state["checkpoint"]["channel_values"])
+        parent, id = state["parent"], _id(thread, found.lineage.name)
+        above = _id(thread, parent) if parent else b""
+        self._put(state, replace(found.lineage, parent=above, id=id, thread=thread))
+        self._note(id, self._store.notes(found.id, self._types), anew=True)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all checkpoints of threads (``delete``), or all but the latest (``keep_latest``).
+
+        Those before it stay up to where the delta channels of the latest one can be rebuilt.
+        """
+        if strategy not in ("keep_latest", "delete"):
+            raise ValueError(f"strategy is keep_latest or delete, not {strategy}")
+        for thread in (thread for thread_id in thread_ids for thread in self._namespaces(thread_id)):
+            found = self._store.of_thread(thread)
+            kept = self._needed(found) if strategy == "keep_latest" else set[bytes]()
+            self._store.delete([one.id for one in found if one.id not in kept])
+
+    def _needed(self, found: Sequence[Checkpoint]) -> set[bytes]:
+        """The first checkpoint, and those before it which its delta channels rest on."""
+        by_id = {one.id: one for one in found}
+        one: Checkpoint | None = found[0] if found else None
+        kept: set[bytes] = set()
+        open_channels: set[str] | None = None
+        while one is not None and one.id not in kept:
+            kept.add(one.id)
+            state = self._store.state(one.id, self._types)
+            values = state["checkpoint"]["channel_values"]
+            if open_channels is None:
+                open_channels = set(state["metadata"].get("counters_since_delta_snapshot", ()))
+            else:
+                open_channels -= values.keys()
+            if not open_channels:
+                break
+            one = by_id.get(one.lineage.parent)
+        return kept
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Versions are numbers; after one of another saver, a text, its number goes on."""
+        if current is None:
+            return 1
+        return int(current.partition(".")[0]) + 1 if isinstance(current, str) else current + 1
+
+    # The same for programs with an event loop
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: GraphCheckpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`."""
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`."""
+        rows = self.list(config, filter=filter, before=before, limit=limit)
+        while (one := await asyncio.to_thread(partial(next, rows, None))) is not None:
+            yield one
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread`."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune`."""
+        await asyncio.to_thread(partial(self.prune, thread_ids, strategy=strategy))
+
+
+def _thread(config: RunnableConfig) -> str:
+    """The thread of the store: thread and namespace of LangGraph."""
+    told = config["configurable"]
+    return json.dumps([str(told["thread_id"]), told.get("checkpoint_ns") or ""])
+
+
+def _parts(thread: str) -> Sequence[str]:
+    """Thread and namespace of LangGraph; empty: it is a thread of something else."""
+    try:
+        found = json.loads(thread)
+    except ValueError:
+        return []
+    return cast(Sequence[str], found) if isinstance(found, list) and len(cast(Any, found)) == 2 else []
+
+
+def _config(thread: str, name: str) -> RunnableConfig:
+    thread_id, namespace = _parts(thread)
+    told = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": name}
+    return {"configurable": told}
+
+
+def _id(thread: str, name: str) -> bytes:
+    return blake3(json.dumps([thread, name]).encode()).digest()[:16]
+
+
+def _current_span() -> tuple[bytes, bytes]:
+    """Trace and span that are current; empty where there is none. OpenTelemetry is not imported for it."""
+    trace = sys.modules.get("opentelemetry.trace")
+    context = trace.get_current_span().get_span_context() if trace else None
+    if context is None or not context.is_valid:
+        return b"", b""
+    return context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big")
