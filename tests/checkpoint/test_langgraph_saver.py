@@ -21,11 +21,11 @@ from playhead_semconv.errors import StateRefused
 class SyncSaver(PlayheadSaver):
     """The asynchronous methods that the suite calls are the synchronous ones."""
 
-    async def aput(self, *given: Any) -> Any:
-        return self.put(*given)
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        return self.put(config, checkpoint, metadata, new_versions)
 
-    async def aput_writes(self, *given: Any) -> None:
-        self.put_writes(*given)
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        self.put_writes(*given, **named)
 
     async def aget_tuple(self, config: Any) -> Any:
         return self.get_tuple(config)
@@ -96,7 +96,9 @@ def test_messages_come_back_as_they_were(store: SqliteCheckpoints):
 
 def test_what_steps_store_grows_with_what_they_changed(store: SqliteCheckpoints):
     saver = PlayheadSaver(store)
-    messages = [HumanMessage(f"message {number} " + "words " * 40, id=str(number)) for number in range(400)]
+    messages = [
+        HumanMessage(f"message {number} " + "words " * 40, id=str(number)) for number in range(400)
+    ]
     made = steps(saver, "t", [{"messages": messages[: number + 1]} for number in range(400)])
     ids = [found.id for found in store.of_thread('["t", ""]')]
     changes = store.difference(ids[1], ids[0])

@@ -1,4 +1,4 @@
-"""The types in the state of a graph: messages by their fields, what nobody registered by LangGraph's serializer."""
+"""The types in the state of a graph: messages by their fields, the unregistered by a serializer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Serialized:
 class GraphTypes(Types):
     """Those that a program registered, messages of LangChain, and all that the serializer brings back.
 
-    A serializer that encrypts gets every channel as a whole: nothing in the clear is stored, nothing shared.
+    A serializer that encrypts gets every channel as a whole: nothing of it is in the clear, or shared.
     """
 
     def __init__(self, serializer: SerializerProtocol, registered: Types = TYPES) -> None:
@@ -61,7 +61,9 @@ class GraphTypes(Types):
         if isinstance(self._serializer, JsonPlusSerializer) and not isinstance(value, Serialized):
             again = self._serializer.loads_typed((kind, data))
             if type(again) is not type(whole):
-                raise StateRefused(f"LangGraph's serializer makes a {type(again).__name__} of it", hint=_HINT)
+                raise StateRefused(
+                    f"LangGraph's serializer makes a {type(again).__name__} of it", hint=_HINT
+                )
         return [kind, data]
 
     def _together(self, parts: Any) -> Any:

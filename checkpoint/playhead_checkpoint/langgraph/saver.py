@@ -36,10 +36,10 @@ _LABELS: Final = ("langgraph",)
 class PlayheadSaver(BaseCheckpointSaver[Any]):
     """Keeps the checkpoints of graphs; the methods of both kinds, ``put`` and ``aput``, may be mixed.
 
-    A checkpoint is linked to the span that is current when it is put. Of the state is stored what changed.
-    Values of types that are not registered go through ``serde``; by default that is LangGraph's own, restricted
-    to the types that it takes for safe. `StateRefused` names the path and type of a value that would not come
-    back as what it is. The store is not closed with the saver.
+    A checkpoint is linked to the span that is current when it is put. Of the state is stored what
+    changed. Values of types that are not registered go through ``serde``; by default that is
+    LangGraph's own, restricted to the types that it takes for safe. `StateRefused` names the path and
+    type of a value that would not come back as what it is. The store is not closed with the saver.
     """
 
     def __init__(self, store: CheckpointStore, *, serde: SerializerProtocol | None = None) -> None:
@@ -60,7 +60,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint; the config that names it. A put that is repeated wins over the one before."""
+        """Keep a checkpoint; the config that names it. A later put of one wins over the one before."""
         thread, name = _thread(config), checkpoint["id"]
         parent = get_checkpoint_id(config)
         state = {
@@ -98,9 +98,13 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return {channel: Serialized(value) for channel, value in values.items()}
 
     def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
-        """Keep what a task wrote. Errors, interrupts and resumptions win over earlier ones of the task."""
+        """Keep what a task wrote. Errors, interrupts and resumptions win over those before."""
         id = _id(_thread(config), cast(str, get_checkpoint_id(config)))
         kept: dict[str, Any] = {}
         replaced: dict[str, Any] = {}
@@ -169,8 +173,9 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def _threads(self, config: RunnableConfig | None) -> Sequence[str]:
         if config is None:
             return [thread for thread in self._store.threads("[") if _parts(thread)]
-        if config["configurable"].get("checkpoint_ns") is None:
-            return self._namespaces(config["configurable"]["thread_id"])
+        told = _told(config)
+        if told.get("checkpoint_ns") is None:
+            return self._namespaces(told["thread_id"])
         return [_thread(config)]
 
     def _namespaces(self, thread_id: str) -> Sequence[str]:
@@ -258,7 +263,11 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
         """As `put_writes`."""
         await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
@@ -297,9 +306,13 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         await asyncio.to_thread(partial(self.prune, thread_ids, strategy=strategy))
 
 
+def _told(config: RunnableConfig) -> dict[str, Any]:
+    return config.get("configurable", {})
+
+
 def _thread(config: RunnableConfig) -> str:
     """The thread of the store: thread and namespace of LangGraph."""
-    told = config["configurable"]
+    told = _told(config)
     return json.dumps([str(told["thread_id"]), told.get("checkpoint_ns") or ""])
 
 
@@ -323,7 +336,7 @@ def _id(thread: str, name: str) -> bytes:
 
 
 def _current_span() -> tuple[bytes, bytes]:
-    """Trace and span that are current; empty where there is none. OpenTelemetry is not imported for it."""
+    """Trace and span that are current, or empty; OpenTelemetry is not imported for it."""
     trace = sys.modules.get("opentelemetry.trace")
     context = trace.get_current_span().get_span_context() if trace else None
     if context is None or not context.is_valid:

@@ -282,6 +282,54 @@ class CheckpointConformance:
             again = store.put(conversation(501))
             assert same(other.state(again.id), conversation(501))
 
+    def test_a_thread_has_its_checkpoints_by_name(self) -> None:
+        with self.store() as store:
+            for thread, name in (("t", "b"), ("t", "c"), ("t", "a"), ("tt", "d"), ("", "e")):
+                store.put([thread, name], Lineage(thread=thread, name=name))
+            assert [one.lineage.name for one in store.of_thread("t")] == ["c", "b", "a"]
+            assert [one.lineage.name for one in store.of_thread("t", limit=1)] == ["c"]
+            assert [one.lineage.name for one in store.of_thread("t", before="c", limit=1)] == ["b"]
+            assert store.of_thread("") == store.of_thread("x") == store.of_thread("t", limit=0) == []
+            assert (store.threads(), store.threads("tt"), store.threads("u")) == (
+                ["t", "tt"],
+                ["tt"],
+                [],
+            )
+            assert store.state(store.of_thread("tt")[0].id) == ["tt", "d"]
+
+    def test_notes_come_in_any_order_and_the_first_of_a_key_stays(self) -> None:
+        id, long = b"n" * 16, ["entry " * 100] * 50
+        with self.store() as store:
+            store.note(id, {"early": (1, 2)})
+            store.put("state", Lineage(id=id))
+            store.note(id, {"early": long, "late": [long]})
+            assert store.notes(id) == {"early": (1, 2), "late": [long]}
+            store.note(id, {"early": long}, replace=True)
+            assert store.notes(id) == {"early": long, "late": [long]}
+            store.note(id, {"early": None, "late": None}, replace=True)
+            assert store.notes(id) == {"early": None, "late": None}
+            assert store.notes(b"o" * 16) == {}
+            assert store.damages() == []
+
+    def test_a_refused_note_leaves_nothing(self) -> None:
+        with self.store() as store:
+            with refuses(StateRefused, "object"):
+                store.note(b"n" * 16, {"one": 1, "two": object()})
+            assert store.notes(b"n" * 16) == {}
+
+    def test_notes_go_with_their_checkpoint(self) -> None:
+        long = [{"entry": "word " * 100, "number": number} for number in range(100)]
+        with self.store() as store:
+            one, other = (store.put(number, Lineage(RUN)) for number in (1, 2))
+            store.note(one.id, {"key": long})
+            store.note(other.id, {"key": long})
+            assert store.delete([one.id]).nodes == 0
+            assert (store.notes(one.id), store.notes(other.id)) == ({}, {"key": long})
+            assert store.delete_run(RUN).nodes > 0
+            assert store.damages() == []
+            store.note(one.id, {"key": long})
+            assert store.notes(one.id) == {"key": long}
+
     def test_many_writers(self) -> None:
         with self.store() as store, self.store() as other:
             failures: list[BaseException] = []

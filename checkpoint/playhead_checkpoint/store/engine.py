@@ -126,7 +126,9 @@ class CheckpointEngine(ABC):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
             return stored.checkpoint
 
-    def note(self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False) -> None:
+    def note(
+        self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False
+    ) -> None:
         """Say more about a checkpoint; see `CheckpointStore.note`."""
         while True:
             fresh = _Fresh(self._known)
@@ -197,7 +199,8 @@ def _checked(lineage: Lineage) -> Lineage:
         f"an id has 16 bytes, not {len(lineage.id)}": len(lineage.id) not in (0, ID_BYTES),
         f"no kind is {lineage.kind!r:.40}": lineage.kind not in KINDS,
         f"{len(lineage.labels)} labels": len(lineage.labels) > MOST_LABELS,
-        "its thread or name is too long": len(lineage.thread) > LONGEST_THREAD or len(lineage.name) > LONGEST_LABEL,
+        "its thread or name is too long": len(lineage.thread) > LONGEST_THREAD
+        or len(lineage.name) > LONGEST_LABEL,
         "a label is too long": any(len(label) > LONGEST_LABEL for label in lineage.labels),
         f"a time of {lineage.time_ns} ns": not 0 <= lineage.time_ns < 1 << 63,
     }

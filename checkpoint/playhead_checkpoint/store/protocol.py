@@ -127,7 +127,7 @@ class CheckpointStore(Protocol):
         ...
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
-        """Delete checkpoints and their notes, and the nodes that nothing else uses. Unknown ids are passed over."""
+        """Delete checkpoints, notes of theirs, and unused nodes. Unknown ids are passed over."""
         ...
 
     def delete_run(self, run: bytes) -> Freed:

@@ -215,7 +215,9 @@ class SqliteCheckpoints(CheckpointEngine):
 
     def threads(self, start: str = "") -> list[str]:
         """The threads whose names start so, in order."""
-        question = "SELECT DISTINCT thread FROM checkpoint WHERE thread <> '' AND thread >= ? ORDER BY thread"
+        question = (
+            "SELECT DISTINCT thread FROM checkpoint WHERE thread <> '' AND thread >= ? ORDER BY thread"
+        )
         found: list[str] = []
         with self._using() as database:
             for (thread,) in database.execute(question, (start,)):
@@ -226,7 +228,9 @@ class SqliteCheckpoints(CheckpointEngine):
 
     def _packed_notes(self, id: bytes) -> Mapping[str, bytes]:
         with self._using() as database:
-            return dict(database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,)))
+            return dict(
+                database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,))
+            )
 
     # Writing
 
@@ -273,7 +277,7 @@ class SqliteCheckpoints(CheckpointEngine):
             again = notes.packed.keys() & there.keys()
             if not again:
                 return ids
-            # What is replaced uses its nodes no longer; what was there already leaves the new ones unused.
+            # What is replaced uses its nodes no longer; what was there leaves the new ones unused.
             dropped = Counter(dict.fromkeys(fresh, 0))
             if notes.replace:
                 dropped.update(ref.digest for key in again for ref in set(nodes.refs_in(there[key])))
@@ -343,9 +347,15 @@ class SqliteCheckpoints(CheckpointEngine):
                 return Freed()
             database.execute("UPDATE deletions SET count = count + 1")
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
-            said = list(_answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", [id for id, _ in rows]))
+            said = list(
+                _answers(
+                    database, "SELECT id, packed FROM note WHERE checkpoint IN ", [id for id, _ in rows]
+                )
+            )
             database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
-            dropped = Counter(ref.digest for _, packed in rows + said for ref in set(nodes.refs_in(packed)))
+            dropped = Counter(
+                ref.digest for _, packed in rows + said for ref in set(nodes.refs_in(packed))
+            )
             freed = self._released(database, dropped)
         with self._using() as database:
             database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
@@ -434,7 +444,16 @@ def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
 def _values(row: Row) -> tuple[Any, ...]:
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
     labels = json.dumps(lineage.labels)
-    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, labels, lineage.thread, lineage.name)
+    told = (
+        lineage.run,
+        lineage.span,
+        lineage.kind,
+        lineage.parent,
+        lineage.time_ns,
+        labels,
+        lineage.thread,
+        lineage.name,
+    )
     return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
 
 
