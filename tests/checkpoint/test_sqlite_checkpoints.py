@@ -134,6 +134,10 @@ def changed(path: Path, *statements: str) -> None:
         ("UPDATE checkpoint SET packed = x'00'", "differs from its digest"),
         ("UPDATE checkpoint SET labels = '7'", "damaged"),
         ("UPDATE checkpoint SET packed = 7", "damaged"),
+        ("UPDATE checkpoint SET kind = 'other'", "damaged"),
+        ("UPDATE checkpoint SET run = 'run'", "damaged"),
+        ("UPDATE node SET data = 7 WHERE id = 1", "damaged"),
+        ("UPDATE node SET digest = 'x' WHERE id = 1", "damaged"),
     ],
 )  # fmt: skip
 def test_damage_is_found_when_it_is_read(path: Path, statement: str, said: str):
@@ -144,6 +148,15 @@ def test_damage_is_found_when_it_is_read(path: Path, statement: str, said: str):
         with pytest.raises(CorruptTape, match=said):
             store.state(put.id)
         assert store.damages()
+
+
+def test_a_damaged_checkpoint_can_be_deleted(path: Path):
+    with SqliteCheckpoints(path) as store:
+        put, kept = store.put(conversation(500)), store.put(conversation(20))
+        changed(path, "UPDATE node SET data = zeroblob(9) WHERE id = 2")
+        changed(path, "UPDATE node SET data = zeroblob(9) WHERE id = 1")
+        assert store.delete([put.id, put.id]).checkpoints == 1
+        assert store.state(kept.id) == conversation(20)
 
 
 def test_counts_of_uses_are_verified(path: Path):

@@ -8,11 +8,11 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.store.engine import CheckpointEngine, NodesGone, Notes, Row, verified
+from playhead_checkpoint.store.engine import KINDS, CheckpointEngine, NodesGone, Notes, Row, verified
 from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
 from playhead_checkpoint.store.stored_nodes import squeezed, stretched
 from playhead_checkpoint.values import nodes
@@ -302,7 +302,7 @@ class SqliteCheckpoints(CheckpointEngine):
             if earlier is not None:
                 return earlier, {}
             ids, used = self._added(database, fresh)
-            used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(row.packed)))
+            used.update(self._id_of(ids, digest) for digest in _roots(row.packed))
             self._use(database, used)
             marks = ", ".join("?" * len(_COLUMNS.split(",")))
             database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _values(row))
@@ -334,7 +334,7 @@ class SqliteCheckpoints(CheckpointEngine):
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
         """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
-        return self._deleted("SELECT id, packed FROM checkpoint WHERE id IN ", list(ids))
+        return self._deleted("SELECT id, packed FROM checkpoint WHERE id IN ", list(dict.fromkeys(ids)))
 
     def delete_run(self, run: bytes) -> Freed:
         """Delete the checkpoints of a run, as `delete`."""
@@ -347,15 +347,10 @@ class SqliteCheckpoints(CheckpointEngine):
                 return Freed()
             database.execute("UPDATE deletions SET count = count + 1")
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
-            said = list(
-                _answers(
-                    database, "SELECT id, packed FROM note WHERE checkpoint IN ", [id for id, _ in rows]
-                )
-            )
+            wanted = [id for id, _ in rows]
+            said = list(_answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
             database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
-            dropped = Counter(
-                ref.digest for _, packed in rows + said for ref in set(nodes.refs_in(packed))
-            )
+            dropped = Counter(digest for _, packed in rows + said for digest in _roots(packed))
             freed = self._released(database, dropped)
         with self._using() as database:
             database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
@@ -377,7 +372,7 @@ class SqliteCheckpoints(CheckpointEngine):
                 database, "SELECT id, size, data FROM node WHERE id IN ", unused
             ):
                 count, size = count + 1, size + len(data)
-                dropped.update(nodes.children(stretched(data, length)))
+                dropped.update(_below(data, length))
             gone = [(node,) for node in unused]
             database.executemany("DELETE FROM node WHERE id = ?", gone)
             database.executemany("DELETE FROM uses WHERE node = ?", gone)
@@ -393,9 +388,9 @@ class SqliteCheckpoints(CheckpointEngine):
             used: Counter[bytes] = Counter()
             for row in database.execute(f"SELECT {_COLUMNS} FROM checkpoint"):
                 try:
-                    used.update(ref.digest for ref in set(nodes.refs_in(_read(row).packed)))
+                    used.update(_roots(_read(row).packed))
                 except CorruptTape as problem:
-                    yield f"checkpoint {row[0].hex()}: {problem.cause or problem.what}"
+                    yield f"checkpoint {row[0]!r:.80}: {problem.cause or problem.what}"
             for key, packed in database.execute("SELECT key, packed FROM note"):
                 try:
                     used.update(ref.digest for ref in set(nodes.refs_in(packed)))
@@ -406,6 +401,9 @@ class SqliteCheckpoints(CheckpointEngine):
                 "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
             )
             for digest, size, data, count in database.execute(question):
+                if not isinstance(digest, bytes):
+                    yield "a node without a digest"
+                    continue
                 counts[digest] = count
                 try:
                     node = nodes.checked(digest, stretched(data, size))
@@ -433,7 +431,21 @@ def _answers(
     """The rows of a question that ends with ``IN``, asked for some values at a time."""
     for at in range(0, len(values), _AT_ONCE):
         some = values[at : at + _AT_ONCE]
-        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some)
+        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
+
+
+def _roots(packed: bytes) -> set[bytes]:
+    """The nodes that a packed state refers to; none, if it is damaged."""
+    with suppress(CorruptTape):
+        return {ref.digest for ref in nodes.refs_in(packed)}
+    return set()
+
+
+def _below(data: object, size: object) -> list[bytes]:
+    """The nodes that a stored node refers to; none, if it is damaged: those stay."""
+    with suppress(CorruptTape):
+        return list(nodes.children(stretched(data, size)))
+    return []
 
 
 def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
@@ -461,8 +473,14 @@ def _read(row: Sequence[Any]) -> Row:
     """A row that came from the file. `CorruptTape`: it is not what was written."""
     id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
     try:
+        if not all(isinstance(one, bytes) for one in (id, run, span, parent, digest, packed)):
+            raise TypeError("an id, state or digest is not made of bytes")
+        if not all(isinstance(one, str) for one in (thread, name)):
+            raise TypeError("a thread or name is no text")
+        if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
+            raise ValueError("kind, time or size are none")
         said = tuple(map(str, json.loads(labels)))
         lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
         return verified(Row(Checkpoint(id, lineage, size, digest), packed))
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, RecursionError) as problem:
         raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None

@@ -37,8 +37,10 @@ def squeezed(node: bytes) -> bytes:
     return data if len(data) < len(node) else node
 
 
-def stretched(data: bytes, size: int) -> bytes:
+def stretched(data: object, size: object) -> bytes:
     """The node of ``size`` bytes. `CorruptTape`: it is none, or too large."""
+    if not isinstance(data, bytes) or not isinstance(size, int):
+        raise damaged("a node that is not made of bytes")
     if len(data) == size:
         return data
     codecs = _codecs()

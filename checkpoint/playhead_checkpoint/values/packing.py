@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, cast
 from zlib import crc32
 
 import msgspec
@@ -16,6 +17,10 @@ from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
 
 _SCALARS: Final = frozenset({type(None), bool, int, float})
+_PLAIN: Final = _SCALARS | {str, bytes, dict, list}
+_VALUES_OF: Final = cast(Callable[[Any], Any], dict.values)
+_LEVELS: Final = 4
+"""How deep the entries of a list may be nested to be packed many at once."""
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
@@ -45,6 +50,26 @@ def _small(value: Any, room: int, levels: int) -> int:
         elif kind not in _SCALARS:
             return -1
     return room
+
+
+def _plain(values: Collection[Any]) -> bool:
+    """Whether these and what stands in them are plain JSON values or bytes, and not nested deep."""
+    for _ in range(_LEVELS):
+        kinds = set(map(type_of, values))
+        if not kinds <= _PLAIN:
+            return False
+        if dict not in kinds and list not in kinds:
+            return True
+        dicts = (
+            values
+            if len(kinds) == 1 and dict in kinds
+            else [one for one in values if type_of(one) is dict]
+        )
+        lists = [one for one in values if type_of(one) is list] if list in kinds else ()
+        if not set(map(type_of, chain.from_iterable(dicts))) <= {str}:
+            return False
+        values = [*chain.from_iterable(map(_VALUES_OF, dicts)), *chain.from_iterable(lists)]
+    return False
 
 
 class Packer:
@@ -113,13 +138,31 @@ class Packer:
             raise refused.below(key) from None
 
     def _list(self, value: list[Any]) -> bytes:
+        return self._container(LIST, self._plain_entries(value) or self._entries(value))
+
+    def _plain_entries(self, values: list[Any]) -> list[bytes] | None:
+        """As `_entries`, many at once; None where some are no plain JSON values."""
+        if self._depth + _LEVELS > nodes.MOST_DEPTH or not _plain(values):
+            return None
+        try:
+            entries = list(map(pack, values))
+        except (OverflowError, UnicodeEncodeError):
+            return None
+        for at, entry in enumerate(entries):
+            if len(entry) > nodes.INLINE_BYTES:
+                entries[at] = self.value(values[at])
+            else:
+                self.logical_bytes += len(entry)
+        return entries
+
+    def _entries(self, value: list[Any]) -> list[bytes]:
         entries: list[bytes] = []
         try:
             for one in value:
                 entries.append(self.value(one))
         except StateRefused as refused:
             raise refused.below(len(entries)) from None
-        return self._container(LIST, entries)
+        return entries
 
     def _dict(self, value: dict[Any, Any]) -> bytes:
         entries: list[bytes] = []
@@ -210,8 +253,8 @@ class Packer:
 def _cut(entries: Sequence[bytes], *, blocks: bool) -> Iterator[Sequence[bytes]]:
     """The entries of each leaf. What an entry is decides whether a leaf, and a block, ends behind it.
 
-    Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes. What
-    is changed in a dict may stand anywhere: its leaves stay small.
+    Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
+    What is changed in a dict may stand anywhere: its leaves stay small.
     """
     leaves: list[Sequence[bytes]] = []  # of the block that is open
     block = start = size = block_size = 0
