@@ -17,7 +17,8 @@ help: ## list the targets
 .venv/ready: requirements-dev.txt constraints.txt tests/checkpoint/requirements.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r tests/checkpoint/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart-langgraph \
+		-r tests/checkpoint/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart \
 		-r tests/end_to_end/runtimes/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart-doubles \
