@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store import engine
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
-from playhead_semconv.errors import CorruptTape, StoreUnavailable
+from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable
 
 
 class TestSqlite(CheckpointConformance):
@@ -42,6 +43,7 @@ def test_only_the_owner_may_read(path: Path):
 WRITER = """
 import sys
 from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store import engine
 from playhead_checkpoint.store.conformance import conversation
 store, parent, length = SqliteCheckpoints(sys.argv[1]), b"", int(sys.argv[2])
 while True:
@@ -181,3 +183,11 @@ def test_importing_the_room_imports_no_large_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_state_that_is_too_large_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "LARGEST_PUT_BYTES", 1 << 16)
+    with SqliteCheckpoints(path) as store:
+        with pytest.raises(StateRefused, match="more than 65536 bytes"):
+            store.put([b"x" * 4_000] * 17)
+        store.put([b"x" * 4_000] * 16)

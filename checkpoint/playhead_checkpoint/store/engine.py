@@ -15,7 +15,7 @@ from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
 from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.nodes import pack
 from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES, Reader
+from playhead_checkpoint.values.reading import LARGEST_PUT_BYTES, Reader
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, UsageError
 
@@ -115,8 +115,8 @@ class CheckpointEngine(ABC):
             fresh = _Fresh(self._known)
             packer = Packer(types or self._types, fresh.keep)
             packed = packer.state(state)
-            if packer.logical_bytes > LARGEST_STATE_BYTES:
-                raise StateRefused(f"the state has more than {LARGEST_STATE_BYTES} bytes")
+            if packer.logical_bytes > LARGEST_PUT_BYTES:
+                raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
             wanted = _row(packed, packer.logical_bytes, lineage)
             try:
                 stored = self._write(wanted, fresh.nodes, fresh.known)

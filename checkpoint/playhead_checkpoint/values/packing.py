@@ -18,6 +18,7 @@ from playhead_semconv.errors import StateRefused
 
 _SCALARS: Final = frozenset({type(None), bool, int, float})
 _PLAIN: Final = _SCALARS | {str, bytes, dict, list}
+_HEAD_BYTES: Final = 5
 _VALUES_OF: Final = cast(Callable[[Any], Any], dict.values)
 _LEVELS: Final = 4
 """How deep the entries of a list may be nested to be packed many at once."""
@@ -182,6 +183,7 @@ class Packer:
         return _typed(STANDARD[dict].name, self._container(LIST, entries))
 
     def _typed(self, value: Any, shape: TypeShape) -> bytes:
+        self.logical_bytes += _HEAD_BYTES + len(shape.name)
         try:
             parts = shape.apart(value)
         except Exception as problem:  # whatever the type of the program says
@@ -217,6 +219,7 @@ class Packer:
 
     def _container(self, kind: int, entries: Sequence[bytes]) -> bytes:
         size = sum(map(len, entries))
+        self.logical_bytes += _HEAD_BYTES
         if size <= nodes.INLINE_BYTES:
             return _head(kind, len(entries)) + b"".join(entries)
         if size <= nodes.WHOLE_BYTES:

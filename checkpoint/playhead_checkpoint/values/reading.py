@@ -15,7 +15,8 @@ Load: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, bytes]]
 
 LARGEST_STATE_BYTES: Final = 1 << 29
 """Bytes of nodes that one value may take, a node counted as often as it stands there."""
-
+LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
+"""What a state may take that is put: less, so that it can be read."""
 _REF_BYTES: Final = 256
 """What a node takes beside its own bytes while it is read."""
 
