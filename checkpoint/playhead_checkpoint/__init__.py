@@ -1,10 +1,17 @@
 """Restorable state, addressed by its content: checkpoints, and the blobs of large bodies."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from playhead_checkpoint.blobs import BlobFolder
-from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Freed, Lineage
-from playhead_checkpoint.store.sqlite import SqliteCheckpoints
-from playhead_checkpoint.values.difference import StateChange
-from playhead_checkpoint.values.types import TYPES, Types, Unregistered, register
+
+if TYPE_CHECKING:
+    from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Freed, Lineage
+    from playhead_checkpoint.store.sqlite import SqliteCheckpoints
+    from playhead_checkpoint.values.difference import StateChange
+    from playhead_checkpoint.values.types import TYPES, Types, Unregistered, register
 
 __all__ = [
     "TYPES",
@@ -19,3 +26,18 @@ __all__ = [
     "Unregistered",
     "register",
 ]
+
+_PLACES = {
+    "store.protocol": ("Checkpoint", "CheckpointStore", "Freed", "Lineage"),
+    "store.sqlite": ("SqliteCheckpoints",),
+    "values.difference": ("StateChange",),
+    "values.types": ("TYPES", "Types", "Unregistered", "register"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What is asked for, imported now: who needs blobs alone does without the store."""
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"playhead_checkpoint.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
