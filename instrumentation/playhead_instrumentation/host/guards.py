@@ -13,10 +13,10 @@ import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import FrameType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from playhead_instrumentation.boundaries.process import blocked
 from playhead_instrumentation.host import guarded_actions
@@ -30,6 +30,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.process.module_coverage import REPEATED, UNHELD, unseen
+
+Heard: TypeAlias = Mapping[str, tuple[str | None, Callable[..., str | None]]]
 
 READING: Final = frozenset(
     "clock_gettime getegid geteuid getgid getpid getppid getrandom gettimeofday getuid "
@@ -82,7 +84,7 @@ def _install(missing: frozenset[str]) -> None:
                 for name in names.split():
                     _before(area, module, name, said)
     # Python cannot remove an audit hook.
-    sys.addaudithook(functools.partial(_audit, missing))
+    sys.addaudithook(functools.partial(_audit, missing, EVENTS))
 
 
 def _before(area: str, module: str, name: str, said: Callable[..., str | None]) -> None:
@@ -101,8 +103,9 @@ def _before(area: str, module: str, name: str, said: Callable[..., str | None]) 
     PATCHES.when_imported(module, f"{module}.{name}", apply)
 
 
-def _audit(missing: frozenset[str], event: str, arguments: tuple[Any, ...]) -> None:
-    look = EVENTS.get(event)
+def _audit(missing: frozenset[str], heard: Heard, event: str, arguments: tuple[Any, ...]) -> None:
+    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    look = heard.get(event)
     if look is None or getattr(_busy, "now", False):
         return
     area, said = look
@@ -204,7 +207,7 @@ _STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib"))
 _WORKERS: Final = os.path.join(_STANDARD, "multiprocessing", "")
 _CTYPES: Final = os.path.join(_STANDARD, "ctypes", "")
 
-EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
+EVENTS: Final[Heard] = {
     **guarded_actions.EVENTS,
     "ctypes.dlopen": (None, _library),
     "ctypes.dlsym": (None, _symbol),

@@ -12,6 +12,7 @@ import functools
 import logging
 import os
 import sys
+from collections.abc import Container
 from typing import Any, Final, cast
 
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
@@ -80,8 +81,9 @@ def _install() -> None:
     sys.addaudithook(_audit)
 
 
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in ADDRESS_AT:
+def _audit(event: str, arguments: tuple[Any, ...], heard: Container[str] = ADDRESS_AT) -> None:
+    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    if event not in heard:
         return
     session = current()
     if session is None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -228,3 +230,32 @@ def test_nothing_of_ours_is_an_effect(tmp_path):
     done, tape = recorded(program)
     assert done.returncode == 0, done.stderr
     assert effects(tape) == effects(tape, "dns") == []
+
+
+LATE = """
+import ctypes, sys, types
+
+late = sys.modules["late"] = types.ModuleType("late")
+
+
+class Late:
+    def __init__(self):
+        self.audit = sys.audit
+
+    def __del__(self):
+        self.audit("something.late")
+
+
+late.one = Late()
+from playhead_instrumentation.host import guards, network
+from playhead_instrumentation.host.process import fence
+
+network._install(), fence._install(), guards._install(frozenset())
+for module in (late, network, fence, guards):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))  # so that the interpreter empties it at its end
+"""
+
+
+def test_an_event_at_the_very_end_of_a_process_is_no_trouble():
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

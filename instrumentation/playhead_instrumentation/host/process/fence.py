@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked, allowed
@@ -63,11 +63,12 @@ def _install() -> None:
         PATCHES.put(subprocess, "_fork_exec", fork_exec)
 
 
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in EVENTS:
+def _audit(event: str, arguments: tuple[Any, ...], heard: Mapping[str, str] = EVENTS) -> None:
+    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    if event in heard:
         first = arguments[0] if arguments else ""
         try:
             named = os.fsdecode(first)
         except TypeError:
             named = str(first)
-        block(f"{EVENTS[event]} {named}".strip())
+        block(f"{heard[event]} {named}".strip())
