@@ -18,6 +18,8 @@ from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.keeping.retention import Policy
 from playhead_receiver.store.runs.naming import place_of_tenant
+from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.tenants.backup import DRAFT, back_up
 from playhead_receiver.tenants.tenants import FOLDER, Tenants
 from playhead_semconv.errors import StoreBusy
 from playhead_semconv.facts import Content, Fact
@@ -115,3 +117,25 @@ def test_the_large_bodies_of_a_tenant_lie_below_those_of_the_data_folder(tmp_pat
         assert list(BlobObjects(url)) == []
         tenants.close()
         own.close()
+
+
+def test_the_store_of_a_backup_is_moved_into_place_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """So that a backup that was cut off is none."""
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    store_run(data, refund())
+    moved: list[str] = []
+    rename = os.rename
+
+    def seen(source: Path, target: Path) -> None:
+        if Path(source).parent == copy / DRAFT:
+            moved.append(Path(source).name)
+        rename(source, target)
+
+    def turned(folder: Path) -> Iterator[Path]:
+        return iter(sorted(listed(folder), key=lambda part: part.name != FILE))
+
+    listed = Path.iterdir
+    monkeypatch.setattr(os, "rename", seen)
+    monkeypatch.setattr(Path, "iterdir", turned)
+    assert back_up(data, data, copy) == 0
+    assert len(moved) > 1 and moved[-1] == FILE
