@@ -6,7 +6,8 @@
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--live-model] [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
-    warm --control FD --tape FILE --scratch FOLDER --isolation FOLDER [--leave-out PACKAGE]…
+    warm --control FD --tape FILE --scratch FOLDER --isolation FOLDER --ahead FILE
+         [--leave-out PACKAGE]…
     command [--] COMMAND ARGUMENTS…
     fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
          -- [-m MODULE | SCRIPT] ARGUMENTS…
@@ -25,13 +26,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_instrumentation.bootstrap.tape_files import load, load_several
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session import session
 from playhead_instrumentation.spans import checks
 from playhead_semconv.errors import PlayheadError, ReplayFailed
-from playhead_semconv.rerun.given_headers import read_headers
 from playhead_semconv.settings import environment_name
 
 if TYPE_CHECKING:
@@ -68,8 +67,6 @@ def run(program: Program | Service) -> None:
 def _record(words: list[str]) -> Program:
     from playhead_instrumentation.bootstrap.launch import launch
     from playhead_instrumentation.bootstrap.off import switched_off
-    from playhead_instrumentation.bootstrap.start import start_recording
-    from playhead_instrumentation.driver.tape_writer import TapeWriter
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
@@ -80,6 +77,9 @@ def _record(words: list[str]) -> Program:
     if file is None:
         launch()
     else:
+        from playhead_instrumentation.bootstrap.start import start_recording
+        from playhead_instrumentation.driver.tape_writer import TapeWriter
+
         start_recording(sink=TapeWriter(file))
     return program
 
@@ -95,6 +95,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     import argparse  # imported late: a recording does not need it
 
     from playhead_instrumentation.bootstrap.replay_process import ReplayProcess
+    from playhead_instrumentation.bootstrap.tape_files import load
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
@@ -132,7 +133,11 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
 
 def _given(headers: Path | None) -> dict[str, str]:
     """The headers in a file. Must be read first, since later reads of files are blocked."""
-    return {} if headers is None else read_headers(headers.read_bytes())
+    if headers is None:
+        return {}
+    from playhead_semconv.rerun.given_headers import read_headers
+
+    return read_headers(headers.read_bytes())
 
 
 def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Program | Service:
@@ -148,6 +153,7 @@ def _fork(words: list[str]) -> Program | Service:
     import argparse  # imported late: a recording does not need it
 
     from playhead_instrumentation.bootstrap.launch import launch
+    from playhead_instrumentation.bootstrap.tape_files import load, load_several
     from playhead_semconv.rerun.plans import read_plan
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
@@ -12,8 +13,10 @@ from playhead_instrumentation.bootstrap.start import fork_of, start_recording
 from playhead_instrumentation.session.rerun import start_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.rerun.plans import Plan
-from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Plan
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:

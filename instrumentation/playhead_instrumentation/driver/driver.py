@@ -36,11 +36,10 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
-from playhead_semconv.rerun.edits import applied
-from playhead_semconv.rerun.plans import Edit
 from playhead_semconv.tape.protocols import Sink
 
 if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Edit
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 log = logging.getLogger(__name__)
@@ -359,5 +358,7 @@ def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:
     """A JSON body with ``edits`` applied, formatted as SDKs do; None if there are no edits."""
     if not edits:
         return None
+    from playhead_semconv.rerun.edits import applied  # imported late: a recording does not need it
+
     document = applied(json.loads(body), edits)
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.redaction import Redactor
-from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.tape.protocols import Sink
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Plan
 
 FILE_LIMIT_BYTES = 16 << 20
 """Of a larger file the digest is kept, not the content, where nobody says otherwise."""

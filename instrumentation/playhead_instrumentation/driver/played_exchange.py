@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from playhead_instrumentation.driver.exceptions import is_own_doing
 from playhead_semconv.facts import Content, Delivery, End, Exchange
-from playhead_semconv.rerun.plans import Reopen
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Reopen
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,10 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError, UsageError
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.rerun.state_documents import edited
 from playhead_semconv.tape.protocols import Sink
 
 if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Edit
     from playhead_semconv.tape.indexed_tapes import IndexedTape
     from playhead_semconv.volatile import ComparedRequest
 
@@ -104,6 +103,9 @@ class States:
         changed: bytes | None = None
         own = digest_of(self._redactor.body(state, 0)[0]).hex()
         if edits is not None:
+            # Imported late: a recording does not need it.
+            from playhead_semconv.rerun.state_documents import edited
+
             try:
                 document = edited(json.loads(state), edits)
             except UsageError:  # this is not the state that was edited

@@ -17,10 +17,10 @@ from typing import (
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Exchange, ExchangeId, Fidelity
-from playhead_semconv.rerun.plans import Edit
 
 if TYPE_CHECKING:
     from playhead_semconv.difference import Difference
+    from playhead_semconv.rerun.plans import Edit
     from playhead_semconv.volatile import ComparedRequest
 
 

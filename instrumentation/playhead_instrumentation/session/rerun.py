@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
-from playhead_semconv.rerun.plans import Plan
 
 if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Plan
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
