@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Whom clients trust by default. Each reads that anew: a hundred authorities take longer than most tests.
 # The key of this one is gone.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "nobody.pem")
+
+# LangGraph's packages stand apart: programs of the tests would load the plugin of pytest that is among them.
+sys.path.append(str(Path(__file__).parents[1] / ".venv" / "apart-langgraph"))
 
 
 def pytest_collection_finish() -> None:

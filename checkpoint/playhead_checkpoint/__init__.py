@@ -36,7 +36,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """What is asked for, imported now: who needs blobs alone does without the store."""
+    """Import the name that is asked for. A program that uses blobs alone never loads the store."""
     for module, names in _PLACES.items():
         if name in names:
             return getattr(import_module(f"playhead_checkpoint.{module}"), name)

@@ -61,7 +61,7 @@ class Receiver:
     def __init__(
         self,
         data_dir: str | os.PathLike[str],
-        configuration: Configuration = Configuration(),  # noqa: B008, frozen
+        configuration: Configuration = Configuration(),
         *,
         say: Say = lambda text: None,
         had: Had | None = None,

@@ -54,7 +54,7 @@ VALUES: dict[str, Any] = {
 
 @contextmanager
 def refuses(error: type[Exception], *words: str) -> Generator[None, None, None]:
-    """What is inside raises this error, which says these words."""
+    """Check that the block raises ``error``, and that its message has all ``words``."""
     try:
         yield
     except error as refused:

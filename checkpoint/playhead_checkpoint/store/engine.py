@@ -163,7 +163,7 @@ class CheckpointEngine(ABC):
             return list(StateComparison(self._nodes, self._types).changes(one.packed, other.packed))
 
     def damages(self) -> list[str]:
-        """What is damaged or missing, a line each."""
+        """Return a line for each damaged or missing part; see `CheckpointStore.damages`."""
         return list(self._damages())
 
     @abstractmethod

@@ -135,7 +135,7 @@ class CheckpointStore(Protocol):
         ...
 
     def damages(self) -> list[str]:
-        """What is damaged or missing, a line each; reads the whole store."""
+        """Read the whole store, and return a line for each damaged or missing part."""
         ...
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
 def _small(value: Any, room: int, levels: int) -> int:
-    """What is left of ``room`` (bytes) for a list or dict of plain JSON values.
+    """Return how many bytes of ``room`` a list or dict of plain JSON values leaves.
 
     Below 0: it has other values, takes more, or is nested deeper than ``levels``.
     """

@@ -66,7 +66,7 @@ class Tenants:
         self,
         data_dir: Path,
         store: Store,
-        storage: Storage = Storage(),  # noqa: B008, frozen
+        storage: Storage = Storage(),
         apart: Apart | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
