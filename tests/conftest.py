@@ -15,7 +15,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The key of this one is gone.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "nobody.pem")
 
-# LangGraph's packages stand apart: programs of the tests would load the plugin of pytest that is among them.
+# LangGraph's packages stand apart: a plugin of pytest is among them, which every program would load.
 sys.path.append(str(Path(__file__).parents[1] / ".venv" / "apart-langgraph"))
 
 
