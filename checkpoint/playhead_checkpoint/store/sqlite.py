@@ -277,7 +277,7 @@ class SqliteCheckpoints(CheckpointEngine):
             again = notes.packed.keys() & there.keys()
             if not again:
                 return ids
-            # A replaced note no longer uses its nodes; where an old note stays, the new nodes are unused.
+            # A replaced note frees its nodes; where an old note stays, the new nodes are unused.
             dropped = Counter(dict.fromkeys(fresh, 0))
             if notes.replace:
                 dropped.update(ref.digest for key in again for ref in set(nodes.refs_in(there[key])))
