@@ -9,8 +9,9 @@ not imported either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
+
+import msgspec
 
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError, nearest
@@ -28,8 +29,7 @@ DEFAULT: Final[Level] = EXCHANGES
 Choice: TypeAlias = Literal["always", "choice", "level"]
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(msgspec.Struct, frozen=True):
     """One row: a place where the outside world, or time, or order, enters the process."""
 
     name: str

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import msgspec
+
 from playhead_semconv.boundaries import DEFAULT, LEVELS, Level, parse
 from playhead_semconv.errors import ConfigurationError, nearest
 
@@ -131,8 +133,7 @@ class Settings:
         return self.level if self.level in LEVELS else DEFAULT
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(msgspec.Struct, frozen=True):
     """Settings and where each value came from."""
 
     settings: Settings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
 
 from playhead_semconv.errors import ConfigurationError
 
@@ -19,8 +20,7 @@ class Signal(StrEnum):
     METRICS = "metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """Where requests go."""
 
     base: str

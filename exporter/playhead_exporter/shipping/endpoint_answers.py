@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
+
+import msgspec
 
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_semconv.otlp_bytes.window_request import VERSION
@@ -12,16 +13,14 @@ from playhead_semconv.otlp_bytes.window_request import VERSION
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """The request was taken. Items that it refused are counted, and must not be sent again."""
 
     refused: int = 0
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TryLater:
+class TryLater(msgspec.Struct, frozen=True):
     """The request was not taken now; the same request may be sent again."""
 
     reason: str
@@ -29,16 +28,14 @@ class TryLater:
     """Seconds after which the endpoint asks to be tried again; None: it does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(msgspec.Struct, frozen=True):
     """This request will never be taken: something in it is bad, or it is too large."""
 
     reason: str
     too_large: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unwelcome:
+class Unwelcome(msgspec.Struct, frozen=True):
     """The endpoint takes nothing of this kind, whatever it contains: wrong path, wrong token, …"""
 
     reason: str
@@ -47,8 +44,7 @@ class Unwelcome:
     """Whether nothing speaks OTLP at that address."""
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """What an endpoint says about itself."""
 
     playhead: bool

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.shipping.rejected import Rejected
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """Counts of what became of the records of this process and of those it took over."""
 
     facts: int = 0
@@ -23,12 +22,11 @@ class Tally:
     """Segments with a damaged part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reporting:
+class Reporting(msgspec.Struct, frozen=True):
     """Where the outcome of deliveries goes."""
 
     rejected: Rejected
     """Keeps what the endpoint refuses for good."""
     notices: DeliveryNotices
     """Tells the user."""
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = msgspec.field(default_factory=Tally)

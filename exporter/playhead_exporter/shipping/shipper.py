@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
 
@@ -30,8 +30,7 @@ _JITTER = random.SystemRandom()
 """Not the generator behind the functions of `random`: the program may depend on its next values."""
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(msgspec.Struct):
     """When to try again: exponential backoff with jitter, or when the endpoint asks for it."""
 
     failures: int = 0
@@ -56,8 +55,7 @@ class Backoff:
         self.not_before = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """How records reach the endpoint."""
 
     open_transport: Callable[[], Transport]

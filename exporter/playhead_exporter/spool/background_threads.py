@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from playhead_exporter.spool.head import Head
 
@@ -11,8 +12,7 @@ from playhead_exporter.spool.head import Head
 def _nothing() -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundThreads:
+class BackgroundThreads(msgspec.Struct, frozen=True):
     """What a spool asks of the threads that empty it."""
 
     begin: Callable[[], None] = _nothing

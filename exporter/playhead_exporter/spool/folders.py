@@ -24,8 +24,9 @@ import contextlib
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from playhead_semconv.facts import digest_of
 from playhead_semconv.settings import Settings
@@ -49,8 +50,7 @@ def default_spool() -> Path:
     return Path(state).expanduser() / "playhead" / "spool"
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolFolders:
+class SpoolFolders(msgspec.Struct, frozen=True):
     """The folders of one spool."""
 
     spool: Path

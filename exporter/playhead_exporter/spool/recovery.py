@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
@@ -23,8 +24,7 @@ from playhead_semconv.facts import Fact
 from playhead_semconv.tape.frames import Scan, next_frame
 
 
-@dataclass(slots=True)
-class Left:
+class Left(msgspec.Struct):
     """The tape that a dead process left, owned by us while we hold its locks."""
 
     segments: LeftSegments
@@ -117,8 +117,7 @@ def left_facts(folders: SpoolFolders, instance: bytes) -> Iterator[Fact]:
                 yield record
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """The undelivered part of one instance."""
 
     instance: bytes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
 from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
@@ -51,8 +52,7 @@ class Segments(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class SpoolWindow:
+class SpoolWindow(msgspec.Struct):
     """Consecutive records of one segment."""
 
     segment: int
@@ -64,7 +64,7 @@ class SpoolWindow:
     facts: int = 0
     """Number of facts among the records."""
     spans: int = 0
-    resource: dict[str, Any] = field(default_factory=dict[str, Any])
+    resource: dict[str, Any] = {}
     damage: str = ""
     """Describes damaged bytes of a finished segment; the next frame begins at ``end``."""
 

@@ -14,12 +14,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context

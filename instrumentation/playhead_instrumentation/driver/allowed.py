@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import socket
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Allowed:
+class Allowed(msgspec.Struct, frozen=True):
     """Tools that run for real, and hosts that may be reached where the tape does not answer."""
 
     tools: frozenset[str] = frozenset()
@@ -21,17 +21,18 @@ class Allowed:
 
     def reaches(self, host: str) -> bool:
         """Whether ``host``, a name or an address, may be reached."""
-        return host in self.hosts or (bool(self.hosts) and host in self._addresses)
+        return host in self.hosts or (bool(self.hosts) and host in _addresses(self.hosts))
 
-    @functools.cached_property
-    def _addresses(self) -> frozenset[str]:
-        found: set[str] = set()
-        for host in self.hosts:
-            try:
-                found |= {str(one[4][0]) for one in socket.getaddrinfo(host, None)}
-            except OSError:
-                continue
-        return frozenset(found)
+
+@functools.cache
+def _addresses(hosts: frozenset[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for host in hosts:
+        try:
+            found |= {str(one[4][0]) for one in socket.getaddrinfo(host, None)}
+        except OSError:
+            continue
+    return frozenset(found)
 
 
 NOTHING = Allowed()

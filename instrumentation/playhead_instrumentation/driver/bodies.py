@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.facts import Content, digest_of
@@ -34,8 +35,7 @@ Redact = Callable[[bytes, int], tuple[bytes, int]]
 """(body, length of its start that holds no credential) → (body without credentials, their count)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
+class _Origin(msgspec.Struct, frozen=True):
     """What a body extends: the first ``shared`` bytes of another body."""
 
     digest: bytes
@@ -44,8 +44,7 @@ class _Origin:
     """What that other body extends."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     """An earlier body."""
 
     body: bytes

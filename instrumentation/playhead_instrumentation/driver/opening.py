@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.redaction import Redactor
@@ -21,8 +22,7 @@ def _to_nobody(text: str) -> None:
     """Nobody wants to know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """What a driver is made of, besides its tape.
 
     The session makes one at its start and keeps it: a fork of a replay is opened with the same.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from playhead_instrumentation.driver.exceptions import is_own_doing
 from playhead_semconv.facts import Content, Delivery, End, Exchange
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from playhead_semconv.rerun.plans import Reopen
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedExchange:
+class PlayedExchange(msgspec.Struct, frozen=True):
     """One exchange of a played tape, with its bytes and the times at which it was delivered.
 
     Items are counted in the order in which they were delivered: the head is 0, the parts follow from 1,

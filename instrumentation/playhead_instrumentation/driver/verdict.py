@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -13,6 +12,8 @@ from typing import (
     TypeVar,
     TypeVarTuple,
 )
+
+import msgspec
 
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv.errors import PlayheadError
@@ -36,8 +37,7 @@ class Origin(NamedTuple):
     exchange: Exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(msgspec.Struct, frozen=True):
     """The exchange is done for real."""
 
     instead_of: Exchange | None = None
@@ -59,8 +59,7 @@ class Live:
         return None if self.instead_of is None else Origin(self.instance, self.instead_of)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played(PlayedExchange):
+class Played(PlayedExchange, frozen=True, kw_only=True):
     """A recording answers."""
 
     fidelity: Fidelity
@@ -104,8 +103,7 @@ class Played(PlayedExchange):
         return self.varied(ComparedRequest.of(before), ComparedRequest.of(data)) or found
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """Nothing answers. ``error`` names the nearest recording."""
 
     error: PlayheadError

@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.player import FoundRecording, Player

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
+import msgspec
+
 from playhead_instrumentation.runtime.attribution.owners import is_ours
 from playhead_semconv.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """A program to run: a script, or a module where ``is_module``."""
 
     name: str

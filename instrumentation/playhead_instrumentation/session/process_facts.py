@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,13 @@ RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Who a process is: its run, how it came about, and what else its start fact says."""
 
     run: RunIds = lambda: (b"", b"")
     mode: str = "record"
     """``record``, ``replay``, ``fork`` or ``resume``."""
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    attributes: Mapping[str, Any] = {}
     """Further attributes of the start fact: origin, parent instance, …"""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
+class Rerun(msgspec.Struct, frozen=True):
     """A replay of a tape; with a plan, a fork or a resume, which goes on live behind the tape."""
 
     tape: IndexedTape

@@ -17,9 +17,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
 from opentelemetry import trace
 
 from playhead_instrumentation.driver.opening import Opening
@@ -52,8 +52,7 @@ class Open(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """How a child process of a replay finds the tape that answers it."""
 
     variables: Mapping[str, str]
@@ -221,7 +220,7 @@ def _opening(settings: Settings, sink: Sink, rerun: Rerun | None) -> Opening:
     if rerun is None:
         return made
     made.redactor.places = _places(rerun.tape)
-    return replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
+    return msgspec.structs.replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
 
 
 def _identity(identity: Identity, opening: Opening, rerun: Rerun | None) -> Identity:
@@ -230,7 +229,8 @@ def _identity(identity: Identity, opening: Opening, rerun: Rerun | None) -> Iden
     if rerun is not None and rerun.plan is not None:
         attributes |= _spelt(rerun.tape)
     attributes[a.PLAYHEAD_RUN_BOUNDARIES] = opening.boundaries
-    return replace(identity, mode="record" if rerun is None else rerun.mode, attributes=attributes)
+    mode = "record" if rerun is None else rerun.mode
+    return msgspec.structs.replace(identity, mode=mode, attributes=attributes)
 
 
 def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
@@ -31,8 +31,7 @@ def _continued(headers: Mapping[str, str]) -> Context:
     return propagate.extract(headers, context=Context())
 
 
-@dataclass(frozen=True, slots=True)
-class Tracing:
+class Tracing(msgspec.Struct, frozen=True):
     """How a session makes spans."""
 
     tracer: Callable[[], Tracer] = _global_tracer

@@ -7,16 +7,15 @@ context and reports each attempt to the call. Neither imports the other.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
 from opentelemetry.trace import SpanContext
 
 from playhead_semconv.facts import End, ExchangeId
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct):
     """One attempt of a logical call: what was sent and what was received, as bytes.
 
     The boundary fills it while the attempt is in progress; the observer only reads. Appends to `chunks`
@@ -33,8 +32,8 @@ class Attempt:
     span_context: SpanContext | None = None
     started_ns: int = 0
     status_code: int | None = None
-    response_headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    chunks: list[bytes] = field(default_factory=list[bytes])
+    response_headers: list[tuple[str, str]] = []
+    chunks: list[bytes] = []
     """As on the wire: still content-encoded."""
     first_chunk_ns: int | None = None
     end: End | None = None

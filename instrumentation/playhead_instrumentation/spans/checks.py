@@ -8,9 +8,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar, overload
 
+import msgspec
 from opentelemetry.sdk.trace import ReadableSpan
 
 from playhead_instrumentation.runtime.lanes import Shadow
@@ -25,8 +25,7 @@ Check = Callable[[ReadableSpan], object]
 F = TypeVar("F", bound=Check)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     name: str
     function: Check
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 from opentelemetry import trace
 from opentelemetry.context import Context
 
 from playhead_instrumentation.spans.attempts import Attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """What the caller got instead of an answer."""
 
     kind: str

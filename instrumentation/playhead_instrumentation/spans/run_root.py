@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -53,8 +53,7 @@ class _Given(IdGenerator):
         return self._span_id
 
 
-@dataclass(frozen=True, slots=True)
-class RunOrigin:
+class RunOrigin(msgspec.Struct, frozen=True):
     """Where the run of a process comes from."""
 
     parent: trace.SpanContext | None = None

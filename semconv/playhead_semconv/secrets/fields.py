@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class SecretField:
+
+class SecretField(msgspec.Struct, frozen=True):
     """A name, as words.
 
     ``alone``: it marks a credential only without a prefix, and only for an opaque value.

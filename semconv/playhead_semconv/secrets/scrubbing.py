@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from playhead_semconv.secrets.codings import Codec, codec
 from playhead_semconv.secrets.finder import RECOGNISABLE, CredentialSpan, Finder, Kind, string_end
@@ -53,8 +54,7 @@ def scrubber(
     return plain if encoding in ("", "identity") else _Coded(encoding, plain)
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A credential within which the last chunk ended."""
 
     at: int

@@ -6,16 +6,16 @@ shape differs from words by what precedes it (no letter or digit) and by a digit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _NOT_WITHIN = rb"(?<![A-Za-z0-9_])"
 _WORD = r"[A-Za-z0-9]"
 _SLUG = r"[A-Za-z0-9_-]"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """One kind of key. ``starts``: possible prefixes.
 
     ``rest``: a pattern for what follows; if it has a group ``secret``, only that group is hidden.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -14,7 +15,6 @@ _HIDDEN: Final = re.compile(
     "\U000e0000-\U000e007f"  # tags
     "]"
 )
-_HIDDEN_OR_LINES: Final = re.compile(f"{_HIDDEN.pattern}|\n")
 
 
 def visible(text: str) -> str:
@@ -32,7 +32,7 @@ def in_one_line(text: str) -> str:
     >>> in_one_line("a\nb")
     'a\\u000ab'
     """
-    return _HIDDEN_OR_LINES.sub(_spelt, text)
+    return _hidden_or_lines().sub(_spelt, text)
 
 
 def hidden_at(text: str, *, lines: bool = False) -> list[tuple[int, str]]:
@@ -40,8 +40,13 @@ def hidden_at(text: str, *, lines: bool = False) -> list[tuple[int, str]]:
 
     ``lines``: newlines, too.
     """
-    pattern = _HIDDEN_OR_LINES if lines else _HIDDEN
+    pattern = _hidden_or_lines() if lines else _HIDDEN
     return [(found.start(), _spelt(found)) for found in pattern.finditer(text)]
+
+
+@functools.cache
+def _hidden_or_lines() -> re.Pattern[str]:
+    return re.compile(f"{_HIDDEN.pattern}|\n")
 
 
 def _spelt(found: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
 """Which recording answers a request, by what the tape says of it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support.handmade import MAIN, HandMade
 
 from playhead_instrumentation.driver.allowed import Allowed

@@ -8,8 +8,9 @@ level above has that row, and so does every replay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process.words import Started
@@ -19,8 +20,7 @@ TALK: Final = "processes.talk"
 """The boundary that records more of a child than its start and end."""
 
 
-@dataclass(frozen=True, slots=True)
-class InFull:
+class InFull(msgspec.Struct, frozen=True):
     """Replaces `observed` where a child is recorded in full, or where a tape answers it."""
 
     popen: Callable[[Session, Any, Any, dict[str, Any]], Any]

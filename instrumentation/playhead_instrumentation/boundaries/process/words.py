@@ -7,8 +7,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+import msgspec
 
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
@@ -51,8 +52,7 @@ PYTHON, HERE = "{python}", "{cwd}"
 """Placeholders for the interpreter and the folder of the run: both may differ at a replay."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """Description of a process that the program starts."""
 
     call: str
