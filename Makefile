@@ -10,7 +10,7 @@ UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config semconv 
 .DEFAULT_GOAL := help
 # pip's work, done by uv in a fifth of the time; by pip where uv does not reach the registry.
 define install
-{ $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) || \
+{ $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1) || \
 	$(BIN)/pip install --quiet --disable-pip-version-check $(1); }
 endef
 # Each of some thousand processes of the tests would compile what it imports.

@@ -35,6 +35,7 @@ VERBS = {
     "replay": "run the recorded command again, answered from its tape",
     "export": "write a run to a file: a tape, or OTLP JSON lines",
     "import": "take a run from a file",
+    "state": "what was so at a point of a run: conversation, states, files, output",
     "diff": "compare two runs: where they part, and how",
     "variability": "how many ways the runs of one agent take, and where they part",
     "golden": "keep runs as regression tests",

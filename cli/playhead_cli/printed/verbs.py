@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_cli.printed import changes, runs, shown, surroundings
+from playhead_cli.printed import changes, moments, runs, shown, surroundings
 
 OF_VERBS: dict[str, tuple[Any, ...]] = {
     "demo": (surroundings.PrintedDemo,),
@@ -20,7 +20,8 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "replay": (runs.PrintedReport,),
     "export": (changes.PrintedExport,),
     "import": (changes.PrintedImport,),
-    "diff": (shown.PrintedDiff,),
+    "state": (moments.PrintedRunMoment,),
+    "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),
     "golden add": (changes.PrintedGolden,),
     "golden ls": (changes.PrintedGoldens,),

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
+from playhead_cli.options import gathered, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
+from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Options that say what is compared, and how much of it is shown."""
+
+    states: bool
+    everything: bool
 
 
 @verb("diff", short_help="compare two runs: where they part, and how")
 @click.argument("left", metavar="RUN", shell_complete=complete_run)
 @click.argument("right", metavar="RUN", shell_complete=complete_run)
+@click.option("--state", "states", is_flag=True, help="Two moments, RUN:POINT, and what was so at each.")
 @click.option("--all", "everything", is_flag=True, help="What only repeats an earlier difference, too.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the comparison as one HTML page.",
 )
-def command(session: Session, left: str, right: str, everything: bool, html: Path | None) -> int:
-    """Compare two runs step by step.
+@gathered(how=How)
+def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
+    """Compare two runs step by step, or two moments.
 
-    Steps are paired by what they ask, lane by lane; what a history repeats is said once. Exit status: 0
-    nothing differs, 1 something does.
+    Steps are paired by what they ask, lane by lane; what a history repeats is said once. With --state
+    conversation, states, files and output of two moments are compared. Exit status: 0 nothing differs,
+    1 something does.
     """
+    if how.states:
+        return _compare_moments(session, left, right)
     from playhead_replay.diff import diff
     from playhead_replay.tape_files.whole_files import written
 
@@ -46,7 +61,25 @@ def command(session: Session, left: str, right: str, everything: bool, html: Pat
     elif html is None:
         from playhead_cli.views.comparison import diff_lines
 
-        print_lines(session, diff_lines(found, everything), paged=True)
+        print_lines(session, diff_lines(found, how.everything), paged=True)
         if found.first is not None and found.first.left is not None:
             session.suggest(f"playhead show {found.left}:{found.first.left}")
     return 0 if found.identical else 1
+
+
+def _compare_moments(session: Session, left: str, right: str) -> int:
+    from playhead_cli.views.moment import change_lines, changes_object
+    from playhead_replay.moments import differences
+
+    with ExitStack() as opened:
+        targets = [parse_target(name) for name in (left, right)]
+        runs = [opened.enter_context(opened_run(session, target)) for target in targets]
+        first, second = (
+            find_moment(run, target.point)[0] for run, target in zip(runs, targets, strict=True)
+        )
+        changes = differences(first, second)
+        if session.as_json:
+            session.print_json(changes_object(first, second, changes))
+        else:
+            print_lines(session, change_lines(changes), paged=True)
+    return 1 if changes else 0

@@ -163,8 +163,11 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, FileState]:
     large = _large(whole)
     for fact in cut.facts():
         last = fact.seq
+        before = dict(states) if _renames(fact) else states
         for path, kind in _about(fact):
             _happens(states, path, kind, _told(fact, large), whole)
+        if before is not states:
+            _moves(states, before, [path for path, _ in _about(fact)])
     before = set(states)
     seen: set[str] = set()
     for fact in whole.facts(last):
@@ -178,6 +181,27 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, FileState]:
                 _is_first(states, path, kind, _told(fact, large), whole)
             seen.add(path)
     return states
+
+
+def _renames(fact: Fact) -> bool:
+    kind = fact.attributes.get(a.PLAYHEAD_EFFECT_KIND)
+    return fact.name == e.PLAYHEAD_EFFECT and kind == "file.rename"
+
+
+def _moves(states: dict[str, FileState], before: dict[str, FileState], ends: list[str]) -> None:
+    """A file keeps its content where it is renamed to; what lies in a folder goes with it.
+
+    ``ends``: the old and the new path; one alone where the other lies outside the folder of the run.
+    """
+    if len(ends) != 2:
+        return
+    old, new = ends
+    for path, state in before.items():
+        if path == old:
+            states[new] = state
+        elif path.startswith(f"{old}/"):
+            states[path] = FileState(there=False)
+            states[new + path[len(old) :]] = state
 
 
 def _large(tape: Tape) -> dict[Any, Fact]:

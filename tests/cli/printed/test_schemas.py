@@ -50,6 +50,8 @@ verify agent.tape
 show agent.tape --custody
 import agent.tape
 diff agent-1 agent-2
+diff --state agent-1:1 agent-1:2
+state agent-1:1
 variability agent-1 agent-2
 golden add agent-1 --name agent --dir goldens --expect status=failure
 golden ls --dir goldens

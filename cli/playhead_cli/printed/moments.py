@@ -1,0 +1,83 @@
+"""A moment of a run, and what differs between two."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class PrintedOutput(TypedDict):
+    """Bytes as text: as they are where they are UTF-8, else as base64."""
+
+    encoding: Literal["utf-8", "base64"]
+    text: str
+
+
+class PrintedLastMessages(TypedDict):
+    """What a thread or task had last said to a model."""
+
+    lane: str
+    step: int
+    answered: bool
+    """Whether the answer had come; else there are no output messages."""
+    system_instructions: list[Any]
+    input_messages: list[Any]
+    output_messages: list[Any]
+    tool_definitions: list[Any]
+
+
+class PrintedState(TypedDict):
+    """A state that the program had reported."""
+
+    name: str
+    step: int
+    value: Any
+    """Null where content is not recorded."""
+
+
+class PrintedFile(TypedDict):
+    """A file below the folder of the run."""
+
+    path: str
+    there: bool
+    size_bytes: int | None
+    """Null: not known."""
+    data: PrintedOutput | None
+    """Null: not there, or not known."""
+
+
+class PrintedRunMoment(TypedDict):
+    """What was so at a point of a run."""
+
+    schema_version: int
+    run: str
+    trace_id: str
+    step: int
+    """The last step that had begun; 0: before the first."""
+    time_ns: int
+    conversations: list[PrintedLastMessages]
+    states: list[PrintedState]
+    files: list[PrintedFile]
+    stdout: PrintedOutput | None
+    stderr: PrintedOutput | None
+    left_out: list[str]
+    """What the level of the recording did not keep, in sentences."""
+
+
+class PrintedChange(TypedDict):
+    """One thing that differs, with its first difference."""
+
+    kind: str
+    """state, conversation, file or printed."""
+    name: str
+    path: str
+    left: str
+    right: str
+
+
+class PrintedMomentChanges(TypedDict):
+    """What differs between two moments."""
+
+    schema_version: int
+    left: str
+    right: str
+    changes: list[PrintedChange]

@@ -1,0 +1,41 @@
+"""``playhead state``: what was so at a point of a run."""
+
+from __future__ import annotations
+
+import click
+
+from playhead_cli.completing.arguments import complete_run
+from playhead_cli.options import verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.run_argument import opened_run, parse_target
+
+
+@verb("state", short_help="what was so at a point of a run: conversation, states, files, output")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
+@click.option(
+    "--at", metavar="POINT|TIME", help="A step, 12.5s since the start, or a time. Default: the end."
+)
+@click.option("--all", "everything", is_flag=True, help="Whole messages and all lines.")
+def command(session: Session, target: str | None, at: str | None, everything: bool) -> None:
+    """Show what was so when a point of a run was over: just before the next step began.
+
+    The last conversation of each thread or task, the states that the program had reported, its files,
+    and what it had printed, all from the tape. No checkpoint is needed, and nothing runs.
+    """
+    wanted = parse_target(target, at)
+    with opened_run(session, wanted) as run:
+        moment, snapped = find_moment(run, wanted.point)
+        if snapped:
+            session.say(snapped)
+        if session.as_json:
+            from playhead_cli.views.moment import moment_object
+
+            session.print_json(moment_object(moment))
+            return
+        from playhead_cli.views.moment import moment_lines
+
+        print_lines(session, moment_lines(moment, everything), paged=True, cut=False)
+        if moment.step < len(run.steps):
+            session.suggest(f"playhead fork {run.name}:{moment.step + 1}")

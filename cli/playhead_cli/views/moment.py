@@ -1,0 +1,182 @@
+"""A moment of a run: as lines, and as an object of plain values."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_cli.views.step.bodies import text_lines
+from playhead_cli.views.step.conversation import answered_lines, asked_lines
+from playhead_cli.views.styles import FAINT, NUMBER, TITLE
+from playhead_cli.views.words import count, label, seconds, size
+from playhead_semconv.errors import TapeError
+from playhead_semconv.genai.messages import plain
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.moments import (
+        PrintedChange,
+        PrintedFile,
+        PrintedLastMessages,
+        PrintedMomentChanges,
+        PrintedOutput,
+        PrintedRunMoment,
+        PrintedState,
+    )
+    from playhead_replay.forks.workspace import FileState
+    from playhead_replay.moments import LastMessages, RunMoment
+    from playhead_replay.moments.moment_difference import Changed
+    from playhead_replay.run.states import State
+
+LAST_LINES = 10
+"""Lines of what was printed that are shown unless all are wanted."""
+
+
+def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
+    """What was so, for people."""
+    run = moment.run
+    head = Text(f"{run.name}:{moment.step} ", style=NUMBER)
+    step = run.step(moment.step)
+    head.append("before the first step" if step is None else label(step.span), style=TITLE)
+    head.append(f"  {seconds(moment.time_ns - run.started_ns)}", style=FAINT)
+    yield head
+    for number, one in enumerate(moment.conversations):
+        if number and not everything:
+            others = count(len(moment.conversations) - 1, "other conversation")
+            yield Text()
+            yield Text(f"{others} in other threads or tasks (--all)", FAINT)
+            break
+        yield from _conversation(one, everything, len(moment.conversations) > 1)
+    for name, state in moment.states.items():
+        yield Text()
+        yield Text(name, TITLE)
+        yield from text_lines(_said(state), "", everything)
+    if moment.files:
+        yield Text()
+        yield Text("files", TITLE)
+        for path, file in sorted(moment.files.items()):
+            yield Text(f"  {path}  {_file(file)}")
+    for name in ("stdout", "stderr"):
+        data: bytes = getattr(moment, name)
+        if data:
+            yield Text()
+            yield from _printed(name, data, everything)
+    for sentence in moment.left_out:
+        yield Text()
+        yield Text(sentence, FAINT)
+
+
+def change_lines(changes: list[Changed]) -> Iterator[Text]:
+    """What differs between two moments, for people."""
+    for one in changes:
+        yield Text(f"{one.kind} {one.name}  {one.difference.path}", TITLE)
+        yield Text(f"- {one.difference.tape}")
+        yield Text(f"+ {one.difference.now}")
+    if not changes:
+        yield Text("nothing differs")
+
+
+def moment_object(moment: RunMoment) -> PrintedRunMoment:
+    """What was so, as plain values."""
+    return {
+        "schema_version": 1,
+        "run": moment.run.name,
+        "trace_id": moment.run.trace_id,
+        "step": moment.step,
+        "time_ns": moment.time_ns,
+        "conversations": [_conversation_object(one) for one in moment.conversations],
+        "states": [_state_object(name, one) for name, one in moment.states.items()],
+        "files": [_file_object(path, one) for path, one in sorted(moment.files.items())],
+        "stdout": _output_object(moment.stdout),
+        "stderr": _output_object(moment.stderr),
+        "left_out": moment.left_out,
+    }
+
+
+def changes_object(first: RunMoment, second: RunMoment, changes: list[Changed]) -> PrintedMomentChanges:
+    """What differs between two moments, as plain values."""
+    return {
+        "schema_version": 1,
+        "left": f"{first.run.name}:{first.step}",
+        "right": f"{second.run.name}:{second.step}",
+        "changes": [_change_object(one) for one in changes],
+    }
+
+
+def _conversation(one: LastMessages, everything: bool, several: bool) -> Iterator[Text]:
+    yield Text()
+    where = f", {one.lane}" if several and one.lane else ""
+    yield Text(f"conversation of step {one.step.number}{where}", TITLE)
+    yield from asked_lines(one.messages, everything)
+    yield from answered_lines(one.messages, everything)
+    if not one.answered:
+        yield Text("not answered yet", FAINT)
+
+
+def _printed(name: str, data: bytes, everything: bool) -> Iterator[Text]:
+    lines = data.decode(errors="replace").splitlines()
+    shown = lines if everything else lines[-LAST_LINES:]
+    yield Text(name, TITLE)
+    if len(shown) < len(lines):
+        yield Text(f"  {count(len(lines) - len(shown), 'earlier line')} (--all)", FAINT)
+    for line in shown:
+        yield Text(f"  {line}")
+
+
+def _said(state: State) -> str:
+    try:
+        return json.dumps(state.value, ensure_ascii=False) if state.has_content else ""
+    except (TapeError, ValueError, RecursionError) as problem:
+        return f"cannot be read: {problem}"
+
+
+def _file(state: FileState) -> str:
+    if not state.there:
+        return "not there"
+    if state.data is not None:
+        return size(len(state.data))
+    return "content not known" if state.size is None else size(state.size)
+
+
+def _conversation_object(one: LastMessages) -> PrintedLastMessages:
+    return {
+        "lane": one.lane,
+        "step": one.step.number,
+        "answered": one.answered,
+        "system_instructions": [plain(part) for part in one.messages.system],
+        "input_messages": [plain(message) for message in one.messages.input],
+        "output_messages": [plain(message) for message in one.messages.output],
+        "tool_definitions": [plain(tool) for tool in one.messages.tools],
+    }
+
+
+def _state_object(name: str, state: State) -> PrintedState:
+    return {"name": name, "step": state.step, "value": state.value if state.has_content else None}
+
+
+def _file_object(path: str, state: FileState) -> PrintedFile:
+    data = state.data if state.there else None
+    known = len(data) if data is not None else state.size if state.there else None
+    return {"path": path, "there": state.there, "size_bytes": known, "data": _output_object(data)}
+
+
+def _output_object(data: bytes | None) -> PrintedOutput | None:
+    if data is None:
+        return None
+    try:
+        return {"encoding": "utf-8", "text": data.decode()}
+    except UnicodeDecodeError:
+        return {"encoding": "base64", "text": base64.b64encode(data).decode()}
+
+
+def _change_object(one: Changed) -> PrintedChange:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "path": one.difference.path,
+        "left": one.difference.tape,
+        "right": one.difference.now,
+    }

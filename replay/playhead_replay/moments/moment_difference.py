@@ -1,0 +1,110 @@
+"""What changed between two moments: states, the conversation, files, what was printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from playhead_replay.forks.workspace import FileState
+from playhead_replay.moments.moment import RunMoment
+from playhead_replay.run.states import State
+from playhead_semconv.difference import Difference, json_difference, text_difference
+from playhead_semconv.errors import TapeError
+from playhead_semconv.genai.messages import plain
+
+ABSENT = "(absent)"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One thing that differs between two moments."""
+
+    kind: str
+    """state, conversation, file, or printed."""
+    name: str
+    """Of the state, the lane, the file, or the stream."""
+    difference: Difference
+    """The first place; its sides are *tape* for the first moment and *now* for the second."""
+
+
+def differences(first: RunMoment, second: RunMoment) -> list[Changed]:
+    """All that differs; each state, conversation, file and stream once, with its first difference."""
+    return [
+        *_in_states(first.states, second.states),
+        *_in_conversations(first, second),
+        *_in_files(first.files, second.files),
+        *_in_streams(first, second),
+    ]
+
+
+def _in_states(first: Mapping[str, State], second: Mapping[str, State]) -> Iterator[Changed]:
+    for name in dict.fromkeys([*first, *second]):
+        one, other = first.get(name), second.get(name)
+        if one is None or other is None:
+            yield Changed("state", name, _only_one(one is not None))
+            continue
+        if one.content.digest == other.content.digest:
+            continue
+        try:
+            found = json_difference(one.value, other.value)
+        except (TapeError, ValueError, RecursionError):
+            sides = (side.content.digest.hex()[:16] for side in (one, other))
+            found = Difference("digest", *sides)
+        if found is not None:
+            yield Changed("state", name, found)
+
+
+def _in_conversations(first: RunMoment, second: RunMoment) -> Iterator[Changed]:
+    ours, theirs = _by_lane(first), _by_lane(second)
+    for lane in dict.fromkeys([*ours, *theirs]):
+        if lane not in ours or lane not in theirs:
+            yield Changed("conversation", lane, _only_one(lane in ours))
+            continue
+        found = json_difference(ours[lane], theirs[lane])
+        if found is not None:
+            yield Changed("conversation", lane, found)
+
+
+def _by_lane(moment: RunMoment) -> dict[str, Any]:
+    return {
+        one.lane: {
+            "system": [plain(part) for part in one.messages.system],
+            "messages": [plain(message) for message in (*one.messages.input, *one.messages.output)],
+            "tools": [plain(tool) for tool in one.messages.tools],
+        }
+        for one in moment.conversations
+    }
+
+
+def _in_files(first: Mapping[str, FileState], second: Mapping[str, FileState]) -> Iterator[Changed]:
+    for path in sorted({*first, *second}):
+        one, other = first.get(path), second.get(path)
+        if one == other:
+            continue
+        there = [side is not None and side.there for side in (one, other)]
+        if there[0] != there[1]:
+            yield Changed("file", path, _only_one(there[0]))
+        elif one is not None and other is not None:
+            if one.data is not None and other.data is not None:
+                found = text_difference(one.data, other.data)
+            else:
+                found = Difference("size", *(_size(side) for side in (one, other)))
+            if found is not None:
+                yield Changed("file", path, found)
+
+
+def _in_streams(first: RunMoment, second: RunMoment) -> Iterator[Changed]:
+    for name in ("stdout", "stderr"):
+        found = text_difference(getattr(first, name), getattr(second, name))
+        if found is not None:
+            yield Changed("printed", name, found)
+
+
+def _only_one(first: bool) -> Difference:
+    return Difference("$", "(there)", ABSENT) if first else Difference("$", ABSENT, "(there)")
+
+
+def _size(state: FileState) -> str:
+    size = len(state.data) if state.data is not None else state.size
+    return "unknown" if size is None else f"{size} bytes"
