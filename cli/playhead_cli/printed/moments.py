@@ -81,3 +81,46 @@ class PrintedMomentChanges(TypedDict):
     left: str
     right: str
     changes: list[PrintedChange]
+
+
+class PrintedCheckpoint(TypedDict):
+    """A place to which a run can be taken back."""
+
+    name: str
+    """``c1``: a POINT."""
+    kind: str
+    """manual or auto."""
+    label: str | None
+    step: int
+    """The last step that had begun; 0: before the first."""
+    span_id: str | None
+    time_ns: int
+    states: list[str]
+    """Names of the states that were reported for it."""
+
+
+class PrintedCheckpoints(TypedDict):
+    """The checkpoints of a run, in order of time."""
+
+    schema_version: int
+    run: str
+    trace_id: str
+    checkpoints: list[PrintedCheckpoint]
+
+
+class PrintedFact(TypedDict):
+    """A fact of a tape, a line each."""
+
+    schema_version: int
+    run: str
+    instance: str
+    seq: int
+    time_ns: int
+    name: str
+    lane: str
+    exchange: str | None
+    """Kind and number in its lane."""
+    step: int | None
+    size_bytes: int | None
+    """Of its content; null: it has none."""
+    attributes: dict[str, Any]

@@ -17,21 +17,31 @@ BEGIN = "0"
 """Before the first step."""
 
 _SINCE_START = re.compile(r"\+?([0-9]{1,9}(?:\.[0-9]{1,9})?)s\Z")
+CHECKPOINT = re.compile(r"c[0-9]{1,7}\Z")
+"""A checkpoint, as ``playhead checkpoints`` numbers it."""
+
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]")
 
 
 def find_moment(run: Run, text: str) -> tuple[RunMoment, str]:
     """The moment that ``text`` names in ``run``, and how it was found, in words if that needs any.
 
-    A point as `find_point` takes it, ``0`` (before the first step), ``12.5s`` since the start, or a time
-    such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.
+    A point as `find_point` takes it, ``0`` (before the first step), ``c2`` (a checkpoint), ``12.5s``
+    since the start, or a time such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.
     """
-    from playhead_replay.moments import moment_after, moment_at
+    from playhead_replay.moments import (
+        checkpoint_named,
+        moment_after,
+        moment_at,
+        moment_of_checkpoint,
+    )
 
     if not text:
         return moment_after(run, len(run.steps)), ""
     if text == BEGIN:
         return moment_after(run, 0), ""
+    if CHECKPOINT.match(text):
+        return moment_of_checkpoint(run, checkpoint_named(run, text)), ""
     since = _SINCE_START.match(text)
     if since is not None:
         return moment_at(run, run.started_ns + round(float(since[1]) * 1e9)), ""

@@ -33,6 +33,7 @@ from playhead_semconv.errors import UsageError
 if TYPE_CHECKING:
     from playhead_cli.targets.point_argument import Point
     from playhead_replay import Run
+    from playhead_replay.forks.fork import ForkPlace, ForkPoint
     from playhead_semconv.rerun.plans import Edit, Reopen
 
 BY_HAND = "\0"
@@ -63,7 +64,12 @@ class Way:
 
 @verb("fork", short_help="go back to a step, change something, and go on for real")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
+@click.option(
+    "--at",
+    "--checkpoint",
+    metavar="POINT",
+    help="The step, or a checkpoint (c1); the same as RUN:POINT.",
+)
 @click.option(
     "--edit",
     "edits",
@@ -93,8 +99,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     origin stays as it is. docs/forks.md says how edits are written. Exit status: the program's; 3 where
     something was refused.
     """
-    from playhead_cli.targets.point_argument import find_point
-    from playhead_replay.forks.fork import ForkPoint, fork_of
+    from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.forked_processes import with_forked
     from playhead_replay.forks.ready_fork import folder_of
     from playhead_replay.forks.resume import GoingOn
@@ -107,10 +112,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     status = 0
     with origin_opened(session, wanted) as (house, run):
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
-        point = find_point(run, wanted.point) if wanted.point else None
-        if point is not None and point.snapped:
-            session.say(point.snapped)
-        at = None if point is None else ForkPoint(point.step, point.exchange)
+        at, point = _place(session, run, wanted.point)
         going_on = GoingOn(decide, way.reopen)
         edits = _edits(run, point, changes)
         fork = fork_of(run, at, edits, going_on, offline=way.offline)
@@ -144,6 +146,29 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
                 session.say(f"its files are in {left}")
             session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
     return die_as(status)
+
+
+def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace | None, Point | None]:
+    """Where the fork goes live; the step that was named, if it was one."""
+    from playhead_cli.targets.moment_argument import CHECKPOINT
+    from playhead_cli.targets.point_argument import find_point
+    from playhead_replay.forks.fork import ForkPlace, ForkPoint
+    from playhead_replay.moments import checkpoint_named
+
+    if not text:
+        return None, None
+    if CHECKPOINT.match(text):
+        found = checkpoint_named(run, text)
+        if found.tape is not run.tape:
+            raise UsageError(
+                f"{text} of {run.name} was made in a child process: no fork begins there",
+                hint=f"playhead checkpoints {run.name}",
+            )
+        return ForkPlace(text, found.seq), None
+    point = find_point(run, text)
+    if point.snapped:
+        session.say(point.snapped)
+    return ForkPoint(point.step, point.exchange), point
 
 
 def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, Edit]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -19,6 +19,7 @@ from playhead_semconv.genai.messages import plain
 if TYPE_CHECKING:
     from playhead_cli.printed.moments import (
         PrintedChange,
+        PrintedFact,
         PrintedFile,
         PrintedLastMessages,
         PrintedMomentChanges,
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
         PrintedRunMoment,
         PrintedState,
     )
+    from playhead_replay import Run
     from playhead_replay.forks.workspace import FileState
-    from playhead_replay.moments import LastMessages, RunMoment
+    from playhead_replay.moments import LastMessages, MarkedPlace, RunMoment
     from playhead_replay.moments.moment_difference import Changed
     from playhead_replay.run.states import State
 
@@ -67,6 +69,32 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
     for sentence in moment.left_out:
         yield Text()
         yield Text(sentence, FAINT)
+
+
+def checkpoint_lines(run: Run, found: list[MarkedPlace]) -> Iterator[Text]:
+    """Checkpoints, a line each."""
+    for one in found:
+        line = Text(f"{one.name:<5}", NUMBER)
+        line.append(f"{seconds(one.time_ns - run.started_ns):>8}  ", FAINT)
+        line.append(f"step {one.step:<4}", "")
+        line.append(f"  {one.kind:<6}", FAINT)
+        line.append(f"  {one.label}" if one.label else "", TITLE)
+        line.append(f"  {', '.join(one.states)}" if one.states else "", "")
+        yield line
+    if not found:
+        yield Text(f"{run.name} has no checkpoints; a program makes one with playhead.checkpoint()")
+
+
+def fact_lines(run: Run, facts: Iterable[PrintedFact]) -> Iterator[Text]:
+    """Facts, a line each."""
+    for one in facts:
+        line = Text(f"{one['seq']:>6}", NUMBER)
+        line.append(f"{seconds(one['time_ns'] - run.started_ns):>9}  ", FAINT)
+        line.append(one["name"], TITLE)
+        line.append(f"  {one['exchange']}" if one["exchange"] else "", "")
+        line.append(f"  step {one['step']}" if one["step"] else "", FAINT)
+        line.append(f"  {size(one['size_bytes'])}" if one["size_bytes"] else "", FAINT)
+        yield line
 
 
 def change_lines(changes: list[Changed]) -> Iterator[Text]:

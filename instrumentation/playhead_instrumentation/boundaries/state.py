@@ -23,20 +23,25 @@ def state(value: T, /, *, name: str = "state") -> T:
     updated in place, too. ``name``: tells several states of a program apart. Without a recording this
     does nothing.
     """
+    return reported(value, name)[0]
+
+
+def reported(value: T, name: str) -> tuple[T, bool]:
+    """As `state`; also whether a fork has put another value in its place."""
     session = current()
     if session is None:
-        return value
+        return value, False
     try:
         with Shadow():  # code that an object runs to list its attributes is not part of the run
             told = values.written(value, stubs=[])
         changed = session.driver.states.said(name, told, session.here())
         if changed is None:
-            return value
+            return value, False
         with Shadow():
-            return cast("T", _replaced(value, values.read(changed)))
+            return cast("T", _replaced(value, values.read(changed))), True
     except Exception:
         log.debug("playhead could not record a state", exc_info=True)
-        return value
+        return value, False
 
 
 def _replaced(value: Any, new: Any) -> Any:

@@ -71,6 +71,8 @@ class Calls:
         self._finish: Finish | None = None
         self._open: set[LogicalCall] = set()
         self.worker = Worker()
+        self.before: Callable[[], object] | None = None
+        """Called before each call begins."""
         at_fork.in_child(self._forget)
 
     def prepare(self) -> None:
@@ -82,6 +84,8 @@ class Calls:
         """Start the span of a call, with the attributes that a sampler may need."""
         self.prepare()
         self.worker.start()
+        if self.before is not None:
+            self.before()
         attributes: dict[str, Any] = {
             a.GEN_AI_OPERATION_NAME: operation,
             a.GEN_AI_PROVIDER_NAME: where.provider,

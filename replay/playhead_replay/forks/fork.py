@@ -33,9 +33,19 @@ class ForkPoint:
     """A single attempt of the step; None: all attempts."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForkPlace:
+    """A place on the tape of the first process where a fork goes live, between two steps."""
+
+    name: str
+    """Of the checkpoint that marks it."""
+    seq: int
+    """The last fact that is played."""
+
+
 def fork_of(
     run: Run,
-    at: ForkPoint | None,
+    at: ForkPoint | ForkPlace | None,
     edits: Sequence[tuple[str, Edit]],
     going_on: GoingOn,
     *,
@@ -50,6 +60,8 @@ def fork_of(
     require_whole(run)
     if at is None:
         return _of_all(run, edits, going_on, offline=offline)
+    if isinstance(at, ForkPlace):
+        return _of_place(run, at, edits, going_on, offline=offline)
     of_state = [edit for root, edit in edits if root == STATE]
     if len(of_state) < len(edits) and of_state:
         raise UsageError(
@@ -98,16 +110,54 @@ def _of_all(run: Run, edits: Sequence[tuple[str, Edit]], going_on: GoingOn, *, o
 def _of_state(run: Run, at: Step, edits: list[Edit], going_on: GoingOn, *, offline: bool) -> Fork:
     """A fork from the last state that the program reported before a step."""
     said = state_before(run, at)
-    edited(said.document, edits)
-    tape = CutTape(run.tape, said.seq + 1)
-    how = reopened(tape, going_on.reopen, f"playhead fork {run.name}:{at.number}")
+    place = ForkPlace(str(at.number), said.seq)
+    return _from_place(run, place, said, edits, going_on, offline=offline)
+
+
+def _of_place(
+    run: Run,
+    at: ForkPlace,
+    edits: Sequence[tuple[str, Edit]],
+    going_on: GoingOn,
+    *,
+    offline: bool,
+) -> Fork:
+    """A fork from a checkpoint; edits are of the last state that the program reported for it."""
+    if any(root != STATE for root, _ in edits):
+        raise UsageError(
+            "at a checkpoint a fork edits a state: nothing is asked there",
+            hint=f"playhead fork {run.name}:{at.name} --edit state.PATH=VALUE",
+        )
+    said = [one for one in run.states if one.tape is run.tape and one.seq <= at.seq and one.has_content]
+    if edits and not said:
+        raise UsageError(
+            f"{run.name} says nothing of its state before {at.name}",
+            hint="a program says it with playhead.state(…), or playhead.checkpoint(…)",
+        )
+    of_state = [edit for _, edit in edits]
+    return _from_place(run, at, said[-1] if edits else None, of_state, going_on, offline=offline)
+
+
+def _from_place(
+    run: Run,
+    at: ForkPlace,
+    said: State | None,
+    edits: list[Edit],
+    going_on: GoingOn,
+    *,
+    offline: bool,
+) -> Fork:
+    if said is not None:
+        edited(said.document, edits)
+    tape = CutTape(run.tape, at.seq + 1 if said is None else said.seq + 1)
+    how = reopened(tape, going_on.reopen, f"playhead fork {run.name}:{at.name}")
     plan = Plan(
         "fork",
-        f"{run_id(run)}:{at.number}",
+        f"{run_id(run)}:{at.name}",
         agrees=True,
         unknown=decisions(unanswered(tape), going_on.decide),
         offline=offline,
-        states={str(said.id): edits},
+        states={} if said is None else {str(said.id): edits},
         reopen=how,
     )
     return Fork(tape, plan)

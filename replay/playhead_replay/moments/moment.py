@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from playhead_replay.forks.cut_tape import CutTape
 from playhead_replay.forks.workspace import FileState, states_at
+from playhead_replay.moments.checkpoints import MarkedPlace
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
@@ -59,6 +60,8 @@ class RunMoment:
     stderr: bytes = b""
     files: dict[str, FileState] = field(default_factory=dict[str, FileState])
     """What its first process had done to files below its folder, by path."""
+    ends: dict[str, int] = field(default_factory=dict[str, int])
+    """Number of the first fact of each process that comes later, by process instance (hex)."""
     left_out: list[str] = field(default_factory=list[str])
     """What the level of the recording did not keep, in sentences."""
 
@@ -90,9 +93,19 @@ def moment_at(run: Run, time_ns: int) -> RunMoment:
     return _moment(run, number, [_first_from(tape, time_ns + 1) for tape in run.tapes], time_ns + 1)
 
 
+def moment_of_checkpoint(run: Run, checkpoint: MarkedPlace) -> RunMoment:
+    """The moment at which a checkpoint was made."""
+    ends = [
+        checkpoint.seq + 1 if tape is checkpoint.tape else _first_from(tape, checkpoint.time_ns)
+        for tape in run.tapes
+    ]
+    return _moment(run, checkpoint.step, ends, checkpoint.time_ns)
+
+
 def _moment(run: Run, number: int, ends: list[int], before_ns: int | None) -> RunMoment:
     """``ends``: number of the first fact of each tape that comes later; ``before_ns``: its time."""
     found = RunMoment(run, number, before_ns or run.ended_ns or run.started_ns)
+    found.ends = {tape.instance.hex(): end for tape, end in zip(run.tapes, ends, strict=True)}
     found.conversations = list(_conversations(run, number, before_ns))
     if not run.tapes:
         found.left_out.append(NO_TAPE)

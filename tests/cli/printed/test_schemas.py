@@ -21,11 +21,13 @@ from playhead_cli.printed.verbs import OF_VERBS
 
 AGENT = f"""
 import os, sys
+import playhead
 {ASKING}
 print(asked("Where is order 81?"), flush=True)
 if "KILLED" in os.environ:
     os.kill(os.getpid(), 9)
 print(asked("And 82?"))
+playhead.checkpoint(label="asked")
 sys.exit("BROKEN" in os.environ)
 """
 LINES = """
@@ -52,6 +54,9 @@ import agent.tape
 diff agent-1 agent-2
 diff --state agent-1:1 agent-1:2
 state agent-1:1
+checkpoints agent-1
+events agent-1
+rollback agent-1 --to c1
 variability agent-1 agent-2
 golden add agent-1 --name agent --dir goldens --expect status=failure
 golden ls --dir goldens

@@ -1,0 +1,59 @@
+"""``playhead checkpoints``: the places to which a run can be taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.completing.arguments import complete_run
+from playhead_cli.options import verb
+from playhead_cli.printing import print_lines
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import opened_run, parse_target
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.moments import PrintedCheckpoints
+    from playhead_replay import Run
+    from playhead_replay.moments import MarkedPlace
+
+
+@verb("checkpoints", short_help="list the checkpoints of a run")
+@click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
+def command(session: Session, target: str | None) -> None:
+    """List the checkpoints of a run: what a program marks with playhead.checkpoint().
+
+    Each is a POINT: playhead state RUN:c1, playhead fork RUN:c1, playhead rollback RUN --to c1.
+    """
+    from playhead_replay.moments import checkpoints_of
+
+    with opened_run(session, parse_target(target)) as run:
+        found = checkpoints_of(run)
+        if session.as_json:
+            session.print_json(_object(run, found))
+            return
+        from playhead_cli.views.moment import checkpoint_lines
+
+        print_lines(session, checkpoint_lines(run, found), paged=True)
+        if found:
+            session.suggest(f"playhead state {run.name}:{found[-1].name}")
+
+
+def _object(run: Run, found: list[MarkedPlace]) -> PrintedCheckpoints:
+    return {
+        "schema_version": 1,
+        "run": run.name,
+        "trace_id": run.trace_id,
+        "checkpoints": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "label": one.label or None,
+                "step": one.step,
+                "span_id": one.span_id or None,
+                "time_ns": one.time_ns,
+                "states": list(one.states),
+            }
+            for one in found
+        ],
+    }
