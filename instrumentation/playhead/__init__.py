@@ -10,10 +10,21 @@ from importlib.metadata import version
 from playhead_instrumentation.bootstrap.start import flush
 from playhead_instrumentation.boundaries.checkpoint import checkpoint, register_state
 from playhead_instrumentation.boundaries.inbound.marked_run import run
+from playhead_instrumentation.boundaries.marked_step import step
 from playhead_instrumentation.boundaries.state import state
 from playhead_instrumentation.boundaries.tool.tool import tool
 from playhead_instrumentation.spans.checks import check
 
 __version__ = version("playhead-instrumentation")
 
-__all__ = ["__version__", "check", "checkpoint", "flush", "register_state", "run", "state", "tool"]
+__all__ = [
+    "__version__",
+    "check",
+    "checkpoint",
+    "flush",
+    "register_state",
+    "run",
+    "state",
+    "step",
+    "tool",
+]

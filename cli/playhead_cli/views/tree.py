@@ -53,7 +53,8 @@ def rows_of(run: Run, everything: bool = False) -> list[Row]:
 
     def add(span: Span, depth: int) -> None:
         step = steps.get(span.span_id)
-        frame = span.operation != "" and span not in run.roots
+        marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
+        frame = marked and span not in run.roots
         other = everything and span.span_id not in attempts and span.span_id != heading
         shown = step is not None or frame or other
         if shown:
