@@ -29,7 +29,8 @@ T = TypeVar("T")
 CAUSAL = Settings(quiet=True, level="causal")
 
 # Each session looks at what is installed and imported: in this process, longer than many a test takes.
-process_facts.packages = functools.cache(process_facts.packages)
+_installed = functools.cache(process_facts.installed)
+process_facts.installed = lambda path: _installed(tuple(path))
 _imported = Imported()
 
 

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from playhead_instrumentation.session.surroundings import Imported, surroundings
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
+from playhead_semconv.process.installed_packages import installed
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 from playhead_semconv.process.kept_environment import is_kept
 from playhead_semconv.settings import Settings
@@ -203,7 +203,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_CWD: cwd,
         a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
         a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
-        a.PLAYHEAD_RUN_PACKAGES: packages(),
+        a.PLAYHEAD_RUN_PACKAGES: installed(sys.path),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
         **surroundings_of(cwd),
@@ -236,24 +236,6 @@ def _as_given(word: str) -> str | bytes:
     except UnicodeEncodeError:
         return os.fsencode(word)
     return word
-
-
-def packages() -> list[str]:
-    """Installed distributions as name==version, sorted."""
-    found = {_name_and_version(one) for one in metadata.distributions()}
-    return sorted(found, key=str.lower)
-
-
-def _name_and_version(one: metadata.Distribution) -> str:
-    """Reads only the first lines of the metadata: parsing all of it would slow down every start."""
-    said: dict[str, str] = {}
-    for line in (one.read_text("METADATA") or "").splitlines():
-        name, colon, value = line.partition(": ")
-        if not colon or len(said) == 2:
-            break
-        if name in ("Name", "Version"):
-            said[name] = value.strip()
-    return f"{said['Name']}=={said['Version']}" if len(said) == 2 else f"{one.name}=={one.version}"
 
 
 def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:

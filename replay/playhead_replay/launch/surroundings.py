@@ -16,6 +16,7 @@ from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import digest_of
+from playhead_semconv.process import installed_packages
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
@@ -33,13 +34,23 @@ MATTER_MOST = frozenset(
 )
 """Distributions that make the requests: another version may send different requests."""
 
-_PROBE = """
-import importlib.metadata as m, json, platform, sys
-by_module = m.packages_distributions().items()
-found = {module: {name: m.version(name) for name in names} for module, names in by_module}
+_INSTALLED = (
+    Path(installed_packages.__file__).read_text("utf-8")
+    + """
+import json, platform, sys
 version = ".".join(map(str, sys.version_info[:3]))
-print(json.dumps([version, f"{sys.implementation.name} {sys.platform} {platform.machine()}", found]))
+here = f"{sys.implementation.name} {sys.platform} {platform.machine()}"
+print(json.dumps([version, here, installed(sys.path)]))
 """
+)
+"""Version and platform of an interpreter, and what is installed there, as a recording has it."""
+
+_MODULES = """
+import importlib.metadata as m, json
+by_module = m.packages_distributions().items()
+print(json.dumps({module: {name: m.version(name) for name in names} for module, names in by_module}))
+"""
+"""The distributions of each module, with versions: a third of a second where much is installed."""
 
 
 def moved(command: Command, folder: Path, places: Places | None = None) -> Command:
@@ -87,13 +98,10 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
     imported = list(_told(run.tape, a.PLAYHEAD_RUN_IMPORTED))
     if a.PLAYHEAD_RUN_PLATFORM not in at:
         return
-    probed = _probe(interpreter)
+    probed = _asked(interpreter, _INSTALLED)
     if probed is None:
         return
-    version, platform, installed = probed
-    packages = {
-        name: number for module in imported for name, number in installed.get(module, {}).items()
-    }
+    version, platform, present = probed
     recorded = command.python_version
     if recorded and recorded != version:
         same = recorded.rpartition(".")[0] == version.rpartition(".")[0]
@@ -101,9 +109,15 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
         yield f"Python was {recorded}, now {version}: {word}"
     if at[a.PLAYHEAD_RUN_PLATFORM] != platform:
         yield f"it was recorded on {at[a.PLAYHEAD_RUN_PLATFORM]}, this is {platform}"
+    if set(at.get(a.PLAYHEAD_RUN_PACKAGES, ())) <= set(present):
+        return  # what was installed is installed
+    installed: dict[str, dict[str, str]] = _asked(interpreter, _MODULES) or {}
+    packages = {
+        name: number for module in imported for name, number in installed.get(module, {}).items()
+    }
+    there = {_normal(name) for found in installed.values() for name in found}
     gone = [module for module in imported if module not in installed]
-    present = {_normal(name) for found in installed.values() for name in found}
-    yield from _packages(at, packages, [module for module in gone if _normal(module) not in present])
+    yield from _packages(at, packages, [module for module in gone if _normal(module) not in there])
 
 
 def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
@@ -150,24 +164,23 @@ def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) ->
 
 
 @functools.cache
-def _probe(interpreter: str) -> tuple[str, str, dict[str, dict[str, str]]] | None:
-    """Version and platform of an interpreter; for each module its distributions with versions.
+def _asked(interpreter: str, program: str) -> Any:
+    """What ``program`` prints, as JSON; None if the interpreter does not answer.
 
-    None if the interpreter does not answer. Cached, since a suite of goldens uses one interpreter.
+    Cached, since a suite of goldens uses one interpreter.
     """
     try:
         done = subprocess.run(
-            [interpreter, "-c", _PROBE],
+            [interpreter, "-c", program],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT_S,
             check=True,
             env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         )
-        version, platform, found = json.loads(done.stdout)
+        return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return version, platform, found
 
 
 def _told(tape: IndexedTape, name: str) -> Iterator[str]:
