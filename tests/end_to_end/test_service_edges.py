@@ -76,7 +76,7 @@ def test_it_replays_identical(edges, key, ended, asked):
     assert identical(edges, name)["asked"] == asked
 
 
-@pytest.mark.parametrize("interface", ["wsgi", "asgi"])
+@pytest.mark.parametrize("interface", ["asgi", pytest.param("wsgi", marks=pytest.mark.acceptance)])
 def test_requests_to_django_replay_identical(tmp_path, provider, interface):
     home = home_with(tmp_path, provider, "django_service.py")
     paths = ("/chat", "/stream", "/later")

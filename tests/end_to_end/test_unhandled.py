@@ -51,7 +51,13 @@ except httpx.ConnectError:
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+SAMPLE = ("httpx async", "openai", "aiohttp", "logged")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [one if one in SAMPLE else pytest.param(one, marks=pytest.mark.acceptance) for one in PROGRAMS],
+)
 def test_its_replay_is_identical(name, tmp_path):
     home = Home(tmp_path, {})
     (tmp_path / "agent.py").write_text(PROGRAMS[name])

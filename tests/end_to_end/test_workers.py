@@ -39,7 +39,7 @@ def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
         ("spawn", ("executor",), 3),
         pytest.param("spawn", ("racing",), 2, marks=pytest.mark.acceptance),
         ("forkserver", ("pool", "racing"), 2 + 2),
-        ("spawn", ("manager",), 3),
+        pytest.param("spawn", ("manager",), 3, marks=pytest.mark.acceptance),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
