@@ -12,16 +12,21 @@ from playhead_instrumentation.boundaries.checkpoint import checkpoint, register_
 from playhead_instrumentation.boundaries.inbound.marked_run import run
 from playhead_instrumentation.boundaries.marked_step import step
 from playhead_instrumentation.boundaries.state import state
+from playhead_instrumentation.boundaries.tool.idempotent import idempotent
 from playhead_instrumentation.boundaries.tool.tool import tool
 from playhead_instrumentation.spans.checks import check
+from playhead_semconv.errors import OutcomeUnknown, StoreError
 
 __version__ = version("playhead-instrumentation")
 
 __all__ = [
+    "OutcomeUnknown",
+    "StoreError",
     "__version__",
     "check",
     "checkpoint",
     "flush",
+    "idempotent",
     "register_state",
     "run",
     "state",

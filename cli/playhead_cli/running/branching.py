@@ -182,9 +182,12 @@ reopen_option = click.option(
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """The function that decides what happens to a write that was sent and not answered."""
 
+    from playhead_semconv.claims import is_claimed
     from playhead_semconv.rerun.held_connections import stays_open
 
     def decide(exchange: RecordedExchange) -> Unknown:
+        if on_unknown == "ask" and is_claimed(exchange.exchange):
+            return "rule"
         what = f"{exchange.name} {exchange.key}"
         is_open = stays_open(exchange.exchange)
         if is_open:

@@ -397,6 +397,10 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         said = {} if recording.session is None else recording.session.process.attributes
         return str(said.get(a.PLAYHEAD_PROCESS_PARENT_AGENT) or said.get(a.PLAYHEAD_RUN_AGENT, ""))
 
+    def lineage() -> str:
+        said = {} if recording.session is None else recording.session.process.attributes
+        return str(said.get(a.PLAYHEAD_RUN_LINEAGE, ""))
+
     whole = recording.root is not None and recording.root.joins
-    child_environment.tell(Children(context, instance, agent, whole))
+    child_environment.tell(Children(context, instance, agent, whole, lineage))
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

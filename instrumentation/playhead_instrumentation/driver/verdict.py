@@ -21,7 +21,7 @@ from playhead_semconv.facts import Ask, Exchange, ExchangeId, Fidelity
 
 if TYPE_CHECKING:
     from playhead_semconv.difference import Difference
-    from playhead_semconv.rerun.plans import Edit
+    from playhead_semconv.rerun.plans import Edit, Unknown
     from playhead_semconv.volatile import ComparedRequest
 
 
@@ -46,6 +46,8 @@ class Live(msgspec.Struct, frozen=True):
     """Process instance of that recording."""
     edits: Sequence[Edit] = ()
     """Edits of the request, made by a fork."""
+    unknown: Unknown = "rule"
+    """What the user has decided about the recording, where that has no end."""
 
     def answer(
         self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts

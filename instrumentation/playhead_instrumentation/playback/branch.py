@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
 from playhead_instrumentation.playback.player import FoundRecording, Player
+from playhead_semconv.claims import is_claimed
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.rerun.held_connections import goes_on, stays_open
@@ -106,8 +107,11 @@ class Branch(Player):
             return self._played(match, id)
         if goes_on(found):
             return replace(self._played(match, id), reopen=self._plan.reopen)
+        unknown = self._plan.unknown.get(known)
+        if is_claimed(found):
+            gone = self._goes(id, ask, body, found)
+            return replace(gone, unknown=unknown or "rule") if isinstance(gone, Live) else gone
         if found.ask.effect == "write":
-            unknown = self._plan.unknown.get(known)
             if unknown is None:
                 return Refused(_unknown(found, f"playhead {self._plan.mode} RUN --on-unknown resend"))
             if unknown == "skip":

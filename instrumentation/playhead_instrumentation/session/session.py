@@ -197,7 +197,7 @@ def start(
         raise RuntimeError("a session is running in this process")
     opening = _opening(settings, sink, rerun)
     lanes.restart()
-    session = Session(settings, opening, rerun, _identity(identity, opening, rerun), tracing)
+    session = Session(settings, opening, rerun, _identity(identity, settings, opening, rerun), tracing)
     if any(row.name == "order" for row in session.boundaries):
         RUNTIME.lane_ended = session.driver.lane_ended
     if rerun is None or not rerun.waits:
@@ -223,14 +223,25 @@ def _opening(settings: Settings, sink: Sink, rerun: Rerun | None) -> Opening:
     return msgspec.structs.replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
 
 
-def _identity(identity: Identity, opening: Opening, rerun: Rerun | None) -> Identity:
-    """``identity``, with what follows from the rerun and the boundaries."""
+def _identity(
+    identity: Identity, settings: Settings, opening: Opening, rerun: Rerun | None
+) -> Identity:
+    """``identity``, with what follows from the rerun, the settings and the boundaries."""
     attributes = dict(identity.attributes)
+    if lineage := _lineage(settings, rerun):
+        attributes[a.PLAYHEAD_RUN_LINEAGE] = lineage
     if rerun is not None and rerun.plan is not None:
         attributes |= _spelt(rerun.tape)
     attributes[a.PLAYHEAD_RUN_BOUNDARIES] = opening.boundaries
     mode = "record" if rerun is None else rerun.mode
     return msgspec.structs.replace(identity, mode=mode, attributes=attributes)
+
+
+def _lineage(settings: Settings, rerun: Rerun | None) -> str:
+    """What this run and its retries have in common; empty: its trace."""
+    if rerun is None:
+        return settings.lineage
+    return str(start_of(rerun.tape).get(a.PLAYHEAD_RUN_LINEAGE) or rerun.origin.partition("-")[0])
 
 
 def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:

@@ -10,8 +10,11 @@ from playhead_semconv.errors import UsageError
 
 Mode: TypeAlias = Literal["fork", "resume"]
 
-Unknown: TypeAlias = Literal["resend", "skip"]
-"""What happens to a request that was sent, may have had its effect, and was not answered."""
+Unknown: TypeAlias = Literal["resend", "skip", "rule"]
+"""What happens to a request that was sent, may have had its effect, and was not answered.
+
+``rule``: of a call that is done once: what its claim and the program's own rule say.
+"""
 
 Reopen: TypeAlias = Literal["again", "fresh"]
 """What a server learns about a connection that is open at the end of the tape.

@@ -16,7 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
 from playhead_instrumentation.boundaries.process.child_environment import Environment
-from playhead_instrumentation.boundaries.process.words import AGENT, JOINS, PARENT, VARIABLES, WHOLE
+from playhead_instrumentation.boundaries.process.words import AGENT, JOINS, LINEAGE, PARENT, VARIABLES, WHOLE
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +80,9 @@ class Children:
         instance: Callable[[], bytes],
         agent: Callable[[], str],
         whole: bool = False,
+        lineage: Callable[[], str] = str,
     ) -> None:
-        """``context``: what a child continues. ``instance``, ``agent``: those of the parent.
+        """``context``: what a child continues. ``instance``, ``agent``, ``lineage``: of the parent.
 
         ``whole``: this process belongs to the run of its own parent.
         """
@@ -89,6 +90,7 @@ class Children:
         self._instance = instance
         self._agent = agent
         self._whole = whole
+        self._lineage = lineage
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
     def variables(self) -> dict[str, str]:
@@ -99,6 +101,8 @@ class Children:
             told[JOINS] = WHOLE if self._whole else str(os.getpid())
             if agent := self._agent():
                 told[AGENT] = agent
+            if lineage := self._lineage():
+                told[LINEAGE] = lineage
             return told
         except Exception:
             log.debug("playhead could not hand the trace to a child", exc_info=True)
@@ -118,6 +122,8 @@ class Children:
                         return env
                     del given[form]
             told = self.variables()
+            if any(name in given for name in (LINEAGE, os.fsencode(LINEAGE))):
+                told.pop(LINEAGE, None)
             if env is None and _ENVIRONMENT is not os.environ:
                 told = {os.fsencode(name): os.fsencode(value) for name, value in told.items()}
             return given | told if told else env

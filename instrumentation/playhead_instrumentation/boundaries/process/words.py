@@ -36,6 +36,9 @@ JOINS = "PLAYHEAD_PARENT_JOINS"
 Value: the id of the process that started it, or `WHOLE`.
 """
 
+LINEAGE = "PLAYHEAD_LINEAGE"
+"""Variable (and setting) that names what a run and its retries have in common."""
+
 WHOLE = "whole"
 """Value of `JOINS`: whatever the process becomes or starts belongs to the run, as its parent does."""
 

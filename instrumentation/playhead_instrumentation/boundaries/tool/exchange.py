@@ -57,10 +57,15 @@ class Tool(Protocol):
 class ToolExchange:
     """What is known of one call while it is in progress."""
 
-    __slots__ = ("_asked", "_part", "_result", "_session", "_span", "_tool", "call")
+    __slots__ = ("_asked", "_part", "_result", "_session", "_span", "_tool", "at_end", "call")
 
-    def __init__(self, session: Session, tool: Tool, form: str, asked: bytes) -> None:
-        """``form``: as ``playhead.tool.form``. ``asked``: the arguments, as `values` writes them."""
+    def __init__(
+        self, session: Session, tool: Tool, form: str, asked: bytes, details: dict[str, Any]
+    ) -> None:
+        """``form``: as ``playhead.tool.form``. ``asked``: the arguments, as `values` writes them.
+
+        ``details``: further attributes of the request fact.
+        """
         session.settle()
         attributes: dict[str, Any] = {
             a.GEN_AI_OPERATION_NAME: GenAiOperationName.EXECUTE_TOOL,
@@ -76,7 +81,7 @@ class ToolExchange:
             "tool",
             tool.name,
             asked,
-            {},
+            details,
             effect=tool.effect,
             span=self._span.get_span_context(),
         )
@@ -85,6 +90,8 @@ class ToolExchange:
         self._asked: Final = asked
         self._part = 0
         self._result: bytes | None = None
+        self.at_end: Final[dict[str, Any]] = {}
+        """Further attributes of the end fact and of the span."""
         self.call.scrub = session.redactor.response("application/json", "")
         session.opened(self)
         self.call.head({a.PLAYHEAD_TOOL_FORM: form}, None)
@@ -167,7 +174,7 @@ class ToolExchange:
         end_span(span, end, self.call.time_ns, content)
 
     def _content(self) -> dict[str, Any]:
-        found: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)}
+        found: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id), **self.at_end}
         if self._session.redactor.content:
             found[a.GEN_AI_TOOL_CALL_ARGUMENTS] = self.call.body.decode("utf-8", "replace")
             result = self._result or b""
@@ -214,7 +221,7 @@ class ToolExchange:
 
     def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
         try:
-            if not self.call.end(how, at, error):
+            if not self.call.end(how, at, error, values=self.at_end):
                 return
             self._session.closed(self)
             if not self.call.inherited:  # else the span is also the parent's

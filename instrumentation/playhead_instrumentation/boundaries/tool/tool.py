@@ -66,7 +66,12 @@ def _mark(function: Any, effect: Effect, name: str) -> Any:
         return _async_stream(marked)
     if inspect.isgeneratorfunction(function):
         return _stream(marked)
-    return _async_call(marked) if inspect.iscoroutinefunction(function) else _call(marked)
+    return call_of(marked)
+
+
+def call_of(marked: Marked) -> Any:
+    """The function that a program calls in place of a marked one that is no generator."""
+    return _async_call(marked) if inspect.iscoroutinefunction(marked.function) else _call(marked)
 
 
 class Marked:
@@ -86,6 +91,14 @@ class Marked:
         within = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
         first = next(iter(self._signature.parameters), "") if self._signature is not None else ""
         self._receiver = first if within and not within.endswith("<locals>") else ""
+
+    def details(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Further attributes of the request fact of a call."""
+        return {}
+
+    def perform(self, going: ToolExchange | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function. ``going``: the exchange of the call; None where nothing is recorded."""
+        return self.function(*args, **kwargs)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments by parameter name. TypeError where the call does not fit the function."""
@@ -113,7 +126,7 @@ class Marked:
         try:
             stubs: list[str] = []
             asked = values.written(arguments, stubs=stubs)
-            exchange = ToolExchange(session, self, form, asked)
+            exchange = ToolExchange(session, self, form, asked, self.details(args, kwargs))
         except Exception:
             if session.driver.closed:
                 raise
@@ -134,12 +147,10 @@ class Marked:
 
 
 def _call(marked: Marked) -> Any:
-    function = marked.function
-
     def live(going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             with Outside(), going.within():
-                value = function(*args, **kwargs)
+                value = marked.perform(going, args, kwargs)
         except (Exception, SystemExit) as error:
             going.raised(error, going.call.arrive().wait())
             raise
@@ -150,11 +161,11 @@ def _call(marked: Marked) -> Any:
     def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> Any:
         return going.again(played, going.call.arrive().wait())[1]
 
-    @functools.wraps(function)
+    @functools.wraps(marked.function)
     def called(*args: Any, **kwargs: Any) -> Any:
         going = marked.begin("call", args, kwargs)
         if going is None:
-            return function(*args, **kwargs)
+            return marked.perform(None, args, kwargs)
         try:
             return going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
@@ -165,12 +176,10 @@ def _call(marked: Marked) -> Any:
 
 
 def _async_call(marked: Marked) -> Any:
-    function = marked.function
-
     async def live(going: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             with Shadow(), going.within():
-                value = await function(*args, **kwargs)
+                value = await marked.perform(going, args, kwargs)
         except (Exception, SystemExit) as error:
             going.raised(error, await going.call.arrive())
             raise
@@ -181,11 +190,11 @@ def _async_call(marked: Marked) -> Any:
     async def again(played: PlayedExchange, going: ToolExchange, *_: Any) -> Any:
         return going.again(played, await going.call.arrive())[1]
 
-    @functools.wraps(function)
+    @functools.wraps(marked.function)
     async def called(*args: Any, **kwargs: Any) -> Any:
         going = marked.begin("call", args, kwargs)
         if going is None:
-            return await function(*args, **kwargs)
+            return await marked.perform(None, args, kwargs)
         try:
             return await going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:

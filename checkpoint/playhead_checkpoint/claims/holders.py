@@ -1,0 +1,78 @@
+"""Who lives: each process that claims holds a lock on a file of its own, which ends with the process.
+
+A process number says less: it is used again, and it means another process in another container.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+
+class Holders:
+    """The locks in ``folder``. Safe from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own = ("", -1)
+        """Name and descriptor of the lock of this process."""
+
+    @property
+    def own(self) -> str:
+        """The name of this process, under which it counts as living from now to its end. `OSError`."""
+        while not self._own[0]:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            name = secrets.token_hex(16)
+            held = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.stat(self._folder / name)
+            except (BlockingIOError, FileNotFoundError):
+                os.close(held)  # another process has just swept it away, between the two calls
+            else:
+                self._own = name, held
+        return self._own[0]
+
+    def is_own(self, name: str) -> bool:
+        """Whether this process has this name."""
+        return name == self._own[0]
+
+    def sweep(self) -> None:
+        """Remove the files of processes that have died."""
+        if self._folder.is_dir():
+            for file in self._folder.iterdir():
+                if not self.is_own(file.name):
+                    self.lives(file.name)
+
+    def lives(self, name: str) -> bool:
+        """Whether another process, of this name, lives. The file of one that has died is removed."""
+        try:
+            asked = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(asked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            (self._folder / name).unlink(missing_ok=True)
+            return False
+        finally:
+            os.close(asked)
+
+    def close(self) -> None:
+        """This process claims no longer."""
+        name, held = self._own
+        self._own = "", -1
+        if name:
+            (self._folder / name).unlink(missing_ok=True)
+            os.close(held)
+
+    def forget(self) -> None:
+        """In the child of a fork: the lock is the parent's, and ends with it."""
+        _, held = self._own
+        self._own = "", -1
+        if held >= 0:
+            os.close(held)
+

@@ -1,0 +1,205 @@
+"""The claims of a data folder: one row for each effect, in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from playhead_checkpoint.claims.holders import Holders
+from playhead_semconv.claims import Claim
+from playhead_semconv.errors import CorruptTape, StoreUnavailable
+
+FILE: Final = "claims.sqlite"
+HOLDERS: Final = "claimers"
+"""Folder of the locks of living processes."""
+
+KEPT_NS: Final = 90 * 86_400 * 1_000_000_000
+"""How long a claim is kept after it was made or ended."""
+
+_VERSION: Final = 1
+_APPLICATION: Final = 0x70636C31  # "pcl1"
+_WAIT_S: Final = 60.0
+_OPEN, _DONE, _UNKNOWN = range(3)
+
+_SCHEMA: Final = """
+CREATE TABLE claim (
+    lineage TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
+    attempt BLOB NOT NULL UNIQUE, holder TEXT NOT NULL, state INTEGER NOT NULL,
+    result BLOB, error TEXT NOT NULL, time_ns INTEGER NOT NULL,
+    PRIMARY KEY (lineage, key)
+) STRICT;
+CREATE INDEX claim_by_time ON claim (time_ns)
+"""
+
+_Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
+
+
+class SqliteClaims:
+    """`playhead_semconv.claims.Claims` in ``folder`` (mode 0700, files 0600), for any number of processes
+    of one machine. What was claimed survives a power loss: each change waits for the disk."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Open the claims. `StoreUnavailable` where that is not possible."""
+        self._path = Path(folder) / FILE
+        self._holders = Holders(Path(folder) / HOLDERS)
+        self._lock = threading.Lock()
+        self._open: sqlite3.Connection | None = None
+        self._going: set[bytes] = set()
+        """The attempts of this process that have not ended."""
+        _OPENED.add(self)
+        with self._changing() as database:
+            self._holders.sweep()
+            database.execute("DELETE FROM claim WHERE time_ns < ?", (time.time_ns() - KEPT_NS,))
+
+    def claim(self, lineage: str, key: str, name: str, instead_of: bytes = b"") -> Claim:
+        """See `Claims.claim`."""
+        with self._changing() as database:
+            row: _Row | None = database.execute(
+                "SELECT name, attempt, holder, state, result, error FROM claim"
+                " WHERE lineage = ? AND key = ?",
+                (lineage, key),
+            ).fetchone()
+            if row is not None:
+                known, attempt, holder, state, result, error = row
+                if state == _DONE:
+                    return Claim("done", attempt, result, known)
+                if state == _OPEN and self._goes_on(attempt, holder):
+                    return Claim("busy", attempt, None, known)
+                if attempt != instead_of:
+                    return Claim("unknown", attempt, None, known, error)
+            ours = secrets.token_bytes(16)
+            database.execute(
+                "INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, NULL, '', ?)",
+                (lineage, key, name, ours, self._holders.own, _OPEN, time.time_ns()),
+            )
+            self._going.add(ours)
+            return Claim("ours", ours, None, name)
+
+    def done(self, attempt: bytes, result: bytes | None) -> None:
+        """See `Claims.done`."""
+        self._end(attempt, _DONE, result)
+
+    def failed(self, attempt: bytes, error: str) -> None:
+        """See `Claims.failed`."""
+        self._end(attempt, _UNKNOWN, None, error)
+
+    def give_back(self, attempt: bytes) -> None:
+        """See `Claims.give_back`."""
+        self._going.discard(attempt)
+        with self._changing() as database:
+            database.execute("DELETE FROM claim WHERE attempt = ?", (attempt,))
+
+    def delete(self, lineage: str) -> int:
+        """Delete what a lineage has claimed; it may be done again. Returns the number of claims."""
+        with self._changing() as database:
+            return database.execute("DELETE FROM claim WHERE lineage = ?", (lineage,)).rowcount
+
+    def close(self) -> None:
+        """Close the file. What this process has claimed and not ended is unknown from now on."""
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+            self._open = None
+            self._holders.close()
+
+    def forget(self) -> None:
+        """In the child of a fork: lock and connection are the parent's, and are not touched."""
+        self._lock = threading.Lock()
+        if self._open is not None:
+            _INHERITED.append(self._open)
+        self._open = None
+        self._going = set()
+        self._holders.forget()
+
+    def _goes_on(self, attempt: bytes, holder: str) -> bool:
+        """Whether an attempt that has not said how it ended may still say so."""
+        return attempt in self._going if self._holders.is_own(holder) else self._holders.lives(holder)
+
+    def _end(self, attempt: bytes, state: int, result: bytes | None, error: str = "") -> None:
+        self._going.discard(attempt)
+        with self._changing() as database:
+            database.execute(
+                "UPDATE claim SET state = ?, result = ?, error = ?, time_ns = ? WHERE attempt = ?",
+                (state, result, error, time.time_ns(), attempt),
+            )
+
+    @contextmanager
+    def _changing(self) -> Generator[sqlite3.Connection, None, None]:
+        """A transaction, for this thread alone; its errors as those of playhead."""
+        with self._lock:
+            try:
+                database = self._connection()
+                database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield database
+                    database.execute("COMMIT")
+                except BaseException:
+                    if database.in_transaction:
+                        database.execute("ROLLBACK")
+                    raise
+            except sqlite3.OperationalError as problem:
+                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+            except sqlite3.DatabaseError as problem:
+                raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
+            except OSError as problem:
+                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is None:
+            self._open = self._connected()
+        return self._open
+
+    def _connected(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        found = sqlite3.connect(
+            self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for line in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "trusted_schema=OFF"):
+                found.execute(f"PRAGMA {line}")
+            self._migrate(found)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _migrate(self, database: sqlite3.Connection) -> None:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if not version:
+            database.execute("BEGIN IMMEDIATE")
+            if not database.execute("PRAGMA user_version").fetchone()[0]:
+                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    raise StoreUnavailable(f"{self._path} is a database of something else")
+                for statement in _SCHEMA.split(";\n"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA application_id={_APPLICATION}")
+                database.execute(f"PRAGMA user_version={_VERSION}")
+            database.execute("COMMIT")
+            return
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION:
+            raise StoreUnavailable(f"{self._path} is a database of something else")
+        if version > _VERSION:
+            raise StoreUnavailable(f"{self._path} was written by a later version")
+
+
+_OPENED: Final[weakref.WeakSet[SqliteClaims]] = weakref.WeakSet()
+_INHERITED: Final[list[Any]] = []
+"""Connections of parents: to close one here could remove files that the parent uses."""
+
+
+def _in_child() -> None:
+    for one in list(_OPENED):
+        one.forget()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,167 @@
+"""Claims in SQLite: one of many gets an effect, and a process that dies leaves it unknown."""
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from playhead_checkpoint.claims import open_claims
+from playhead_checkpoint.claims.sqlite import FILE, HOLDERS, KEPT_NS, SqliteClaims
+from playhead_semconv.errors import CorruptTape, StoreUnavailable
+
+CLAIMS_AND_DIES = """
+import os, signal, sys
+from playhead_checkpoint.claims import open_claims
+claim = open_claims(sys.argv[1]).claim("run", "key", "refund")
+assert claim.state == "ours", claim
+print("ours", flush=True)
+sys.stdin.read()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def claims(folder: Path) -> SqliteClaims:
+    return open_claims(str(folder))
+
+
+def test_an_effect_is_done_once_and_its_result_is_given(tmp_path):
+    first, second = claims(tmp_path), claims(tmp_path)
+    ours = first.claim("run", "key", "refund")
+    assert ours.state == "ours"
+    first.done(ours.attempt, b'"receipt"')
+    given = second.claim("run", "key", "refund")
+    assert (given.state, given.attempt, given.result) == ("done", ours.attempt, b'"receipt"')
+    assert second.claim("run", "other", "refund").state == "ours"
+    assert second.claim("another run", "key", "refund").state == "ours"
+
+
+def test_a_claim_says_for_what_it_was_made(tmp_path):
+    opened = claims(tmp_path)
+    opened.claim("run", "key", "refund")
+    assert opened.claim("run", "key", "mail").name == "refund"
+
+
+def test_while_the_process_lives_the_effect_is_under_way_and_after_its_death_unknown(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CLAIMS_AND_DIES, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdin is not None and child.stdout is not None
+    assert child.stdout.readline() == b"ours\n"
+    opened = claims(tmp_path)
+    assert opened.claim("run", "key", "refund").state == "busy"
+    assert len(list((tmp_path / HOLDERS).iterdir())) == 1
+    child.stdin.close()
+    assert child.wait(30) == -signal.SIGKILL
+    child.stdout.close()
+    unknown = opened.claim("run", "key", "refund")
+    assert (unknown.state, unknown.error) == ("unknown", "")
+    assert list((tmp_path / HOLDERS).iterdir()) == []
+    assert opened.claim("run", "key", "refund", os.urandom(16)).state == "unknown"
+    ours = opened.claim("run", "key", "refund", unknown.attempt)
+    assert ours.state == "ours"
+    # Who learned of the same unknown attempt at the same time comes too late.
+    assert opened.claim("run", "key", "refund", unknown.attempt).state == "busy"
+
+
+def test_the_child_of_a_fork_is_a_process_of_its_own(tmp_path):
+    opened = claims(tmp_path)
+    opened.claim("run", "parent's", "refund")
+    pid = os.fork()
+    if pid == 0:
+        busy = opened.claim("run", "parent's", "refund").state == "busy"
+        ours = opened.claim("run", "child's", "refund").state == "ours"
+        os._exit(0 if busy and ours else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert opened.claim("run", "child's", "refund").state == "unknown"
+    assert opened.claim("run", "parent's", "refund").state == "busy"
+
+
+def test_an_error_leaves_the_outcome_unknown_and_what_was_not_done_is_free(tmp_path):
+    opened = claims(tmp_path)
+    opened.failed(opened.claim("run", "key", "refund").attempt, "ReadTimeout: 30 s")
+    unknown = opened.claim("run", "key", "refund")
+    assert (unknown.state, unknown.error) == ("unknown", "ReadTimeout: 30 s")
+    again = opened.claim("run", "key", "refund", unknown.attempt)
+    opened.give_back(again.attempt)
+    assert opened.claim("run", "key", "refund").state == "ours"
+
+
+def test_of_many_at_once_one_does_it(tmp_path):
+    got: Counter[str] = Counter()
+    together = threading.Barrier(8)
+
+    def ask(opened: SqliteClaims) -> None:
+        together.wait()
+        for number in range(20):
+            got[opened.claim("run", str(number), "refund").state] += 1
+
+    # Two openings in one process, as of two processes.
+    shared = claims(tmp_path), claims(tmp_path)
+    threads = [threading.Thread(target=ask, args=(shared[one % 2],)) for one in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert got == {"ours": 20, "busy": 140}
+
+
+def test_claims_are_deleted_by_lineage_and_age(tmp_path):
+    opened = claims(tmp_path)
+    opened.claim("run", "1", "refund")
+    opened.claim("run", "2", "refund")
+    opened.claim("other", "1", "refund")
+    assert opened.delete("run") == 2
+    assert opened.claim("run", "1", "refund").state == "ours"
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE claim SET time_ns = time_ns - ?", (KEPT_NS + 1,))
+    database.close()
+    assert claims(tmp_path).claim("other", "1", "refund").state == "ours"
+
+
+def test_a_close_gives_up_what_was_not_ended(tmp_path):
+    opened = claims(tmp_path)
+    opened.claim("run", "key", "refund")
+    opened.close()
+    assert list((tmp_path / HOLDERS).iterdir()) == []
+    assert claims(tmp_path).claim("run", "key", "refund").state == "unknown"
+
+
+def test_nobody_else_reads_them(tmp_path):
+    folder = tmp_path / "data"
+    opened = claims(folder)
+    opened.claim("run", "key", "refund")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes[FILE] == 0o600 and modes[HOLDERS] == 0o700
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder / HOLDERS).iterdir()] == [0o600]
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (b"no database" * 1000, CorruptTape),
+        ("CREATE TABLE x (y)", StoreUnavailable),
+        ("PRAGMA application_id=1885563953; PRAGMA user_version=99", StoreUnavailable),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, made, error):
+    if isinstance(made, bytes):
+        (tmp_path / FILE).write_bytes(made)
+    else:
+        database = sqlite3.connect(tmp_path / FILE)
+        database.executescript(made)
+        database.close()
+    with pytest.raises(error):
+        claims(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailable):
+        claims(tmp_path / "file" / "data")
