@@ -49,7 +49,8 @@ class Claims(Protocol):
     def claim(self, lineage: str, key: str, name: str, instead_of: bytes = b"") -> Claim:
         """Claim an effect. Of all that ask for the same at once, one gets ``ours``.
 
-        ``name``: what the effect is called; it does not tell claims apart. ``instead_of``: the attempt of a claim that is ``unknown``; if it still is, it becomes ours.
+        ``name``: what the effect is called; it does not tell claims apart. ``instead_of``: the attempt
+        of a claim that is ``unknown``; if it still is, it becomes ours.
         """
         ...
 

@@ -95,8 +95,8 @@ class Settings:
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     lineage: str = _setting(
         "",
-        "Name that a run and its retries share (a scheduler's task, say): `playhead.idempotent` does once"
-        " what they do. Default: each run has its own, with its forks and resumes.",
+        "Name that a run and its retries share (a scheduler's task, say): `playhead.idempotent` does"
+        " once what they do. Default: each run has its own, with its forks and resumes.",
     )
     level: str = _setting(
         "",

@@ -10,6 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
+
 class Holders:
     """The locks in ``folder``. Safe from any thread."""
 
@@ -75,4 +76,3 @@ class Holders:
         self._own = "", -1
         if held >= 0:
             os.close(held)
-

@@ -43,8 +43,10 @@ _Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
 
 
 class SqliteClaims:
-    """`playhead_semconv.claims.Claims` in ``folder`` (mode 0700, files 0600), for any number of processes
-    of one machine. What was claimed survives a power loss: each change waits for the disk."""
+    """`playhead_semconv.claims.Claims` in a folder, for any number of processes of one machine.
+
+    What was claimed survives a power loss: each change waits for the disk. Files have mode 0600.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Open the claims. `StoreUnavailable` where that is not possible."""
@@ -164,7 +166,12 @@ class SqliteClaims:
             self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
         )
         try:
-            for line in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "trusted_schema=OFF"):
+            for line in (
+                "journal_mode=WAL",
+                "synchronous=FULL",
+                "secure_delete=ON",
+                "trusted_schema=OFF",
+            ):
                 found.execute(f"PRAGMA {line}")
             self._migrate(found)
         except BaseException:

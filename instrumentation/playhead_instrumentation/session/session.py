@@ -223,9 +223,7 @@ def _opening(settings: Settings, sink: Sink, rerun: Rerun | None) -> Opening:
     return msgspec.structs.replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
 
 
-def _identity(
-    identity: Identity, settings: Settings, opening: Opening, rerun: Rerun | None
-) -> Identity:
+def _identity(identity: Identity, settings: Settings, opening: Opening, rerun: Rerun | None) -> Identity:
     """``identity``, with what follows from the rerun, the settings and the boundaries."""
     attributes = dict(identity.attributes)
     if lineage := _lineage(settings, rerun):

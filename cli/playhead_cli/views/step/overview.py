@@ -89,6 +89,8 @@ def _content(
         yield Text()
         name, given = str(at[a.GEN_AI_TOOL_NAME]), at.get(a.GEN_AI_TOOL_CALL_ARGUMENTS)
         yield from call_lines(name, given, f"{ASKED} ", "")
+        if a.PLAYHEAD_IDEMPOTENT_OUTCOME in at:
+            yield Text(f"  done once: {text_of(at[a.PLAYHEAD_IDEMPOTENT_OUTCOME])}", FAINT)
         yield from (_line_of(one) for one in exchanges if one.id.kind != "tool")
         if a.GEN_AI_TOOL_CALL_RESULT in at:
             yield Text()

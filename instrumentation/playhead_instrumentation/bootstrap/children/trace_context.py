@@ -16,7 +16,14 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
 from playhead_instrumentation.boundaries.process.child_environment import Environment
-from playhead_instrumentation.boundaries.process.words import AGENT, JOINS, LINEAGE, PARENT, VARIABLES, WHOLE
+from playhead_instrumentation.boundaries.process.words import (
+    AGENT,
+    JOINS,
+    LINEAGE,
+    PARENT,
+    VARIABLES,
+    WHOLE,
+)
 
 log = logging.getLogger(__name__)
 

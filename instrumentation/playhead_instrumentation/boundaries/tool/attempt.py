@@ -155,7 +155,9 @@ class Attempt:
         try:
             self.claims.done(self._attempt, self._kept(value))
         except StoreError as problem:
-            Notices().problem(f"{self.rule.name} was done as {self.key!r}, which is not kept: {problem.what}")
+            Notices().problem(
+                f"{self.rule.name} was done as {self.key!r}, which is not kept: {problem.what}"
+            )
 
     @property
     def _attempt(self) -> bytes:

@@ -11,7 +11,7 @@ import inspect
 import string
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from playhead_instrumentation.boundaries.tool.attempt import Attempt, OnUnknown, Rule, attempt_at
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
@@ -84,8 +84,18 @@ class idempotent:
     def call(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call ``function`` once, and return its result; of an async function, an awaitable of it."""
         key = self._key
-        made = (lambda *_, **__: key) if isinstance(key, str) else key
-        return call_of(_Once(function, made, self._rule))(*args, **kwargs)
+        if isinstance(key, str):
+            return call_of(_Once(function, _AsItIs(key), self._rule))(*args, **kwargs)
+        return call_of(_Once(function, key, self._rule))(*args, **kwargs)
+
+
+class _AsItIs(NamedTuple):
+    """A key that names no parameters."""
+
+    key: str
+
+    def __call__(self, *_: Any, **__: Any) -> str:
+        return self.key
 
 
 def _require_parameters(key: str, function: Any) -> None:
@@ -134,7 +144,11 @@ class _Once(Marked):
 
     def _key_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         made = self._key
-        key = made.format(**self.arguments(args, kwargs)) if isinstance(made, str) else made(*args, **kwargs)
+        key = (
+            made.format(**self.arguments(args, kwargs))
+            if isinstance(made, str)
+            else made(*args, **kwargs)
+        )
         if not key or not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"the key of {self.name} is a text that is not empty, not {key!r}")
         return key

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_checkpoint import BlobFolder
+from playhead_checkpoint.claims import forget_claims
 from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
 from playhead_receiver.store.protocol.retention import Deleted
 from playhead_receiver.store.protocol.verification import Finding
@@ -62,7 +63,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         writer = None if read_only else Writer(SqliteBackend(path, blobs))
         reader = SqliteReader(path, blobs)
         super().__init__(str(path), reader, blobs, writer, on_close)
-        self._database, self._folder = reader, folder
+        self._database, self._folder, self._data_dir = reader, folder, data_dir
         self._search = SqliteSearch(data_dir, reader, self, references)
         self._commits = CommitGate()
         self._blob_deletion = threading.Lock()
@@ -97,8 +98,9 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 yield Finding("database", FILE, f"it cannot be read any further: {problem}")
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs and everything that only they use."""
+        """Delete runs and everything that only they use; on this machine also what they had claimed."""
         done = self._delete_rows(trace_ids, by, why)
+        forget_claims(self._data_dir, trace_ids)
         self._forget_words()
         wiped = self._wipe()
         return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
