@@ -105,7 +105,7 @@ acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/r
 	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt hatchling editables
 	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile --no-build-isolation -c constraints.txt \
 		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay receiver cli[demo])
-	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling pathspec setuptools tomlkit trove-classifiers
+	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling setuptools tomlkit trove-classifiers
 	@touch $@
 
 demo: .venv-demo/ready ## record the example agents, look at a run, replay them with the provider gone

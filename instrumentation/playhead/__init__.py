@@ -14,6 +14,7 @@ from playhead_instrumentation.boundaries.marked_step import step
 from playhead_instrumentation.boundaries.state import state
 from playhead_instrumentation.boundaries.tool.idempotent import idempotent
 from playhead_instrumentation.boundaries.tool.tool import tool
+from playhead_instrumentation.boundaries.workspace import workspace
 from playhead_instrumentation.spans.checks import check
 from playhead_semconv.errors import OutcomeUnknown, StoreError
 
@@ -32,4 +33,5 @@ __all__ = [
     "state",
     "step",
     "tool",
+    "workspace",
 ]

@@ -124,6 +124,12 @@ class Settings:
     checks: str = _setting(
         "", "Files of check functions, `:` between them, that look at each span of what is recorded."
     )
+    workspace: str = _setting(
+        "off",
+        "off, or when snapshots of the working folder are recorded: start: at start and end, and where"
+        " the program says `playhead.workspace`; steps: also before each step.",
+        choices=("off", "start", "steps"),
+    )
     file_limit_bytes: int = _setting(
         16 << 20,
         "Of a larger file that the program reads or writes the digest is kept, not the content.",

@@ -210,11 +210,24 @@ def _start(
     else:
         recording.session = _session(recording, recording.root, sink, rerun, others)
         installing.watch(PATCHES, recording.session)
+        if recording.settings.workspace != "off" and (rerun is None or rerun.plan is not None):
+            _take_snapshots(recording.session, notices)
     _watch_children(recording, plumbing)
     if delivers:
         _load_checks(recording.settings, notices)
     if rerun is None or not rerun.waits:
         recording.calls.worker.start()
+
+
+def _take_snapshots(running: Session, notices: Notices) -> None:
+    """Begin to record the working folder, which is reported where it is not possible."""
+    from playhead_instrumentation.session import snapshots  # no recording loads it without the setting
+
+    try:
+        snapshots.begin(running)
+    except Exception as problem:
+        log.debug("no snapshots are taken", exc_info=True)
+        notices.problem(f"the working folder is not recorded: {problem}")
 
 
 def _record_spans(recording: Recording, plumbing: Patches) -> None:

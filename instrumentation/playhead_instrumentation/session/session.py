@@ -52,6 +52,18 @@ class Open(Protocol):
         ...
 
 
+class Snapshots(Protocol):
+    """Takes snapshots of the working folder. `session.snapshots` implements it."""
+
+    def ask(self, label: str) -> None:
+        """Take one soon."""
+        ...
+
+    def close(self) -> None:
+        """The process ends: take the last one."""
+        ...
+
+
 class Told(msgspec.Struct, frozen=True):
     """How a child process of a replay finds the tape that answers it."""
 
@@ -88,6 +100,8 @@ class Session:
         self.context_of: Final = tracing.context_of
         self.outlet: Outlet | None = None
         """What delivers the facts, if anything does. Set by the caller of `start`."""
+        self.snapshots: Snapshots | None = None
+        """Takes snapshots of the working folder, where the setting says so."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()
@@ -280,6 +294,8 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session.settle()
     if session.driver.files is not None:
         session.driver.files.at_end()
+    if session.snapshots is not None:
+        session.snapshots.close()
     if session.driver.killed is not None:
         session.driver.killed()
     _current = None

@@ -62,6 +62,11 @@ _TYPES: dict[str, type] = {
     a.PLAYHEAD_SPAN_NAME: str,
     a.PLAYHEAD_SPAN_PARENT: str,
     a.PLAYHEAD_STANDSTILL_THREADS: list,
+    a.PLAYHEAD_WORKSPACE_BEGUN_NS: int,
+    a.PLAYHEAD_WORKSPACE_FILES: int,
+    a.PLAYHEAD_WORKSPACE_LABEL: str,
+    a.PLAYHEAD_WORKSPACE_LEFT_OUT: list,
+    a.PLAYHEAD_WORKSPACE_SIZE_BYTES: int,
 }
 """Types of optional attributes."""
 

@@ -1,0 +1,77 @@
+"""What a snapshot leaves out: as git does by ``.gitignore``, and folders that are nobody's work."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from pathspec import GitIgnoreSpec
+
+NOBODYS: Final = frozenset(
+    (".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache")
+)
+"""Names of folders that are left out wherever they are."""
+
+RULES: Final = ".gitignore"
+_MOST_BYTES: Final = 1 << 18
+"""Size of the largest file of rules that is heeded."""
+_MOST_ABOVE: Final = 32
+"""Folders above the working folder in which rules are looked for."""
+
+
+class Ignoring:
+    """The rules that hold in a folder and below it: its own, then those of the folders above."""
+
+    def __init__(self, folder: str, rules: bytes, above: Ignoring | None) -> None:
+        """``folder``: absolute. ``rules``: of its ``.gitignore``; ``above``: those of its parent."""
+        self._folder = folder + os.sep if folder != os.sep else folder
+        self._above = above
+        self._spec: GitIgnoreSpec | None = None
+        if rules.strip():
+            try:
+                self._spec = GitIgnoreSpec.from_lines(rules.decode("utf-8", "replace").splitlines())
+            except ValueError:  # a pattern that git itself does not take
+                self._spec = None
+
+    @classmethod
+    def at(cls, folder: str) -> Ignoring | None:
+        """The rules of the folders above ``folder``, up to the root of its repository."""
+        above: list[str] = []
+        place = folder
+        while not os.path.lexists(os.path.join(place, ".git")):
+            parent = os.path.dirname(place)
+            if parent == place or len(above) > _MOST_ABOVE:
+                return None  # it is in no repository
+            above.append(parent)
+            place = parent
+        found: Ignoring | None = None
+        for one in reversed(above):
+            found = cls(one, rules_in(os.path.join(one, RULES)), found)
+        return found
+
+    def ignores(self, path: str, is_folder: bool) -> bool:
+        """Whether something below the folder is left out. ``path``: absolute."""
+        rules: Ignoring | None = self
+        while rules is not None:
+            if rules._spec is not None:
+                inside = path[len(rules._folder) :] + ("/" if is_folder else "")
+                said = rules._spec.check_file(inside).include
+                if said is not None:
+                    return said
+            rules = rules._above
+        return False
+
+
+def rules_in(path: str) -> bytes:
+    """The content of a file of rules; empty where there is none that can be heeded."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        data = os.read(fd, _MOST_BYTES + 1)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return data if len(data) <= _MOST_BYTES else b""

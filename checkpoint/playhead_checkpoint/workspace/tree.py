@@ -1,0 +1,188 @@
+"""The files of a working folder at one moment: a value that is compared, and laid into a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from playhead_semconv.errors import PathOutside, PlayheadError, UsageError
+from playhead_semconv.facts import digest_of
+from playhead_semconv.untrusted.safe_paths import below, inside
+from playhead_semconv.workspace import Changes, Entry
+
+Bytes: TypeAlias = Callable[[], bytes]
+"""Reads a content. Raises `PlayheadError` where it is missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file, link or folder."""
+
+    entry: Entry
+    content: Bytes | None = None
+    """Of a file; None where it is not known."""
+    why: str = ""
+    """Why it is not known, or not as it was."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it can be laid out as it was, to the byte."""
+        return not self.why
+
+
+Tree: TypeAlias = Mapping[str, Item]
+"""By path: relative to the folder, with ``/``, sorted."""
+
+Difference: TypeAlias = Literal["added", "removed", "changed", "mode", "unknown"]
+
+
+class TreeChange(NamedTuple):
+    """How one path differs between two trees."""
+
+    path: str
+    what: Difference
+    """``mode``: its permissions alone; ``unknown``: a content is known on one side only."""
+    before: Item | None
+    after: Item | None
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What `lay` has done."""
+
+    files: int = 0
+    size_bytes: int = 0
+    missing: tuple[tuple[str, str], ...] = ()
+    """Files that are not there, or not as they were; and why."""
+
+
+WHY: Final[Mapping[str, str]] = {
+    "large": "it is larger than file-limit-bytes",
+    "bytes": "the snapshot had reached its limit",
+    "changed": "it changed while it was read",
+    "unreadable": "it could not be read",
+    "content": "no content was recorded",
+}
+
+
+def changed(tree: Tree, changes: Changes, read: Callable[[Entry], bytes]) -> dict[str, Item]:
+    """The tree after a snapshot. ``read``: the content of an entry of it.
+
+    Names that lead out of the folder are passed over: what comes from a tape is not trusted.
+    """
+    after = {path: item for path, item in tree.items() if path not in set(changes.gone)}
+    for entry in changes.entries:
+        if below(entry.path):
+            after[entry.path] = item_of(entry, read)
+    return dict(sorted(after.items()))
+
+
+def item_of(entry: Entry, read: Callable[[Entry], bytes]) -> Item:
+    """An entry of a snapshot, whose content ``read`` gives."""
+    if entry.kind != "file":
+        return Item(entry)
+    if entry.unkept or not entry.digest:
+        return Item(entry, None, WHY.get(entry.unkept, "its content was not kept"))
+    why = f"{entry.redacted} credentials in it were replaced" if entry.redacted else ""
+    return Item(entry, lambda: read(entry), why)
+
+
+def with_content(entry: Entry, data: bytes, why: str = "") -> Item:
+    """A file with this content."""
+    size = len(data)
+    made = Entry(entry.path, "file", entry.mode, size, entry.mtime_ns, digest_of(data), kept_bytes=size)
+    return Item(made, lambda: data, why)
+
+
+def tree_difference(before: Tree, after: Tree) -> list[TreeChange]:
+    """The paths that differ, sorted. No content is read."""
+    found: list[TreeChange] = []
+    for path in sorted(before.keys() | after.keys()):
+        one, other = before.get(path), after.get(path)
+        what = _differs(one, other)
+        if what is not None:
+            found.append(TreeChange(path, what, one, other))
+    return found
+
+
+def _differs(one: Item | None, other: Item | None) -> Difference | None:
+    if one is None:
+        return "added"
+    if other is None:
+        return "removed"
+    before, after = one.entry, other.entry
+    if (before.kind, before.target) != (after.kind, after.target):
+        return "changed"
+    if before.digest != after.digest or before.size != after.size:
+        known = one.content is not None and other.content is not None
+        return "changed" if known or before.size != after.size else "unknown"
+    if before.kind == "file" and one.content is None and before.mtime_ns != after.mtime_ns:
+        return "unknown"
+    return "mode" if before.mode != after.mode and before.kind != "link" else None
+
+
+def lay(tree: Tree, folder: Path) -> Laid:
+    """Lay a tree into ``folder``, which is made, or is empty: contents, links, permissions, times.
+
+    Set-user-id and the like are not restored. `UsageError` where something is in the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if next(folder.iterdir(), None) is not None:
+        raise UsageError(f"{folder} is not empty", hint="name a folder that is not there yet")
+    laid, missing = Laid(), list[tuple[str, str]]()
+    items = [item for _, item in sorted(tree.items())]
+    for item in _of("folder", items):
+        try:
+            inside(folder, item.entry.path).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, PathOutside) as problem:
+            missing.append((item.entry.path, str(problem)))
+    for item in _of("file", items):
+        try:
+            size = _write(item, inside(folder, item.entry.path))
+        except (OSError, PlayheadError) as problem:
+            missing.append(
+                (item.entry.path, problem.what if isinstance(problem, PlayheadError) else str(problem))
+            )
+            continue
+        laid = replace(laid, files=laid.files + 1, size_bytes=laid.size_bytes + size)
+        if item.why:
+            missing.append((item.entry.path, item.why))
+    # Links come last, so that nothing is written through one.
+    for item in _of("link", items):
+        try:
+            path = inside(folder, item.entry.path)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.symlink_to(item.entry.target)
+            laid = replace(laid, files=laid.files + 1)
+        except (OSError, ValueError, PathOutside) as problem:
+            missing.append((item.entry.path, str(problem)))
+    for item in reversed(list(_of("folder", items))):
+        try:
+            path = inside(folder, item.entry.path)
+            if path.is_dir() and not path.is_symlink() and item.entry.mode:
+                path.chmod(item.entry.mode & 0o777)
+        except (OSError, PathOutside):
+            continue  # it was told above that it could not be made
+    return replace(laid, missing=tuple(missing))
+
+
+def _of(kind: str, items: Iterable[Item]) -> Iterable[Item]:
+    return (item for item in items if item.entry.kind == kind)
+
+
+def _write(item: Item, path: Path) -> int:
+    entry = item.entry
+    if item.content is None:
+        raise UsageError(item.why or "its content is not known")
+    data = item.content()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(data)
+        os.fchmod(file.fileno(), (entry.mode or 0o600) & 0o777)
+    if entry.mtime_ns:
+        os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns))
+    return len(data)

@@ -1,0 +1,183 @@
+"""The working folder of a run as it was when a step was over.
+
+It is a snapshot, and what the tape says of files since. Where the tape says nothing of files (level
+*exchanges*), it is the nearest snapshot, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from playhead_checkpoint.workspace.tree import Item, Tree
+from playhead_replay.run.run import Run
+from playhead_replay.run.steps import Step
+from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
+from playhead_replay.workspace.folding import Folding, names_changed
+from playhead_replay.workspace.snapshots import TakenSnapshot, snapshots_of
+from playhead_semconv import attributes as a
+from playhead_semconv.boundaries import had
+from playhead_semconv.errors import UsageError
+
+LATER = "it was changed later, before the snapshot came to it"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceAt:
+    """The files of a run at one moment."""
+
+    tree: Tree
+    time_ns: int
+    snapshot: TakenSnapshot | None
+    """What it rests on; None: the tape alone."""
+    notes: tuple[str, ...]
+    """What is left out, and why, in words; empty where it is whole."""
+
+    @property
+    def inexact(self) -> list[tuple[str, str]]:
+        """The files that are not as they were, or not known, each with the reason."""
+        return [(path, item.why) for path, item in self.tree.items() if item.why]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every file is known, to the byte."""
+        return not self.notes and not self.inexact
+
+
+class WorkspaceHistory:
+    """The working folder of a run over time. `TapeMissing` where it has no tape."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        start = next(run.tape.facts()).attributes
+        self.snapshots: list[TakenSnapshot] = snapshots_of(run.tape)
+        """Those of the process in which the run began, in order."""
+        self._has_files = "files" in had(start)
+        self._level = str(start.get(a.PLAYHEAD_RUN_LEVEL, ""))
+        self._changes = _changes_of(run) if self._has_files else []
+        self._times = [one.time_ns for one in self._changes]
+        self._tools = sorted(
+            one.exchange.time_ns for one in run.exchanges if one.exchange.id.kind == "tool"
+        )
+
+    def after(self, step: Step) -> WorkspaceAt:
+        """The folder when a step was over; while it goes on, as far as it has come."""
+        return self.at(step.span.ended_ns or self._run.ended_ns or self._last_ns())
+
+    def at_start(self) -> WorkspaceAt:
+        """The folder where the run began."""
+        return self.at(self._run.started_ns)
+
+    def at(self, time_ns: int) -> WorkspaceAt:
+        """The folder at a moment, in nanoseconds since 1970 in UTC.
+
+        `UsageError` where neither a snapshot nor the tape says anything of files.
+        """
+        if not self.snapshots and not self._has_files:
+            raise UsageError(
+                f"{self._run.name} was recorded without files, and without snapshots of its folder",
+                cause=f"level {self._level}",
+                hint="record it again: PLAYHEAD_WORKSPACE=steps playhead record SCRIPT",
+            )
+        base = self._base(time_ns)
+        if base is None:
+            return self._of_tape(time_ns)
+        if not self._has_files:
+            return WorkspaceAt(base.tree, time_ns, base, self._notes(base, time_ns))
+        if base.begun_ns > time_ns and self._is_quiet(time_ns, base.ended_ns):
+            return WorkspaceAt(base.tree, time_ns, base, self._notes(base, time_ns))
+        since = self._between(base.begun_ns, time_ns)
+        folding = Folding(base.tree)
+        folding.apply(since)
+        known = names_changed(one for one in since if one.what in ("written", "removed"))
+        tree = self._doubted(folding.tree(), base, time_ns, known)
+        return WorkspaceAt(tree, time_ns, base, self._notes(base, time_ns))
+
+    def _base(self, time_ns: int) -> TakenSnapshot | None:
+        """The snapshot to begin with: one behind the moment if nothing happened up to its end, else the
+        last one before; else the first."""
+        for one in self.snapshots:
+            if one.begun_ns >= time_ns:
+                if self._is_quiet(time_ns, one.ended_ns):
+                    return one
+                break
+        before = [one for one in self.snapshots if one.ended_ns <= time_ns]
+        return before[-1] if before else next(iter(self.snapshots), None)
+
+    def _is_quiet(self, after_ns: int, until_ns: int) -> bool:
+        """Whether nothing changed files between two moments, as far as the tape says."""
+        if self._has_files:
+            changes = self._between(after_ns, until_ns)
+            tools = bisect_right(self._tools, until_ns) - bisect_right(self._tools, after_ns)
+            return not tools and all(one.what == "seen" for one in changes)
+        began = [step.span.started_ns for step in self._run.steps]
+        return not any(after_ns < one <= until_ns for one in began)
+
+    def _between(self, after_ns: int, until_ns: int) -> Sequence[FileChange]:
+        """The changes after a moment, up to another."""
+        return self._changes[bisect_right(self._times, after_ns) : bisect_right(self._times, until_ns)]
+
+    def _of_tape(self, time_ns: int) -> WorkspaceAt:
+        folding = Folding({})
+        folding.apply(self._between(-1, time_ns))
+        note = "no snapshot was taken: of files that the run neither read nor wrote nothing is known"
+        return WorkspaceAt(folding.tree(), time_ns, None, (note, *self._of_tools(0, time_ns)))
+
+    def _doubted(self, tree: Tree, base: TakenSnapshot, time_ns: int, known: Mapping[str, int]) -> Tree:
+        """Mark what the snapshot saw as it became only after the moment. ``known``: names to leave."""
+        if base.ended_ns <= time_ns:
+            return tree
+        later = names_changed(self._between(time_ns, base.ended_ns))
+        found = dict(tree)
+        for name in later:
+            path = name.removeprefix(HERE)
+            item = found.get(path)
+            if item is not None and name not in known and item.entry.mtime_ns > time_ns:
+                found[path] = Item(item.entry, None, LATER)
+        return found
+
+    def _notes(self, base: TakenSnapshot, time_ns: int) -> tuple[str, ...]:
+        notes = list(base.left_out)
+        if not self._has_files and base.begun_ns != time_ns:
+            apart_ms = abs(base.begun_ns - time_ns) // 1_000_000
+            where = "before" if base.begun_ns < time_ns else "after"
+            notes.append(
+                f"level {self._level} records no changes of files: this is the snapshot {base.label!r},"
+                f" {apart_ms} ms {where}"
+            )
+        elif base.begun_ns < time_ns:
+            notes += self._of_tools(base.begun_ns, time_ns)
+        return tuple(notes)
+
+    def _of_tools(self, after_ns: int, until_ns: int) -> list[str]:
+        count = bisect_right(self._tools, until_ns) - bisect_right(self._tools, after_ns)
+        if not count:
+            return []
+        return [f"what {count} calls of marked tools wrote themselves since is not on the tape"]
+
+    def _last_ns(self) -> int:
+        return max((fact.time_ns for tape in self._run.tapes for fact in tape.facts()), default=0)
+
+
+def _changes_of(run: Run) -> list[FileChange]:
+    """The changes by all processes of a run, in order of time, with names of its first process."""
+    found: list[FileChange] = []
+    first = next(run.tape.facts()).attributes.get(a.PLAYHEAD_RUN_CWD)
+    for tape in run.tapes:
+        start = next(tape.facts(), None)
+        cwd = None if start is None else start.attributes.get(a.PLAYHEAD_RUN_CWD)
+        for change in file_changes(tape):
+            found.append(change if cwd == first else _respelt(change, str(cwd), str(first)))
+    return sorted(found, key=lambda one: one.time_ns)
+
+
+def _respelt(change: FileChange, cwd: str, first: str) -> FileChange:
+    def spelt(name: str) -> str:
+        if not name.startswith(HERE):
+            return name
+        path = f"{cwd}/{name[len(HERE) :]}"
+        return HERE + path[len(first) + 1 :] if path.startswith(f"{first}/") else path
+
+    to = spelt(change.to) if change.what in ("renamed", "copied") else change.to
+    return replace(change, name=spelt(change.name), to=to)
