@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from support.branching import environment, playhead, stored
 from support.running import AGENTS
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
-from playhead_checkpoint.workspace.tree import lay, tree_difference
+from playhead_checkpoint.workspace.tree import lay
 from playhead_replay import Run
 from playhead_replay.workspace.at import WorkspaceHistory
 
@@ -95,24 +96,28 @@ def make(work: Path) -> None:
 class Provider(ScriptedServer):
     """Says what to edit, and looks at the folder each time that it is asked."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, pause_s: float) -> None:
         super().__init__()
         self.seen: list[Files] = []
         self._work = work
+        self._pause_s = pause_s
         self.on("/v1/chat/completions", self._said, repeat=True)
 
     def _said(self, request: Request) -> Reply:
         what, path, text = EDITS[len(self.seen)]
         self.seen.append(seen_in(self._work))
+        time.sleep(self._pause_s)  # as long as a model thinks: the agent looks at its folder meanwhile
         said = json.dumps({"what": what, "path": path, "text": text}, ensure_ascii=False)
         return json_reply(openai_chat.completion(said))
 
 
-def recorded(folder: Path, level: str, workspace: str) -> tuple[list[Files], Mapping[str, str]]:
+def recorded(
+    folder: Path, level: str, workspace: str, pause_s: float = 0.0
+) -> tuple[list[Files], Mapping[str, str]]:
     """Record the agent; what the folder held when each of its calls was made, and at the end."""
     work = folder / "work"
     make(work)
-    with Provider(work) as provider:
+    with Provider(work, pause_s) as provider:
         environ = environment(folder, provider.url, PLAYHEAD_LEVEL=level, PLAYHEAD_WORKSPACE=workspace)
         del environ["PLAYHEAD_ENDPOINT"]
         done = playhead("record", str(AGENTS / AGENT), str(len(EDITS)), environ=environ, cwd=work)
@@ -148,3 +153,99 @@ def test_the_files_at_each_step_are_those_that_there_were(tmp_path: Path, level:
         for number in range(1, len(EDITS) + 2):
             there = laid(history, run, number, tmp_path / "laid")
             assert there == visible_to_snapshots(seen[number - 1]), f"step {number}"
+        start, end = history.snapshots
+        # The second snapshot costs what has changed.
+        new = [path for path, one in seen[-1].items() if seen[0].get(path) != one]
+        assert 0 < end.changed <= 2 * len(new)
+        assert end.kept_bytes <= sum(len(seen[-1][path][2]) for path in new)
+        assert start.kept_bytes > 10 * end.kept_bytes
+    done = playhead("replay", "last", environ=environ, cwd=tmp_path / "work")
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_without_files_on_the_tape_snapshots_of_steps_are_the_answer(tmp_path: Path):
+    seen, environ = recorded(tmp_path, "exchanges", "steps", pause_s=0.3)
+    with stored(tmp_path, "last") as (run,):
+        history = WorkspaceHistory(run)
+        labels = [one.label for one in history.snapshots]
+        assert labels == ["start", *["step"] * (len(labels) - 2), "end"]
+        assert len(labels) > len(EDITS) / 2
+        last = history.at_end()
+        lay(last.tree, tmp_path / "laid")
+        assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[-1])
+        # What the snapshots cost together is what the edits wrote, not the folder times their number.
+        first, *others = history.snapshots
+        assert sum(one.kept_bytes for one in others) < first.kept_bytes / 5
+    told = playhead("workspace", "last:3", environ=environ, cwd=tmp_path).stdout
+    assert "level exchanges records no changes of files: this is the snapshot 'step'" in told
+
+
+def test_nothing_is_made_up_where_nothing_was_recorded(tmp_path: Path):
+    _, environ = recorded(tmp_path, "exchanges", "off")
+    done = playhead("workspace", environ=environ, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "was recorded without files, and without snapshots of its folder" in done.stderr
+
+
+def test_without_snapshots_the_tape_tells_of_what_was_touched(tmp_path: Path):
+    seen, environ = recorded(tmp_path, "causal", "off")
+    with stored(tmp_path, "last") as (run,):
+        found = WorkspaceHistory(run).at_end()
+    assert found.notes[0].startswith("no snapshot was taken")
+    lay(found.tree, tmp_path / "laid")
+    there = seen_in(tmp_path / "laid")
+    for path in ("src/app.py", "log.txt", "manual/page.md", "src/größe.py"):
+        assert there[path] == seen[-1][path]
+    assert "src/lib_9.py" not in there
+    assert playhead("workspace", environ=environ, cwd=tmp_path).returncode == 0
+
+
+def test_the_command_shows_compares_and_restores(tmp_path: Path):
+    seen, environ = recorded(tmp_path, "causal", "start")
+    shown = playhead("workspace", "last:2", environ=environ, cwd=tmp_path)
+    assert shown.stdout.startswith("coding-1, step 2: ")
+    assert "src/app.py" in shown.stdout and "new/" not in shown.stdout
+    changes = playhead("workspace", "--at", "6", "--diff", "start", environ=environ, cwd=tmp_path)
+    assert changes.stdout.splitlines() == [
+        "coding-1, from the start to step 6: 5 changes",
+        "A new/",
+        "A new/deep/",
+        "A new/deep/module.py",
+        "  @@ -0,0 +1 @@",
+        "  +answer = 1",
+        "A src/app.py",
+        "  @@ -0,0 +1,2 @@",
+        "  +print('one')",
+        "  +print('two')",
+    ]
+    to = playhead("workspace", "--at", "12", "--to", "there", "--json", environ=environ, cwd=tmp_path)
+    printed = json.loads(to.stdout)
+    assert (printed["at"], printed["exact"], printed["missing"]) == ("12", True, [])
+    assert seen_in(tmp_path / "there") == visible_to_snapshots(seen[11])
+    again = playhead("workspace", "--to", "there", environ=environ, cwd=tmp_path)
+    assert again.returncode == 2 and "there is not empty" in again.stderr
+
+
+def test_what_the_program_asks_for_is_taken_and_nothing_is_loaded_where_it_is_off(tmp_path: Path):
+    (tmp_path / "agent.py").write_text(
+        """
+import sys, playhead
+open("a.txt", "w").write("one")
+playhead.workspace("after one")
+print(*sorted(one for one in sys.modules if one.startswith(("playhead_checkpoint", "pathspec"))))
+print("playhead_instrumentation.session.snapshots" in sys.modules)
+"""
+    )
+    environ = environment(tmp_path, "http://127.0.0.1:9")
+    del environ["PLAYHEAD_ENDPOINT"]
+    done = playhead("record", "agent.py", environ=environ, cwd=tmp_path)
+    assert done.stdout == "\nFalse\n", done.stderr
+    (tmp_path / "work").mkdir()
+    shutil.move(tmp_path / "agent.py", tmp_path / "work")
+    environ["PLAYHEAD_WORKSPACE"] = "start"
+    done = playhead("record", "agent.py", environ=environ, cwd=tmp_path / "work")
+    assert done.stdout.endswith("True\n"), done.stderr
+    with stored(tmp_path, "last") as (run,):
+        taken = WorkspaceHistory(run).snapshots
+    assert {one.label for one in taken} >= {"end"}
+    assert taken[-1].tree["a.txt"].entry.size == 3

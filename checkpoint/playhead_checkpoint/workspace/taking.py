@@ -1,4 +1,4 @@
-"""Takes snapshots of a folder: a look at all of it, and the content of what has changed since the last."""
+"""Takes snapshots of a folder: a look at all of it, and the content of what has changed."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_cli.printed import changes, moments, runs, shown, surroundings
+from playhead_cli.printed import changes, files, moments, runs, shown, surroundings
 
 OF_VERBS: dict[str, tuple[Any, ...]] = {
     "demo": (surroundings.PrintedDemo,),
@@ -26,6 +26,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "state": (moments.PrintedRunMoment,),
     "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),
+    "workspace": (files.PrintedWorkspace, files.PrintedWorkspaceDiff),
     "golden add": (changes.PrintedGolden,),
     "golden ls": (changes.PrintedGoldens,),
     "golden rm": (changes.PrintedRemoval,),

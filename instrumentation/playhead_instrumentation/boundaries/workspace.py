@@ -8,8 +8,8 @@ from playhead_instrumentation.session.session import current
 def workspace(label: str = "workspace") -> None:
     """Record a snapshot of the working folder, soon: the program goes on meanwhile.
 
-    The folder is that in which the process began, without what ``.gitignore`` leaves out. ``label``: what
-    `playhead workspace` calls the snapshot. Without the setting ``workspace`` this does nothing.
+    The folder is that in which the process began, without what ``.gitignore`` leaves out. ``label``:
+    what `playhead workspace` calls the snapshot. Without the setting ``workspace`` this does nothing.
     """
     session = current()
     if session is not None and session.snapshots is not None:

@@ -63,11 +63,15 @@ class WorkspaceHistory:
 
     def after(self, step: Step) -> WorkspaceAt:
         """The folder when a step was over; while it goes on, as far as it has come."""
-        return self.at(step.span.ended_ns or self._run.ended_ns or self._last_ns())
+        return self.at(step.span.ended_ns or self._end_ns())
 
     def at_start(self) -> WorkspaceAt:
         """The folder where the run began."""
         return self.at(self._run.started_ns)
+
+    def at_end(self) -> WorkspaceAt:
+        """The folder where the run ended; of one that goes on, as far as it has come."""
+        return self.at(self._end_ns())
 
     def at(self, time_ns: int) -> WorkspaceAt:
         """The folder at a moment, in nanoseconds since 1970 in UTC.
@@ -156,8 +160,9 @@ class WorkspaceHistory:
             return []
         return [f"what {count} calls of marked tools wrote themselves since is not on the tape"]
 
-    def _last_ns(self) -> int:
-        return max((fact.time_ns for tape in self._run.tapes for fact in tape.facts()), default=0)
+    def _end_ns(self) -> int:
+        last = (fact.time_ns for tape in self._run.tapes for fact in tape.facts())
+        return max(self._run.ended_ns or 0, *last)
 
 
 def _changes_of(run: Run) -> list[FileChange]:

@@ -29,8 +29,8 @@ What: TypeAlias = Literal[
     "mode",
     "cut",
 ]
-"""``seen``: the content that the run read; ``opened``: for writing; ``copied``: a hard link; ``cut``: to a
-length."""
+"""``seen``: the content that the run read; ``opened``: for writing; ``copied``: a hard link;
+``cut``: to a length."""
 
 HERE = "./"
 """Prefix of the names of what lies below the folder of the run."""

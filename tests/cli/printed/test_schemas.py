@@ -58,6 +58,8 @@ checkpoints agent-1
 events agent-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
+workspace agent-1
+workspace agent-1 --diff start
 golden add agent-1 --name agent --dir goldens --expect status=failure
 golden ls --dir goldens
 golden update agent --dir goldens

@@ -1,0 +1,80 @@
+"""The files of a run: its working folder at a step."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class PrintedSnapshot(TypedDict):
+    """A snapshot of the working folder."""
+
+    label: str
+    """``start``, ``end``, ``step``, or the program's own word."""
+    begun_ns: int
+    ended_ns: int
+    files: int
+    size_bytes: int
+    changed: int
+    """Paths that differ from the snapshot before."""
+    kept_bytes: int
+    """Content that it added to the tape."""
+
+
+class PrintedFile(TypedDict):
+    """A file, link or folder."""
+
+    path: str
+    kind: Literal["file", "link", "folder"]
+    mode: int
+    """Permissions, as ``st_mode`` has them."""
+    size_bytes: int
+    digest: str
+    """BLAKE3 of the content, hex; empty where that is not known."""
+    target: NotRequired[str]
+    """Of a link."""
+    inexact: str | None
+    """Why its content is not known, or not as it was; null: it is exact."""
+
+
+class PrintedFileChange(TypedDict):
+    """How a path differs."""
+
+    path: str
+    what: Literal["added", "removed", "changed", "mode", "unknown"]
+    """``mode``: its permissions alone; ``unknown``: its content is not known on both sides."""
+    before: PrintedFile | None
+    after: PrintedFile | None
+
+
+class PrintedWorkspace(TypedDict):
+    """``playhead workspace``: the working folder of a run after a step."""
+
+    schema_version: Literal[1]
+    run: str
+    at: str
+    """``start``, ``end``, or the number of a step, after which it is."""
+    snapshot: str | None
+    """Label of the snapshot that it rests on; null: it is known from the tape alone."""
+    exact: bool
+    """Whether every file is known to the byte."""
+    notes: list[str]
+    """What is left out, and why."""
+    files: list[PrintedFile]
+    snapshots: list[PrintedSnapshot]
+    to: NotRequired[str]
+    """The folder into which it was laid."""
+    missing: NotRequired[list[str]]
+    """What could not be laid as it was, and why."""
+
+
+class PrintedWorkspaceDiff(TypedDict):
+    """``playhead workspace --diff``: what changed from one step to another."""
+
+    schema_version: Literal[1]
+    run: str
+    before: str
+    """``start``, ``end``, or the number of a step, after which it is; so is ``after``."""
+    after: str
+    exact: bool
+    notes: list[str]
+    changes: list[PrintedFileChange]
