@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from support.branching import environment, playhead, stored
-from support.running import AGENTS
+from support.running import push_leftovers, receiver, run_agent, until
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_checkpoint.workspace.tree import lay
@@ -96,33 +96,36 @@ def make(work: Path) -> None:
 class Provider(ScriptedServer):
     """Says what to edit, and looks at the folder each time that it is asked."""
 
-    def __init__(self, work: Path, pause_s: float) -> None:
+    def __init__(self, work: Path, thinks: Callable[[int], None]) -> None:
+        """``thinks``: called with the number of each request, before it is answered."""
         super().__init__()
         self.seen: list[Files] = []
         self._work = work
-        self._pause_s = pause_s
+        self._thinks = thinks
         self.on("/v1/chat/completions", self._said, repeat=True)
 
     def _said(self, request: Request) -> Reply:
         what, path, text = EDITS[len(self.seen)]
         self.seen.append(seen_in(self._work))
-        time.sleep(self._pause_s)  # as long as a model thinks: the agent looks at its folder meanwhile
+        self._thinks(len(self.seen))
         said = json.dumps({"what": what, "path": path, "text": text}, ensure_ascii=False)
         return json_reply(openai_chat.completion(said))
 
 
 def recorded(
-    folder: Path, level: str, workspace: str, pause_s: float = 0.0
+    folder: Path, level: str, workspace: str, thinks: Callable[[int], None] = lambda number: None
 ) -> tuple[list[Files], Mapping[str, str]]:
     """Record the agent; what the folder held when each of its calls was made, and at the end."""
     work = folder / "work"
     make(work)
-    with Provider(work, pause_s) as provider:
+    with Provider(work, thinks) as provider:
         environ = environment(folder, provider.url, PLAYHEAD_LEVEL=level, PLAYHEAD_WORKSPACE=workspace)
-        del environ["PLAYHEAD_ENDPOINT"]
-        done = playhead("record", str(AGENTS / AGENT), str(len(EDITS)), environ=environ, cwd=work)
-        assert done.returncode == 0, done.stderr
-        return [*provider.seen, seen_in(work)], environ
+        run_agent(AGENT, str(len(EDITS)), environ=environ, cwd=work)
+        seen = [*provider.seen, seen_in(work)]
+    with receiver(folder / "data") as running:
+        environ["PLAYHEAD_ENDPOINT"] = running.http_endpoint
+        push_leftovers(environ)
+    return seen, environ
 
 
 def visible_to_snapshots(files: Files) -> Files:
@@ -141,6 +144,12 @@ def laid(history: WorkspaceHistory, run: Run, number: int, folder: Path) -> File
     files = seen_in(folder)
     shutil.rmtree(folder)
     return files
+
+
+def taken_in(spool: Path) -> list[bytes]:
+    """What a living process has put into its spool of snapshots."""
+    segments = [one.read_bytes() for one in spool.rglob("*") if one.is_file()]
+    return re.findall(rb"playhead\.workspace\.begun_ns", b"".join(segments))
 
 
 @pytest.mark.parametrize("level", ["causal", "strict"])
@@ -164,12 +173,22 @@ def test_the_files_at_each_step_are_those_that_there_were(tmp_path: Path, level:
 
 
 def test_without_files_on_the_tape_snapshots_of_steps_are_the_answer(tmp_path: Path):
-    seen, environ = recorded(tmp_path, "exchanges", "steps", pause_s=0.3)
+    def thinks(number: int) -> None:
+        """For as long as it takes to look at the folder once more."""
+        spool = tmp_path / "spool"
+        until(lambda: len(taken_in(spool)) > number, f"snapshot {number}")
+
+    seen, environ = recorded(tmp_path, "exchanges", "steps", thinks)
     with stored(tmp_path, "last") as (run,):
         history = WorkspaceHistory(run)
         labels = [one.label for one in history.snapshots]
-        assert labels == ["start", *["step"] * (len(labels) - 2), "end"]
-        assert len(labels) > len(EDITS) / 2
+        assert labels == ["start", *["step"] * len(EDITS), "end"]
+        for number in range(1, len(EDITS) + 1):
+            step = run.step(number)
+            assert step is not None
+            lay(history.after(step).tree, tmp_path / "laid")
+            assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[number - 1])
+            shutil.rmtree(tmp_path / "laid")
         last = history.at_end()
         lay(last.tree, tmp_path / "laid")
         assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[-1])
@@ -207,7 +226,7 @@ def test_the_command_shows_compares_and_restores(tmp_path: Path):
     assert "src/app.py" in shown.stdout and "new/" not in shown.stdout
     changes = playhead("workspace", "--at", "6", "--diff", "start", environ=environ, cwd=tmp_path)
     assert changes.stdout.splitlines() == [
-        "coding-1, from the start to step 6: 5 changes",
+        "coding-1, from the start to step 6: 4 changes",
         "A new/",
         "A new/deep/",
         "A new/deep/module.py",

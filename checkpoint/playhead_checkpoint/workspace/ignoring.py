@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 from pathspec import GitIgnoreSpec
@@ -11,6 +12,9 @@ NOBODYS: Final = frozenset(
     (".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache")
 )
 """Names of folders that are left out wherever they are."""
+
+NO_RULE: Final = (ValueError, re.error, RecursionError, OverflowError)
+"""What a line raises that is no pattern."""
 
 RULES: Final = ".gitignore"
 _MOST_BYTES: Final = 1 << 18
@@ -28,10 +32,7 @@ class Ignoring:
         self._above = above
         self._spec: GitIgnoreSpec | None = None
         if rules.strip():
-            try:
-                self._spec = GitIgnoreSpec.from_lines(rules.decode("utf-8", "replace").splitlines())
-            except ValueError:  # a pattern that git itself does not take
-                self._spec = None
+            self._spec = _compiled(rules.decode("utf-8", "replace").splitlines())
 
     @classmethod
     def at(cls, folder: str) -> Ignoring | None:
@@ -60,6 +61,22 @@ class Ignoring:
                     return said
             rules = rules._above
         return False
+
+
+def _compiled(lines: list[str]) -> GitIgnoreSpec:
+    """The rules of a file, without lines that are none."""
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except NO_RULE:
+        return GitIgnoreSpec.from_lines(line for line in lines if _is_rule(line))
+
+
+def _is_rule(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except NO_RULE:
+        return False
+    return True
 
 
 def rules_in(path: str) -> bytes:

@@ -35,7 +35,7 @@ class _Look:
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
     left_out: list[str] = field(default_factory=list[str])
-    bytes_left: int = MOST_BYTES
+    bytes_left: int = field(default_factory=lambda: MOST_BYTES)
     is_cut: bool = False
 
     def leave_out(self, what: str) -> None:

@@ -63,7 +63,13 @@ class WorkspaceHistory:
 
     def after(self, step: Step) -> WorkspaceAt:
         """The folder when a step was over; while it goes on, as far as it has come."""
-        return self.at(step.span.ended_ns or self._end_ns())
+        time_ns = step.span.ended_ns or self._end_ns()
+        if not self._has_files and a.GEN_AI_TOOL_NAME in step.span.attributes:
+            # Before the next step, one was asked for.
+            behind = next((one for one in self.snapshots if one.begun_ns >= time_ns), None)
+            if behind is not None:
+                return self._as_taken(behind, time_ns)
+        return self.at(time_ns)
 
     def at_start(self) -> WorkspaceAt:
         """The folder where the run began."""
@@ -87,10 +93,8 @@ class WorkspaceHistory:
         base = self._base(time_ns)
         if base is None:
             return self._of_tape(time_ns)
-        if not self._has_files:
-            return WorkspaceAt(base.tree, time_ns, base, self._notes(base, time_ns))
-        if base.begun_ns > time_ns and self._is_quiet(time_ns, base.ended_ns):
-            return WorkspaceAt(base.tree, time_ns, base, self._notes(base, time_ns))
+        if not self._has_files or (base.begun_ns > time_ns and self._is_quiet(time_ns, base.ended_ns)):
+            return self._as_taken(base, time_ns)
         since = self._between(base.begun_ns, time_ns)
         folding = Folding(base.tree)
         folding.apply(since)
@@ -98,25 +102,23 @@ class WorkspaceHistory:
         tree = self._doubted(folding.tree(), base, time_ns, known)
         return WorkspaceAt(tree, time_ns, base, self._notes(base, time_ns))
 
+    def _as_taken(self, snapshot: TakenSnapshot, time_ns: int) -> WorkspaceAt:
+        return WorkspaceAt(snapshot.tree, time_ns, snapshot, self._notes(snapshot, time_ns))
+
     def _base(self, time_ns: int) -> TakenSnapshot | None:
         """The snapshot to begin with: one behind the moment if nothing happened up to its end, else the
         last one before; else the first."""
-        for one in self.snapshots:
-            if one.begun_ns >= time_ns:
-                if self._is_quiet(time_ns, one.ended_ns):
-                    return one
-                break
+        behind = next((one for one in self.snapshots if one.begun_ns >= time_ns), None)
+        if self._has_files and behind is not None and self._is_quiet(time_ns, behind.ended_ns):
+            return behind
         before = [one for one in self.snapshots if one.ended_ns <= time_ns]
         return before[-1] if before else next(iter(self.snapshots), None)
 
     def _is_quiet(self, after_ns: int, until_ns: int) -> bool:
         """Whether nothing changed files between two moments, as far as the tape says."""
-        if self._has_files:
-            changes = self._between(after_ns, until_ns)
-            tools = bisect_right(self._tools, until_ns) - bisect_right(self._tools, after_ns)
-            return not tools and all(one.what == "seen" for one in changes)
-        began = [step.span.started_ns for step in self._run.steps]
-        return not any(after_ns < one <= until_ns for one in began)
+        changes = self._between(after_ns, until_ns)
+        tools = bisect_right(self._tools, until_ns) - bisect_right(self._tools, after_ns)
+        return not tools and all(one.what == "seen" for one in changes)
 
     def _between(self, after_ns: int, until_ns: int) -> Sequence[FileChange]:
         """The changes after a moment, up to another."""

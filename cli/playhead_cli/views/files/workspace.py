@@ -51,8 +51,9 @@ def difference_lines(
     told = list(changes)
     yield Text(f"{name}, from {_when(before)} to {_when(after)}: {count(len(told), 'change')}", TITLE)
     for change in told:
-        line = Text(f"{SIGNS[change.what]} {change.path}")
         one, other = change.before, change.after
+        kind = (other or one).entry.kind if other or one else "file"
+        line = Text(f"{SIGNS[change.what]} {change.path}{'/' if kind == 'folder' else ''}")
         if change.what == "mode" and one is not None and other is not None:
             line.append(f"  {one.entry.mode & 0o7777:04o} → {other.entry.mode & 0o7777:04o}", FAINT)
         yield line
