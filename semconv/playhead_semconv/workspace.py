@@ -18,7 +18,7 @@ over its limit before it came to it; it changed each time that it was read; it c
 content is recorded."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class FolderEntry(msgspec.Struct, frozen=True, array_like=True):
     """A file, link or folder below the working folder."""
 
     path: str
@@ -40,10 +40,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     unkept: Unkept = ""
 
 
-class Changes(msgspec.Struct, frozen=True, array_like=True):
+class SnapshotChanges(msgspec.Struct, frozen=True, array_like=True):
     """What a snapshot has that the one before it has not. Of the first one: everything."""
 
-    entries: list[Entry]
+    entries: list[FolderEntry]
     gone: list[str]
     """Paths that are there no more."""
 
@@ -51,7 +51,7 @@ class Changes(msgspec.Struct, frozen=True, array_like=True):
 class Snapshot(NamedTuple):
     """One look at the working folder."""
 
-    changes: Changes
+    changes: SnapshotChanges
     files: int
     """Number of all entries, changed or not."""
     size_bytes: int
@@ -65,7 +65,7 @@ Keep: TypeAlias = Callable[[bytes], tuple[bytes, int, int] | None]
 were replaced. None: no content is recorded."""
 
 
-class Workspace(Protocol):
+class SnapshotTaker(Protocol):
     """Takes snapshots of one folder. One call at a time; never raises."""
 
     def take(self, keep: Keep, is_over: Callable[[], bool]) -> Snapshot:
@@ -79,21 +79,21 @@ class Workspace(Protocol):
 class OpenWorkspace(Protocol):
     """The entry point."""
 
-    def __call__(self, folder: str, hidden: Sequence[str], limit_bytes: int) -> Workspace:
+    def __call__(self, folder: str, hidden: Sequence[str], limit_bytes: int) -> SnapshotTaker:
         """``folder``: absolute. ``hidden``: folders that are left out. ``limit_bytes``: of one file."""
         ...
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(Changes).decode
+_decode: Final = msgspec.msgpack.Decoder(SnapshotChanges).decode
 
 
-def encode_changes(changes: Changes) -> bytes:
+def encode_changes(changes: SnapshotChanges) -> bytes:
     """The body of a fact ``playhead.workspace``."""
     return _encode(changes)
 
 
-def decode_changes(data: bytes) -> Changes:
+def decode_changes(data: bytes) -> SnapshotChanges:
     """The inverse of `encode_changes`. ValueError for anything else."""
     try:
         return _decode(data)

@@ -17,7 +17,7 @@ from playhead_checkpoint.workspace import taking as taking_module
 from playhead_checkpoint.workspace.tree import changed, lay, tree_difference
 from playhead_semconv.errors import UsageError
 from playhead_semconv.facts import digest_of
-from playhead_semconv.workspace import Changes, Entry, decode_changes, encode_changes
+from playhead_semconv.workspace import FolderEntry, SnapshotChanges, decode_changes, encode_changes
 
 LIMIT = 1 << 20
 
@@ -34,7 +34,7 @@ class Kept:
         self.by_digest[digest_of(data)] = data
         return digest_of(data), len(data), 0
 
-    def read(self, entry: Entry) -> bytes:
+    def read(self, entry: FolderEntry) -> bytes:
         return self.by_digest[entry.digest]
 
 
@@ -45,7 +45,7 @@ class Taker:
         self.kept = Kept()
         self.tree = {}
         self.left_out: list[str] = []
-        self.changes = Changes([], [])
+        self.changes = SnapshotChanges([], [])
         self._workspace = open_workspace(str(folder), [str(one) for one in hidden], limit)
 
     def take(self, is_over=lambda: False) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_what_did_not_change_is_not_read_again(work):
     assert taker.take() == {"run.sh": "file", "src": "folder", "src/app.py": "file"}
     assert len(taker.kept.asked) == 2
     taker.take()
-    assert (taker.kept.asked, taker.changes) == ([], Changes([], []))
+    assert (taker.kept.asked, taker.changes) == ([], SnapshotChanges([], []))
     (work / "src" / "app.py").write_text("print(2)\n")
     taker.take()
     assert taker.kept.asked == [b"print(2)\n"]
@@ -288,20 +288,20 @@ def test_locks_on_a_database_survive_whenever_they_are_taken(work):
 
 
 HOSTILE = [
-    Entry("../outside", "file", 0o644, digest=b"d"),
-    Entry("/etc/outside", "file", 0o644, digest=b"d"),
-    Entry("a/../../outside", "file", 0o644, digest=b"d"),
-    Entry(".", "file", 0o644, digest=b"d"),
-    Entry("nul\0", "file", 0o644, digest=b"d"),
-    Entry("door", "link", target=".."),
-    Entry("door/outside", "file", 0o644, digest=b"d"),
-    Entry("suid", "file", 0o6755, digest=b"d"),
+    FolderEntry("../outside", "file", 0o644, digest=b"d"),
+    FolderEntry("/etc/outside", "file", 0o644, digest=b"d"),
+    FolderEntry("a/../../outside", "file", 0o644, digest=b"d"),
+    FolderEntry(".", "file", 0o644, digest=b"d"),
+    FolderEntry("nul\0", "file", 0o644, digest=b"d"),
+    FolderEntry("door", "link", target=".."),
+    FolderEntry("door/outside", "file", 0o644, digest=b"d"),
+    FolderEntry("suid", "file", 0o6755, digest=b"d"),
 ]
 
 
 def test_a_hostile_snapshot_writes_nothing_outside(tmp_path):
     folder = tmp_path / "deep" / "laid"
-    tree = changed({}, Changes(HOSTILE, []), lambda entry: b"hostile")
+    tree = changed({}, SnapshotChanges(HOSTILE, []), lambda entry: b"hostile")
     laid = lay(tree, folder)
     written = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*") if not one.is_dir()}
     assert written == {"deep/laid/door/outside", "deep/laid/suid"}
@@ -316,10 +316,10 @@ def test_only_an_empty_folder_is_laid_into(tmp_path):
 
 
 def test_a_content_that_is_missing_or_damaged_is_told(tmp_path):
-    def read(entry: Entry) -> bytes:
+    def read(entry: FolderEntry) -> bytes:
         raise UsageError("its content is damaged")
 
-    tree = changed({}, Changes([Entry("a", "file", 0o644, digest=b"d")], []), read)
+    tree = changed({}, SnapshotChanges([FolderEntry("a", "file", 0o644, digest=b"d")], []), read)
     assert lay(tree, tmp_path / "laid").missing == (("a", "its content is damaged"),)
 
 
@@ -330,24 +330,24 @@ def test_bytes_that_are_no_changes_are_refused(data):
 
 
 def test_differences_are_told_by_kind(tmp_path):
-    def tree(*entries: Entry):
-        return changed({}, Changes(list(entries), []), lambda entry: b"")
+    def tree(*entries: FolderEntry):
+        return changed({}, SnapshotChanges(list(entries), []), lambda entry: b"")
 
     before = tree(
-        Entry("same", digest=b"1"),
-        Entry("mode", mode=0o644, digest=b"1"),
-        Entry("text", digest=b"1"),
-        Entry("gone", digest=b"1"),
-        Entry("large", size=5, mtime_ns=1, unkept="large"),
-        Entry("kind", digest=b"1"),
+        FolderEntry("same", digest=b"1"),
+        FolderEntry("mode", mode=0o644, digest=b"1"),
+        FolderEntry("text", digest=b"1"),
+        FolderEntry("gone", digest=b"1"),
+        FolderEntry("large", size=5, mtime_ns=1, unkept="large"),
+        FolderEntry("kind", digest=b"1"),
     )
     after = tree(
-        Entry("same", digest=b"1"),
-        Entry("mode", mode=0o755, digest=b"1"),
-        Entry("text", digest=b"2"),
-        Entry("new", digest=b"1"),
-        Entry("large", size=5, mtime_ns=2, unkept="large"),
-        Entry("kind", "link", target="x"),
+        FolderEntry("same", digest=b"1"),
+        FolderEntry("mode", mode=0o755, digest=b"1"),
+        FolderEntry("text", digest=b"2"),
+        FolderEntry("new", digest=b"1"),
+        FolderEntry("large", size=5, mtime_ns=2, unkept="large"),
+        FolderEntry("kind", "link", target="x"),
     )
     assert [(one.path, one.what) for one in tree_difference(before, after)] == [
         ("gone", "removed"),

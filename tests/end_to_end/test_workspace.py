@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,12 @@ from support.running import push_leftovers, receiver, run_agent, until
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_checkpoint.workspace.tree import lay
-from playhead_replay import Run
 from playhead_replay.workspace.at import WorkspaceHistory
 
 AGENT = "coding.py"
-EDITS = [
+Edit = tuple[str, str, str]
+
+EDITS: list[Edit] = [
     ("write", "src/app.py", "print('one')\n"),
     ("append", "src/app.py", "print('two')\n"),
     ("write", "new/deep/module.py", "value = 1\n"),
@@ -96,16 +97,17 @@ def make(work: Path) -> None:
 class Provider(ScriptedServer):
     """Says what to edit, and looks at the folder each time that it is asked."""
 
-    def __init__(self, work: Path, thinks: Callable[[int], None]) -> None:
+    def __init__(self, work: Path, edits: Sequence[Edit], thinks: Callable[[int], None]) -> None:
         """``thinks``: called with the number of each request, before it is answered."""
         super().__init__()
+        self._edits = edits
         self.seen: list[Files] = []
         self._work = work
         self._thinks = thinks
         self.on("/v1/chat/completions", self._said, repeat=True)
 
     def _said(self, request: Request) -> Reply:
-        what, path, text = EDITS[len(self.seen)]
+        what, path, text = self._edits[len(self.seen)]
         self.seen.append(seen_in(self._work))
         self._thinks(len(self.seen))
         said = json.dumps({"what": what, "path": path, "text": text}, ensure_ascii=False)
@@ -113,14 +115,18 @@ class Provider(ScriptedServer):
 
 
 def recorded(
-    folder: Path, level: str, workspace: str, thinks: Callable[[int], None] = lambda number: None
+    folder: Path,
+    level: str,
+    workspace: str,
+    edits: Sequence[Edit] = EDITS,
+    thinks: Callable[[int], None] = lambda number: None,
 ) -> tuple[list[Files], Mapping[str, str]]:
     """Record the agent; what the folder held when each of its calls was made, and at the end."""
     work = folder / "work"
     make(work)
-    with Provider(work, thinks) as provider:
+    with Provider(work, edits, thinks) as provider:
         environ = environment(folder, provider.url, PLAYHEAD_LEVEL=level, PLAYHEAD_WORKSPACE=workspace)
-        run_agent(AGENT, str(len(EDITS)), environ=environ, cwd=work)
+        run_agent(AGENT, str(len(edits)), environ=environ, cwd=work)
         seen = [*provider.seen, seen_in(work)]
     with receiver(folder / "data") as running:
         environ["PLAYHEAD_ENDPOINT"] = running.http_endpoint
@@ -136,9 +142,8 @@ def visible_to_snapshots(files: Files) -> Files:
     }
 
 
-def laid(history: WorkspaceHistory, run: Run, number: int, folder: Path) -> Files:
-    step = run.step(number)
-    found = history.at(run.ended_ns or 0) if step is None else history.after(step)
+def laid(history: WorkspaceHistory, number: int, folder: Path) -> Files:
+    found = history.after(number)
     lay(found.tree, folder)
     assert found.is_exact, (found.notes, found.inexact)
     files = seen_in(folder)
@@ -159,9 +164,9 @@ def test_the_files_at_each_step_are_those_that_there_were(tmp_path: Path, level:
         assert len(run.steps) == len(EDITS)
         history = WorkspaceHistory(run)
         assert [one.label for one in history.snapshots] == ["start", "end"]
-        for number in range(1, len(EDITS) + 2):
-            there = laid(history, run, number, tmp_path / "laid")
-            assert there == visible_to_snapshots(seen[number - 1]), f"step {number}"
+        for number in range(len(EDITS) + 1):
+            there = laid(history, number, tmp_path / "laid")
+            assert there == visible_to_snapshots(seen[number]), f"step {number}"
         start, end = history.snapshots
         # The second snapshot costs what has changed.
         new = [path for path, one in seen[-1].items() if seen[0].get(path) != one]
@@ -178,20 +183,17 @@ def test_without_files_on_the_tape_snapshots_of_steps_are_the_answer(tmp_path: P
         spool = tmp_path / "spool"
         until(lambda: len(taken_in(spool)) > number, f"snapshot {number}")
 
-    seen, environ = recorded(tmp_path, "exchanges", "steps", thinks)
+    # A child process asks for a snapshot of its own.
+    edits = [one for one in EDITS if one[0] != "shell"]
+    seen, environ = recorded(tmp_path, "exchanges", "steps", edits, thinks)
     with stored(tmp_path, "last") as (run,):
         history = WorkspaceHistory(run)
         labels = [one.label for one in history.snapshots]
-        assert labels == ["start", *["step"] * len(EDITS), "end"]
-        for number in range(1, len(EDITS) + 1):
-            step = run.step(number)
-            assert step is not None
-            lay(history.after(step).tree, tmp_path / "laid")
-            assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[number - 1])
+        assert labels == ["start", *["step"] * len(edits), "end"]
+        for number in range(len(edits) + 1):
+            lay(history.after(number).tree, tmp_path / "laid")
+            assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[number]), f"step {number}"
             shutil.rmtree(tmp_path / "laid")
-        last = history.at_end()
-        lay(last.tree, tmp_path / "laid")
-        assert seen_in(tmp_path / "laid") == visible_to_snapshots(seen[-1])
         # What the snapshots cost together is what the edits wrote, not the folder times their number.
         first, *others = history.snapshots
         assert sum(one.kept_bytes for one in others) < first.kept_bytes / 5
@@ -209,7 +211,7 @@ def test_nothing_is_made_up_where_nothing_was_recorded(tmp_path: Path):
 def test_without_snapshots_the_tape_tells_of_what_was_touched(tmp_path: Path):
     seen, environ = recorded(tmp_path, "causal", "off")
     with stored(tmp_path, "last") as (run,):
-        found = WorkspaceHistory(run).at_end()
+        found = WorkspaceHistory(run).after(len(EDITS))
     assert found.notes[0].startswith("no snapshot was taken")
     lay(found.tree, tmp_path / "laid")
     there = seen_in(tmp_path / "laid")
@@ -221,12 +223,12 @@ def test_without_snapshots_the_tape_tells_of_what_was_touched(tmp_path: Path):
 
 def test_the_command_shows_compares_and_restores(tmp_path: Path):
     seen, environ = recorded(tmp_path, "causal", "start")
-    shown = playhead("workspace", "last:2", environ=environ, cwd=tmp_path)
-    assert shown.stdout.startswith("coding-1, step 2: ")
+    shown = playhead("workspace", "last:1", environ=environ, cwd=tmp_path)
+    assert shown.stdout.startswith("coding-1, step 1: ")
     assert "src/app.py" in shown.stdout and "new/" not in shown.stdout
-    changes = playhead("workspace", "--at", "6", "--diff", "start", environ=environ, cwd=tmp_path)
+    changes = playhead("workspace", "--at", "5", "--diff", "0", environ=environ, cwd=tmp_path)
     assert changes.stdout.splitlines() == [
-        "coding-1, from the start to step 6: 4 changes",
+        "coding-1, from the start to step 5: 4 changes",
         "A new/",
         "A new/deep/",
         "A new/deep/module.py",
@@ -237,9 +239,9 @@ def test_the_command_shows_compares_and_restores(tmp_path: Path):
         "  +print('one')",
         "  +print('two')",
     ]
-    to = playhead("workspace", "--at", "12", "--to", "there", "--json", environ=environ, cwd=tmp_path)
+    to = playhead("workspace", "--at", "11", "--to", "there", "--json", environ=environ, cwd=tmp_path)
     printed = json.loads(to.stdout)
-    assert (printed["at"], printed["exact"], printed["missing"]) == ("12", True, [])
+    assert (printed["step"], printed["exact"], printed["missing"]) == (11, True, [])
     assert seen_in(tmp_path / "there") == visible_to_snapshots(seen[11])
     again = playhead("workspace", "--to", "there", environ=environ, cwd=tmp_path)
     assert again.returncode == 2 and "there is not empty" in again.stderr

@@ -23,7 +23,7 @@ class Changing(Exception):
     """A file changed each time that it was read."""
 
 
-class Reader:
+class FileReader:
     """Reads files below a folder. Not safe from several threads."""
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from playhead_checkpoint.workspace.ignoring import NOBODYS, RULES, Ignoring, rules_in
-from playhead_checkpoint.workspace.reading import Changing, Reader, Signature, signature_of
-from playhead_semconv.workspace import Changes, Entry, Keep, Snapshot, Unkept
+from playhead_checkpoint.workspace.reading import Changing, FileReader, Signature, signature_of
+from playhead_semconv.workspace import FolderEntry, Keep, Snapshot, SnapshotChanges, Unkept
 
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 256 << 20
@@ -32,7 +32,7 @@ SYSTEM: Final = frozenset(
 class _Look:
     """What one look has found."""
 
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    entries: dict[str, FolderEntry] = field(default_factory=dict[str, FolderEntry])
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
     left_out: list[str] = field(default_factory=list[str])
     bytes_left: int = field(default_factory=lambda: MOST_BYTES)
@@ -46,17 +46,17 @@ class _Look:
 
 
 class WorkingFolder:
-    """`playhead_semconv.workspace.Workspace` of one folder. Links are kept as links, never followed."""
+    """`playhead_semconv.workspace.SnapshotTaker` of a folder. Links are kept as links, never followed."""
 
     def __init__(self, folder: str, hidden: Sequence[str], limit_bytes: int) -> None:
         self._folder = os.path.realpath(folder)
         self._hidden = frozenset(map(os.path.realpath, hidden))
         self._limit_bytes = limit_bytes
-        self._reader = Reader()
+        self._reader = FileReader()
         self._last = _Look()
 
     def take(self, keep: Keep, is_over: Callable[[], bool]) -> Snapshot:
-        """See `Workspace.take`."""
+        """See `SnapshotTaker.take`."""
         look = _Look()
         if self._folder in SYSTEM | {os.path.realpath(os.path.expanduser("~"))}:
             look.leave_out(f"{self._folder} is a folder of the system or the home of the user")
@@ -76,7 +76,7 @@ class WorkingFolder:
         changed = [one for path, one in look.entries.items() if last.entries.get(path) != one]
         gone = [path for path in last.entries if path not in look.entries]
         size = sum(one.size for one in look.entries.values())
-        return Snapshot(Changes(changed, gone), len(look.entries), size, look.left_out)
+        return Snapshot(SnapshotChanges(changed, gone), len(look.entries), size, look.left_out)
 
     def _look_into(self, look: _Look, keep: Keep, is_over: Callable[[], bool]) -> None:
         rules = Ignoring.at(self._folder)
@@ -110,9 +110,9 @@ class WorkingFolder:
             kind = stat.S_IFMT(seen.st_mode)
             mode = stat.S_IMODE(seen.st_mode)
             if kind == stat.S_IFDIR:
-                look.entries[path] = Entry(path, "folder", mode)
+                look.entries[path] = FolderEntry(path, "folder", mode)
             elif kind == stat.S_IFLNK:
-                look.entries[path] = Entry(path, "link", target=os.readlink(found.path))
+                look.entries[path] = FolderEntry(path, "link", target=os.readlink(found.path))
             elif kind == stat.S_IFREG:
                 self._file(look, path, seen, keep)
         except UnicodeError:
@@ -126,7 +126,7 @@ class WorkingFolder:
             look.entries[path], look.signatures[path] = known, signature_of(seen)
             return
         mode = stat.S_IMODE(seen.st_mode)
-        entry = Entry(path, "file", mode, seen.st_size, seen.st_mtime_ns)
+        entry = FolderEntry(path, "file", mode, seen.st_size, seen.st_mtime_ns)
         why: Unkept = ""
         if seen.st_size > self._limit_bytes:
             why = "large"
@@ -143,12 +143,12 @@ class WorkingFolder:
                 look.bytes_left -= len(data)
                 kept = keep(data)
                 mode = stat.S_IMODE(seen.st_mode)
-                entry = Entry(path, "file", mode, len(data), seen.st_mtime_ns)
+                entry = FolderEntry(path, "file", mode, len(data), seen.st_mtime_ns)
                 if kept is None:
                     why = "content"
                 else:
                     digest, size, redacted = kept
-                    entry = Entry(
+                    entry = FolderEntry(
                         path,
                         "file",
                         mode,
@@ -159,7 +159,7 @@ class WorkingFolder:
                         redacted=redacted,
                     )
         if why:
-            entry = Entry(path, "file", mode, entry.size, entry.mtime_ns, unkept=why)
+            entry = FolderEntry(path, "file", mode, entry.size, entry.mtime_ns, unkept=why)
         elif time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) > SETTLED_NS:
             look.signatures[path] = signature_of(seen)
         look.entries[path] = entry

@@ -11,17 +11,17 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from playhead_semconv.errors import PathOutside, PlayheadError, UsageError
 from playhead_semconv.facts import digest_of
 from playhead_semconv.untrusted.safe_paths import below, inside
-from playhead_semconv.workspace import Changes, Entry
+from playhead_semconv.workspace import FolderEntry, SnapshotChanges
 
 Bytes: TypeAlias = Callable[[], bytes]
 """Reads a content. Raises `PlayheadError` where it is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class TreeItem:
     """A file, link or folder."""
 
-    entry: Entry
+    entry: FolderEntry
     content: Bytes | None = None
     """Of a file; None where it is not known."""
     why: str = ""
@@ -33,7 +33,7 @@ class Item:
         return not self.why
 
 
-Tree: TypeAlias = Mapping[str, Item]
+Tree: TypeAlias = Mapping[str, TreeItem]
 """By path: relative to the folder, with ``/``, sorted."""
 
 Difference: TypeAlias = Literal["added", "removed", "changed", "mode", "unknown"]
@@ -45,8 +45,8 @@ class TreeChange(NamedTuple):
     path: str
     what: Difference
     """``mode``: its permissions alone; ``unknown``: a content is known on one side only."""
-    before: Item | None
-    after: Item | None
+    before: TreeItem | None
+    after: TreeItem | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ WHY: Final[Mapping[str, str]] = {
 }
 
 
-def changed(tree: Tree, changes: Changes, read: Callable[[Entry], bytes]) -> dict[str, Item]:
+def changed(
+    tree: Tree, changes: SnapshotChanges, read: Callable[[FolderEntry], bytes]
+) -> dict[str, TreeItem]:
     """The tree after a snapshot. ``read``: the content of an entry of it.
 
     Names that lead out of the folder are passed over: what comes from a tape is not trusted.
@@ -80,21 +82,23 @@ def changed(tree: Tree, changes: Changes, read: Callable[[Entry], bytes]) -> dic
     return dict(sorted(after.items()))
 
 
-def item_of(entry: Entry, read: Callable[[Entry], bytes]) -> Item:
+def item_of(entry: FolderEntry, read: Callable[[FolderEntry], bytes]) -> TreeItem:
     """An entry of a snapshot, whose content ``read`` gives."""
     if entry.kind != "file":
-        return Item(entry)
+        return TreeItem(entry)
     if entry.unkept or not entry.digest:
-        return Item(entry, None, WHY.get(entry.unkept, "its content was not kept"))
+        return TreeItem(entry, None, WHY.get(entry.unkept, "its content was not kept"))
     why = f"{entry.redacted} credentials in it were replaced" if entry.redacted else ""
-    return Item(entry, lambda: read(entry), why)
+    return TreeItem(entry, lambda: read(entry), why)
 
 
-def with_content(entry: Entry, data: bytes, why: str = "") -> Item:
+def with_content(entry: FolderEntry, data: bytes, why: str = "") -> TreeItem:
     """A file with this content."""
     size = len(data)
-    made = Entry(entry.path, "file", entry.mode, size, entry.mtime_ns, digest_of(data), kept_bytes=size)
-    return Item(made, lambda: data, why)
+    made = FolderEntry(
+        entry.path, "file", entry.mode, size, entry.mtime_ns, digest_of(data), kept_bytes=size
+    )
+    return TreeItem(made, lambda: data, why)
 
 
 def tree_difference(before: Tree, after: Tree) -> list[TreeChange]:
@@ -108,7 +112,7 @@ def tree_difference(before: Tree, after: Tree) -> list[TreeChange]:
     return found
 
 
-def _differs(one: Item | None, other: Item | None) -> Difference | None:
+def _differs(one: TreeItem | None, other: TreeItem | None) -> Difference | None:
     if one is None:
         return "added"
     if other is None:
@@ -169,11 +173,11 @@ def lay(tree: Tree, folder: Path) -> Laid:
     return replace(laid, missing=tuple(missing))
 
 
-def _of(kind: str, items: Iterable[Item]) -> Iterable[Item]:
+def _of(kind: str, items: Iterable[TreeItem]) -> Iterable[TreeItem]:
     return (item for item in items if item.entry.kind == kind)
 
 
-def _write(item: Item, path: Path) -> int:
+def _write(item: TreeItem, path: Path) -> int:
     entry = item.entry
     if item.content is None:
         raise UsageError(item.why or "its content is not known")

@@ -47,12 +47,13 @@ class PrintedFileChange(TypedDict):
 
 
 class PrintedWorkspace(TypedDict):
-    """``playhead workspace``: the working folder of a run after a step."""
+    """``playhead workspace``: the working folder of a run at a moment."""
 
     schema_version: Literal[1]
     run: str
-    at: str
-    """``start``, ``end``, or the number of a step, after which it is."""
+    step: int
+    """The last step that had begun; 0: before the first."""
+    time_ns: int
     snapshot: str | None
     """Label of the snapshot that it rests on; null: it is known from the tape alone."""
     exact: bool
@@ -68,13 +69,16 @@ class PrintedWorkspace(TypedDict):
 
 
 class PrintedWorkspaceDiff(TypedDict):
-    """``playhead workspace --diff``: what changed from one step to another."""
+    """``playhead workspace --diff``: what changed from one moment to another."""
 
     schema_version: Literal[1]
     run: str
-    before: str
-    """``start``, ``end``, or the number of a step, after which it is; so is ``after``."""
-    after: str
+    since_step: int
+    """The last step that had begun at the first moment; 0: before the first."""
+    since_ns: int
+    step: int
+    """The same at the second moment."""
+    time_ns: int
     exact: bool
     notes: list[str]
     changes: list[PrintedFileChange]

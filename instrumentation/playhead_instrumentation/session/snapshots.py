@@ -27,7 +27,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.process.interpreter_threads import Bell, Thread
-from playhead_semconv.workspace import ENTRY_POINT, Workspace, encode_changes
+from playhead_semconv.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ RESTS: Final = 9
 class Snapshots:
     """The snapshots of this process. Safe from any thread; a forked child takes none."""
 
-    def __init__(self, session: Session, workspace: Workspace) -> None:
+    def __init__(self, session: Session, workspace: SnapshotTaker) -> None:
         self._session: Final = session
         self._sink: Final = session.sink
         self._workspace: Final = workspace
@@ -65,7 +65,9 @@ class Snapshots:
         """Take one soon, in the current span. One that is asked for and not begun is the same one."""
         if os.getpid() != self._pid or self._ends_s is not None:
             return
-        self._asked = label, ids_of(span_around())
+        asked = self._asked
+        if asked is None or asked[0] != "start":
+            self._asked = label, ids_of(span_around())
         self._bell.ring()
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ def begin(session: Session) -> None:
     if found is None:
         raise ConfigurationError("nothing takes snapshots here", hint="pip install playhead-agent")
     limit_bytes = session.settings.file_limit_bytes
-    workspace: Workspace = found.load()(os.getcwd(), own_folders(session.settings), limit_bytes)
+    workspace: SnapshotTaker = found.load()(os.getcwd(), own_folders(session.settings), limit_bytes)
     snapshots = session.snapshots = Snapshots(session, workspace)
     if session.settings.workspace == "steps":
         session.before_asking(lambda: snapshots.ask("step"))

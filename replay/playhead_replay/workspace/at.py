@@ -1,4 +1,4 @@
-"""The working folder of a run as it was when a step was over.
+"""The working folder of a run as it was at any moment: when a step was over, before the next began.
 
 It is a snapshot, and what the tape says of files since. Where the tape says nothing of files (level
 *exchanges*), it is the nearest snapshot, and the answer says so.
@@ -10,9 +10,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from playhead_checkpoint.workspace.tree import Item, Tree
+from playhead_checkpoint.workspace.tree import Tree, TreeItem
 from playhead_replay.run.run import Run
-from playhead_replay.run.steps import Step
 from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
 from playhead_replay.workspace.folding import Folding, names_changed
 from playhead_replay.workspace.snapshots import TakenSnapshot, snapshots_of
@@ -61,23 +60,13 @@ class WorkspaceHistory:
             one.exchange.time_ns for one in run.exchanges if one.exchange.id.kind == "tool"
         )
 
-    def after(self, step: Step) -> WorkspaceAt:
-        """The folder when a step was over; while it goes on, as far as it has come."""
-        time_ns = step.span.ended_ns or self._end_ns()
-        if not self._has_files and a.GEN_AI_TOOL_NAME in step.span.attributes:
-            # Before the next step, one was asked for.
-            behind = next((one for one in self.snapshots if one.begun_ns >= time_ns), None)
-            if behind is not None:
-                return self._as_taken(behind, time_ns)
-        return self.at(time_ns)
+    def after(self, number: int) -> WorkspaceAt:
+        """The folder before the step after ``number`` began; 0: before the first step.
 
-    def at_start(self) -> WorkspaceAt:
-        """The folder where the run began."""
-        return self.at(self._run.started_ns)
-
-    def at_end(self) -> WorkspaceAt:
-        """The folder where the run ended; of one that goes on, as far as it has come."""
-        return self.at(self._end_ns())
+        Of the last step: where the run ended; of one that goes on, as far as it has come.
+        """
+        following = self._run.step(number + 1)
+        return self.at(self._end_ns() if following is None else following.span.started_ns - 1)
 
     def at(self, time_ns: int) -> WorkspaceAt:
         """The folder at a moment, in nanoseconds since 1970 in UTC.
@@ -107,12 +96,23 @@ class WorkspaceHistory:
 
     def _base(self, time_ns: int) -> TakenSnapshot | None:
         """The snapshot to begin with: one behind the moment if nothing happened up to its end, else the
-        last one before; else the first."""
+        last one before; else the first. Where the tape tells of no files, the one that was taken while
+        the program waited for its next answer, else the nearest.
+        """
         behind = next((one for one in self.snapshots if one.begun_ns >= time_ns), None)
-        if self._has_files and behind is not None and self._is_quiet(time_ns, behind.ended_ns):
+        if not self._has_files:
+            if behind is not None and behind.ended_ns <= self._waits_until(time_ns):
+                return behind
+            return min(self.snapshots, key=lambda one: abs(one.begun_ns - time_ns), default=None)
+        if behind is not None and self._is_quiet(time_ns, behind.ended_ns):
             return behind
         before = [one for one in self.snapshots if one.ended_ns <= time_ns]
         return before[-1] if before else next(iter(self.snapshots), None)
+
+    def _waits_until(self, time_ns: int) -> int:
+        """When the next step behind a moment was over."""
+        following = next((one for one in self._run.steps if one.span.started_ns > time_ns), None)
+        return time_ns if following is None else following.span.ended_ns or self._end_ns()
 
     def _is_quiet(self, after_ns: int, until_ns: int) -> bool:
         """Whether nothing changed files between two moments, as far as the tape says."""
@@ -140,7 +140,7 @@ class WorkspaceHistory:
             path = name.removeprefix(HERE)
             item = found.get(path)
             if item is not None and name not in known and item.entry.mtime_ns > time_ns:
-                found[path] = Item(item.entry, None, LATER)
+                found[path] = TreeItem(item.entry, None, LATER)
         return found
 
     def _notes(self, base: TakenSnapshot, time_ns: int) -> tuple[str, ...]:

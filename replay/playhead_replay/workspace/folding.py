@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import msgspec
 
-from playhead_checkpoint.workspace.tree import Item, Tree, with_content
+from playhead_checkpoint.workspace.tree import Tree, TreeItem, with_content
 from playhead_replay.workspace.file_changes import HERE, FileChange
 from playhead_semconv.untrusted.safe_paths import below
-from playhead_semconv.workspace import Entry
+from playhead_semconv.workspace import FolderEntry
 
 UNTOLD = "what was written to it is not on the tape"
 OPEN = "it was open for writing"
@@ -23,7 +23,7 @@ class Folding:
     """The files that a run knows of, by the names of the tape; those outside of its folder too."""
 
     def __init__(self, tree: Tree) -> None:
-        self._items: dict[str, Item] = {HERE + path: item for path, item in tree.items()}
+        self._items: dict[str, TreeItem] = {HERE + path: item for path, item in tree.items()}
         self._folder_mode = _FOLDER
 
     def tree(self) -> Tree:
@@ -54,18 +54,18 @@ class Folding:
         elif change.what == "folder":
             if item is None:
                 mode = change.mode or self._folder_mode
-                self._items[name] = Item(Entry(_path(name), "folder", mode))
+                self._items[name] = TreeItem(FolderEntry(_path(name), "folder", mode))
         elif change.what == "link":
-            self._items[name] = Item(Entry(_path(name), "link", target=change.to))
+            self._items[name] = TreeItem(FolderEntry(_path(name), "link", target=change.to))
         elif change.what == "mode":
             if item is not None and item.entry.kind != "link":
                 self._items[name] = replace(item, entry=_with(item.entry, mode=change.mode))
         else:
             self._moved(change, item)
 
-    def _opened(self, change: FileChange, item: Item | None) -> None:
+    def _opened(self, change: FileChange, item: TreeItem | None) -> None:
         if item is None or item.entry.kind != "file":
-            entry = Entry(_path(change.name), "file", change.mode or _FILE)
+            entry = FolderEntry(_path(change.name), "file", change.mode or _FILE)
             item = with_content(entry, b"")
             if change.how != "update" and change.mode:  # as the umask of the process lets it be
                 self._folder_mode = change.mode | (change.mode & 0o444) >> 2
@@ -80,32 +80,32 @@ class Folding:
     def _put(self, name: str, change: FileChange, untold: str) -> None:
         known = self._items.get(name)
         mode = change.mode or (known.entry.mode if known is not None else _FILE)
-        entry = Entry(_path(name), "file", mode, mtime_ns=change.mtime_ns)
+        entry = FolderEntry(_path(name), "file", mode, mtime_ns=change.mtime_ns)
         data = change.data()
         if data is not None:
             self._items[name] = with_content(entry, data, REDACTED if change.redacted else "")
         elif untold or known is None:
-            self._items[name] = Item(entry, None, untold or "its content is not on the tape")
+            self._items[name] = TreeItem(entry, None, untold or "its content is not on the tape")
 
-    def _appended(self, change: FileChange, item: Item | None) -> None:
-        entry = Entry(_path(change.name), "file", _FILE if item is None else item.entry.mode)
+    def _appended(self, change: FileChange, item: TreeItem | None) -> None:
+        entry = FolderEntry(_path(change.name), "file", _FILE if item is None else item.entry.mode)
         before = b"" if not change.start else self._content(item)
         tail = change.data()
         if before is None or tail is None or len(before) < change.start:
-            self._items[change.name] = Item(entry, None, UNTOLD)
+            self._items[change.name] = TreeItem(entry, None, UNTOLD)
             return
         was_redacted = item is not None and item.why not in ("", OPEN) and bool(change.start)
         why = REDACTED if change.redacted or was_redacted else ""
         self._items[change.name] = with_content(entry, before[: change.start] + tail, why)
 
-    def _cut(self, change: FileChange, item: Item | None) -> None:
+    def _cut(self, change: FileChange, item: TreeItem | None) -> None:
         before = self._content(item)
         if item is None or before is None:
             return
         data = before[: change.start].ljust(change.start, b"\0")
         self._items[change.name] = with_content(_with(item.entry, mtime_ns=0), data, item.why)
 
-    def _content(self, item: Item | None) -> bytes | None:
+    def _content(self, item: TreeItem | None) -> bytes | None:
         if item is None or item.content is None:
             return None
         return item.content()
@@ -114,7 +114,7 @@ class Folding:
         for one in self._under(name):
             del self._items[one]
 
-    def _moved(self, change: FileChange, item: Item | None) -> None:
+    def _moved(self, change: FileChange, item: TreeItem | None) -> None:
         """A new name. Where the old one is not known the snapshot may have seen the new one already."""
         if item is None and change.to in self._items:
             return
@@ -126,8 +126,10 @@ class Folding:
             new = change.to + name[len(change.name) :]
             self._items[new] = replace(one, entry=_with(one.entry, path=_path(new)))
         if not moved:
-            entry = Entry(_path(change.to), "file", _FILE)
-            self._items[change.to] = Item(entry, None, f"it came from {change.name}, which nobody knew")
+            entry = FolderEntry(_path(change.to), "file", _FILE)
+            self._items[change.to] = TreeItem(
+                entry, None, f"it came from {change.name}, which nobody knew"
+            )
 
     def _under(self, name: str) -> list[str]:
         folder = name + "/"
@@ -138,7 +140,7 @@ def _path(name: str) -> str:
     return name.removeprefix(HERE)
 
 
-def _with(entry: Entry, **values: object) -> Entry:
+def _with(entry: FolderEntry, **values: object) -> FolderEntry:
     return msgspec.structs.replace(entry, **values)
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from playhead_checkpoint.workspace.tree import Item, Tree, changed
+from playhead_checkpoint.workspace.tree import Tree, TreeItem, changed
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.workspace import Entry, decode_changes
+from playhead_semconv.workspace import FolderEntry, decode_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TakenSnapshot:
 def snapshots_of(tape: IndexedTape) -> list[TakenSnapshot]:
     """The snapshots on a tape, in order. `CorruptTape` where a fact is none that playhead writes."""
     found: list[TakenSnapshot] = []
-    tree: Mapping[str, Item] = {}
+    tree: Mapping[str, TreeItem] = {}
     kept = 0
     for fact in tape.named(e.PLAYHEAD_WORKSPACE, e.PLAYHEAD_WORKSPACE_FILE):
         if fact.name == e.PLAYHEAD_WORKSPACE_FILE:
@@ -74,5 +74,5 @@ def _taken(fact: Fact, tree: Tree, told: int, kept_bytes: int) -> TakenSnapshot:
     )
 
 
-def _content(tape: IndexedTape, entry: Entry) -> bytes:
+def _content(tape: IndexedTape, entry: FolderEntry) -> bytes:
     return tape.read(Content(entry.digest, entry.kept_bytes))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from playhead_checkpoint.workspace.tree import Item as Item
 from playhead_checkpoint.workspace.tree import Laid as Laid
 from playhead_checkpoint.workspace.tree import Tree as Tree
 from playhead_checkpoint.workspace.tree import TreeChange as TreeChange
+from playhead_checkpoint.workspace.tree import TreeItem as TreeItem
 from playhead_checkpoint.workspace.tree import lay as lay
 from playhead_checkpoint.workspace.tree import tree_difference as tree_difference

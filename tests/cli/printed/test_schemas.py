@@ -59,7 +59,7 @@ events agent-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
 workspace agent-1
-workspace agent-1 --diff start
+workspace agent-1 --diff 0
 golden add agent-1 --name agent --dir goldens --expect status=failure
 golden ls --dir goldens
 golden update agent --dir goldens

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_cli.printed.files import PrintedFile, PrintedFileChange, PrintedSnapshot
     from playhead_replay.workspace.at import WorkspaceAt
     from playhead_replay.workspace.snapshots import TakenSnapshot
-    from playhead_replay.workspace.trees import Item, TreeChange
+    from playhead_replay.workspace.trees import TreeChange, TreeItem
 
 SIGNS = {"added": "A", "removed": "D", "changed": "M", "mode": "m", "unknown": "?"}
 MOST_LINES = 200
@@ -25,11 +25,11 @@ MOST_BYTES = 1 << 20
 """Of a file whose lines are compared."""
 
 
-def workspace_lines(name: str, at: str, found: WorkspaceAt) -> Iterator[Text]:
+def workspace_lines(name: str, step: int, found: WorkspaceAt) -> Iterator[Text]:
     """The files of a folder, a line each, and what is not known of them."""
     files = [item for item in found.tree.values() if item.entry.kind != "folder"]
     whole = sum(item.entry.size for item in files)
-    yield Text(f"{name}, {_when(at)}: {count(len(files), 'file')}, {size(whole)}", TITLE)
+    yield Text(f"{name}, {_when(step)}: {count(len(files), 'file')}, {size(whole)}", TITLE)
     yield from note_lines(found.notes)
     for path, item in found.tree.items():
         entry = item.entry
@@ -45,14 +45,15 @@ def workspace_lines(name: str, at: str, found: WorkspaceAt) -> Iterator[Text]:
 
 
 def difference_lines(
-    name: str, before: str, after: str, changes: Iterable[TreeChange]
+    name: str, before: int, after: int, changes: Iterable[TreeChange]
 ) -> Iterator[Text]:
     """What differs, a line for each path, and the lines of texts."""
     told = list(changes)
     yield Text(f"{name}, from {_when(before)} to {_when(after)}: {count(len(told), 'change')}", TITLE)
     for change in told:
         one, other = change.before, change.after
-        kind = (other or one).entry.kind if other or one else "file"
+        shown = other or one
+        kind = "file" if shown is None else shown.entry.kind
         line = Text(f"{SIGNS[change.what]} {change.path}{'/' if kind == 'folder' else ''}")
         if change.what == "mode" and one is not None and other is not None:
             line.append(f"  {one.entry.mode & 0o7777:04o} → {other.entry.mode & 0o7777:04o}", FAINT)
@@ -66,7 +67,7 @@ def note_lines(notes: Iterable[str]) -> Iterator[Text]:
         yield Text(f"⚠ {note}", ERROR)
 
 
-def printed_file(item: Item) -> PrintedFile:
+def printed_file(item: TreeItem) -> PrintedFile:
     """A file for ``--json``."""
     entry = item.entry
     found: PrintedFile = {
@@ -105,11 +106,11 @@ def printed_snapshot(taken: TakenSnapshot) -> PrintedSnapshot:
     }
 
 
-def _when(at: str) -> str:
-    return f"the {at}" if at in ("start", "end") else f"step {at}"
+def _when(step: int) -> str:
+    return f"step {step}" if step else "the start"
 
 
-def _text_lines(before: Item | None, after: Item | None) -> Iterator[Text]:
+def _text_lines(before: TreeItem | None, after: TreeItem | None) -> Iterator[Text]:
     left, right = _lines_of(before), _lines_of(after)
     if left is None or right is None:
         return
@@ -122,7 +123,7 @@ def _text_lines(before: Item | None, after: Item | None) -> Iterator[Text]:
         yield Text(f"  {line}", FAINT if line.startswith(("@", " ")) else "")
 
 
-def _lines_of(item: Item | None) -> list[str] | None:
+def _lines_of(item: TreeItem | None) -> list[str] | None:
     """The lines of a text; none of what is not there; None of what is no text, or not known."""
     if item is None:
         return []

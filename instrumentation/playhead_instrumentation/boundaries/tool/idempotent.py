@@ -13,7 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar, get_args
 
-from playhead_instrumentation.boundaries.tool.attempt import Attempt, OnUnknown, Rule, attempt_at
+from playhead_instrumentation.boundaries.tool.claimed_call import (
+    ClaimedCall,
+    OnceRule,
+    OnUnknown,
+    claimed_call,
+)
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
 from playhead_instrumentation.boundaries.tool.tool import Marked, call_of
 from playhead_instrumentation.driver.verdict import Live
@@ -73,7 +78,7 @@ class idempotent:
             raise ValueError(f"on_unknown is raise, again or skip, not {on_unknown!r}")
         kinds = not_done if isinstance(not_done, tuple) else (not_done,)
         self._key: Final = key
-        self._rule: Final = Rule(name, on_unknown, kinds, lineage)
+        self._rule: Final = OnceRule(name, on_unknown, kinds, lineage)
 
     def __call__(self, function: F, /) -> F:
         """Mark ``function``, whose calls are done once."""
@@ -113,7 +118,7 @@ def _require_parameters(key: str, function: Any) -> None:
 class _Once(Marked):
     """A function whose calls are done once."""
 
-    def __init__(self, function: Any, key: Key, rule: Rule) -> None:
+    def __init__(self, function: Any, key: Key, rule: OnceRule) -> None:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError("a generator is not done once: mark the function that does one thing")
         super().__init__(function, "write", rule.name)
@@ -137,7 +142,7 @@ class _Once(Marked):
             decided: dict[str, OnUnknown] = {"resend": "again", "skip": "skip"}
             rule = replace(rule, on_unknown=decided.get(going.call.verdict.unknown, rule.on_unknown))
         facts = {} if going is None else going.at_end
-        attempt = attempt_at(session, rule, self._key_of(args, kwargs), facts)
+        attempt = claimed_call(session, rule, self._key_of(args, kwargs), facts)
         if attempt is None:
             return self.function(*args, **kwargs)
         return (self._later if self._is_async else self._now)(attempt, args, kwargs)
@@ -153,7 +158,7 @@ class _Once(Marked):
             raise ValueError(f"the key of {self.name} is a text that is not empty, not {key!r}")
         return key
 
-    def _now(self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _now(self, attempt: ClaimedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         while (wait_s := attempt.ask()) is not None:
             REAL.sleep(wait_s)
         if attempt.is_over:
@@ -163,7 +168,7 @@ class _Once(Marked):
         attempt.returned(value)
         return value
 
-    async def _later(self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _later(self, attempt: ClaimedCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         while (wait_s := attempt.ask()) is not None:
             await asyncio.sleep(wait_s)
         if attempt.is_over:

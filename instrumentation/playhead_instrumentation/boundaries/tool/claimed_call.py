@@ -66,7 +66,7 @@ _OPENED: Final = _Opened()
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OnceRule:
     """What a program says about an effect that is to be done once."""
 
     name: str
@@ -76,12 +76,12 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Attempt:
+class ClaimedCall:
     """Asks with `ask` until that says that nothing is to be waited for; then it is over, or ours."""
 
     session: Session
     claims: Claims
-    rule: Rule
+    rule: OnceRule
     key: str
     facts: dict[str, Any]
     """Attributes of the end fact."""
@@ -204,7 +204,9 @@ class Attempt:
         self.facts[a.PLAYHEAD_IDEMPOTENT_OUTCOME] = outcome
 
 
-def attempt_at(session: Session, rule: Rule, key: str, facts: dict[str, Any]) -> Attempt | None:
+def claimed_call(
+    session: Session, rule: OnceRule, key: str, facts: dict[str, Any]
+) -> ClaimedCall | None:
     """An attempt at an effect; None where nothing is installed that keeps claims."""
     claims = _OPENED.of(session)
-    return None if claims is None else Attempt(session, claims, rule, key, facts)
+    return None if claims is None else ClaimedCall(session, claims, rule, key, facts)
