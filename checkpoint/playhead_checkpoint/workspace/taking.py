@@ -46,7 +46,7 @@ class _Look:
 
 
 class WorkingFolder:
-    """`playhead_semconv.workspace.SnapshotTaker` of a folder. Links are kept as links, never followed."""
+    """`playhead_semconv.workspace.SnapshotTaker` of a folder. Links are never followed."""
 
     def __init__(self, folder: str, hidden: Sequence[str], limit_bytes: int) -> None:
         self._folder = os.path.realpath(folder)
