@@ -10,9 +10,9 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
@@ -65,8 +65,7 @@ class _Opened:
 _OPENED: Final = _Opened()
 
 
-@dataclass(frozen=True, slots=True)
-class OnceRule:
+class OnceRule(msgspec.Struct, frozen=True):
     """What a program says about an effect that is to be done once."""
 
     name: str
@@ -75,22 +74,24 @@ class OnceRule:
     lineage: str
 
 
-@dataclass(slots=True)
 class ClaimedCall:
     """Asks with `ask` until that says that nothing is to be waited for; then it is over, or ours."""
 
-    session: Session
-    claims: Claims
-    rule: OnceRule
-    key: str
-    facts: dict[str, Any]
-    """Attributes of the end fact."""
-    is_over: bool = False
-    """Whether there is a result, or an error, without doing anything."""
-    _claim: Claim | None = None
-    _wait_s: float = _FIRST_WAIT_S
-    _instead_of: bytes = b""
-    _id: tuple[str, str] = field(default=("", ""))
+    def __init__(
+        self, session: Session, claims: Claims, rule: OnceRule, key: str, facts: dict[str, Any]
+    ) -> None:
+        """``facts``: attributes of the end fact, which are added to."""
+        self.session: Final = session
+        self.claims: Final = claims
+        self.rule: Final = rule
+        self.key: Final = key
+        self.facts: Final = facts
+        self.is_over = False
+        """Whether there is a result, or an error, without doing anything."""
+        self._claim: Claim | None = None
+        self._wait_s = _FIRST_WAIT_S
+        self._instead_of = b""
+        self._id = "", ""
 
     def ask(self) -> float | None:
         """Claim the effect. Returns the seconds after which to ask again; None: it is decided.

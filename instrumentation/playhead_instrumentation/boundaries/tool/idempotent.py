@@ -10,8 +10,9 @@ import asyncio
 import inspect
 import string
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar, get_args
+
+import msgspec
 
 from playhead_instrumentation.boundaries.tool.claimed_call import (
     ClaimedCall,
@@ -123,7 +124,7 @@ class _Once(Marked):
             raise TypeError("a generator is not done once: mark the function that does one thing")
         super().__init__(function, "write", rule.name)
         self._key = key
-        self._rule = replace(rule, name=self.name)
+        self._rule = msgspec.structs.replace(rule, name=self.name)
         self._is_async = inspect.iscoroutinefunction(function)
 
     def details(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +141,9 @@ class _Once(Marked):
         rule = self._rule
         if going is not None and isinstance(going.call.verdict, Live):
             decided: dict[str, OnUnknown] = {"resend": "again", "skip": "skip"}
-            rule = replace(rule, on_unknown=decided.get(going.call.verdict.unknown, rule.on_unknown))
+            rule = msgspec.structs.replace(
+                rule, on_unknown=decided.get(going.call.verdict.unknown, rule.on_unknown)
+            )
         facts = {} if going is None else going.at_end
         attempt = claimed_call(session, rule, self._key_of(args, kwargs), facts)
         if attempt is None:
