@@ -41,6 +41,7 @@ VERBS = {
     "events": "list what happened in a run, fact by fact",
     "diff": "compare two runs: where they part, and how",
     "variability": "how many ways the runs of one agent take, and where they part",
+    "artifacts": "list what a run made, and take it out",
     "workspace": "show, compare or restore the files of a run at a step",
     "golden": "keep runs as regression tests",
     "doctor": "say what is recorded, what is not, and why",

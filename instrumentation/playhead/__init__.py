@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from playhead_instrumentation.bootstrap.start import flush
+from playhead_instrumentation.boundaries.artifact import artifact
 from playhead_instrumentation.boundaries.checkpoint import checkpoint, register_state
 from playhead_instrumentation.boundaries.inbound.marked_run import run
 from playhead_instrumentation.boundaries.marked_step import step
@@ -24,6 +25,7 @@ __all__ = [
     "OutcomeUnknown",
     "StoreError",
     "__version__",
+    "artifact",
     "check",
     "checkpoint",
     "flush",

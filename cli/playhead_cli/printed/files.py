@@ -1,4 +1,4 @@
-"""The files of a run: its working folder at a step."""
+"""The files of a run: its working folder at a moment, and what it made."""
 
 from __future__ import annotations
 
@@ -82,3 +82,40 @@ class PrintedWorkspaceDiff(TypedDict):
     exact: bool
     notes: list[str]
     changes: list[PrintedFileChange]
+
+
+class PrintedArtifact(TypedDict):
+    """Something that a run made, or was given in a message."""
+
+    name: str
+    made: Literal["named", "file", "message"]
+    """``named``: by `playhead.artifact`; ``file``: written below the run's folder."""
+    media_type: str
+    """Empty where nobody knows it."""
+    size_bytes: int
+    digest: str
+    """BLAKE3 of the content, hex; empty where it was not kept."""
+    span_id: str
+    """The span that made it; empty where none is known."""
+    step: int | None
+    """The step that the span is or belongs to."""
+    time_ns: int
+    inexact: str | None
+    """Why its content is not known, or not as it was; null: it is exact."""
+
+
+class PrintedArtifacts(TypedDict):
+    """``playhead artifacts``: what a run made."""
+
+    schema_version: Literal[1]
+    run: str
+    artifacts: list[PrintedArtifact]
+
+
+class PrintedTakenArtifact(TypedDict):
+    """``playhead artifacts --get``: the file into which one was written."""
+
+    schema_version: Literal[1]
+    run: str
+    artifact: PrintedArtifact
+    file: str

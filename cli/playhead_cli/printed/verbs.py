@@ -26,6 +26,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "state": (moments.PrintedRunMoment,),
     "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),
+    "artifacts": (files.PrintedArtifacts, files.PrintedTakenArtifact),
     "workspace": (files.PrintedWorkspace, files.PrintedWorkspaceDiff),
     "golden add": (changes.PrintedGolden,),
     "golden ls": (changes.PrintedGoldens,),

@@ -54,7 +54,7 @@ class WorkspaceHistory:
         """Those of the process in which the run began, in order."""
         self._has_files = "files" in had(start)
         self._level = str(start.get(a.PLAYHEAD_RUN_LEVEL, ""))
-        self._changes = _changes_of(run) if self._has_files else []
+        self._changes = changes_of(run) if self._has_files else []
         self._times = [one.time_ns for one in self._changes]
         self._tools = sorted(
             one.exchange.time_ns for one in run.exchanges if one.exchange.id.kind == "tool"
@@ -167,7 +167,7 @@ class WorkspaceHistory:
         return max(self._run.ended_ns or 0, *last)
 
 
-def _changes_of(run: Run) -> list[FileChange]:
+def changes_of(run: Run) -> list[FileChange]:
     """The changes by all processes of a run, in order of time, with names of its first process."""
     found: list[FileChange] = []
     first = next(run.tape.facts()).attributes.get(a.PLAYHEAD_RUN_CWD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -58,6 +58,8 @@ class FileChange:
     """Of ``opened``: write, append or update."""
     redacted: bool = False
     """Whether credentials in the content were replaced."""
+    span_id: str = ""
+    """The span in which it happened, hex; empty where none is known."""
 
 
 class _Told(msgspec.Struct, array_like=True):
@@ -83,15 +85,21 @@ def file_changes(tape: IndexedTape) -> Iterator[FileChange]:
         if str(fact.attributes.get(a.PLAYHEAD_READ_KIND, "")).startswith("file/content ")
     }
     for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT, e.PLAYHEAD_EXCHANGE_END):
-        if fact.name == e.PLAYHEAD_READ:
-            yield from _opened(fact, tape, large)
-        elif fact.name == e.PLAYHEAD_EFFECT:
-            kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
-            if kind.startswith("file."):
-                name = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
-                yield from _done(kind.removeprefix("file."), name, fact, tape)
-        elif fact.exchange is not None and fact.exchange.kind == "process":
-            yield from _by_child(fact, tape)
+        span_id = fact.span_id.hex()
+        for change in _told_by(fact, tape, large):
+            yield replace(change, span_id=span_id) if span_id else change
+
+
+def _told_by(fact: Fact, tape: IndexedTape, large: dict[Any, Fact]) -> Iterator[FileChange]:
+    if fact.name == e.PLAYHEAD_READ:
+        yield from _opened(fact, tape, large)
+    elif fact.name == e.PLAYHEAD_EFFECT:
+        kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
+        if kind.startswith("file."):
+            name = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
+            yield from _done(kind.removeprefix("file."), name, fact, tape)
+    elif fact.exchange is not None and fact.exchange.kind == "process":
+        yield from _by_child(fact, tape)
 
 
 def _opened(fact: Fact, tape: IndexedTape, large: dict[Any, Fact]) -> Iterator[FileChange]:

@@ -23,6 +23,7 @@ AGENT = f"""
 import os, sys
 import playhead
 {ASKING}
+open("made.txt", "w").write("made")
 print(asked("Where is order 81?"), flush=True)
 if "KILLED" in os.environ:
     os.kill(os.getpid(), 9)
@@ -58,6 +59,8 @@ checkpoints agent-1
 events agent-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
+artifacts agent-1
+artifacts agent-1 --get made.txt
 workspace agent-1
 workspace agent-1 --diff 0
 golden add agent-1 --name agent --dir goldens --expect status=failure

@@ -1,6 +1,7 @@
 """The endpoints of the query API, one file per subject."""
 
 from playhead_receiver.query.routes import (
+    artifacts,
     audit,
     conversations,
     events,
@@ -14,6 +15,7 @@ from playhead_receiver.query.routes import (
 
 ROUTERS = (
     runs.router,
+    artifacts.router,
     spans.router,
     events.router,
     search.router,
