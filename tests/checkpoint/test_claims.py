@@ -112,6 +112,30 @@ def test_of_many_at_once_one_does_it(tmp_path):
     assert got == {"ours": 20, "busy": 140}
 
 
+def test_who_waits_never_takes_an_end_for_a_death(tmp_path):
+    opened = claims(tmp_path)
+    seen: set[str] = set()
+    key = ["first"]
+    over = threading.Event()
+
+    def asks() -> None:
+        while not over.is_set():
+            seen.add(opened.claim("run", key[0], "refund").state)
+
+    ours = opened.claim("run", key[0], "refund")
+    threads = [threading.Thread(target=asks) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(150):
+        following = opened.claim("run", str(number), "refund")
+        opened.done(ours.attempt, b"1")
+        key[0], ours = str(number), following
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    assert seen == {"busy", "done"}
+
+
 def test_claims_are_deleted_by_lineage_and_age(tmp_path):
     opened = claims(tmp_path)
     opened.claim("run", "1", "refund")

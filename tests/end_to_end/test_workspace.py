@@ -17,6 +17,7 @@ from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_
 
 from playhead_checkpoint.workspace.tree import lay
 from playhead_replay.workspace.at import WorkspaceHistory
+from playhead_semconv.errors import UsageError
 
 AGENT = "coding.py"
 Edit = tuple[str, str, str]
@@ -270,3 +271,30 @@ print("playhead_instrumentation.session.snapshots" in sys.modules)
         taken = WorkspaceHistory(run).snapshots
     assert {one.label for one in taken} >= {"end"}
     assert taken[-1].tree["a.txt"].entry.size == 3
+
+
+def test_a_fork_knows_its_files_from_where_it_went_live(tmp_path: Path):
+    work = tmp_path / "work"
+    make(work)
+    with Provider(work, EDITS * 2, lambda number: None) as provider:
+        environ = environment(
+            tmp_path, provider.url, PLAYHEAD_LEVEL="causal", PLAYHEAD_WORKSPACE="start"
+        )
+        run_agent(AGENT, "6", environ=environ, cwd=work)
+        del environ["PLAYHEAD_ENDPOINT"]
+        edited = json.dumps({"what": "write", "path": "forked.txt", "text": "by the fork"})
+        edit = f"response.choices[0].message.content={json.dumps(edited)}"
+        done = playhead("fork", "last:5", "--edit", edit, environ=environ, cwd=work)
+        assert done.returncode == 0, done.stderr
+    with stored(tmp_path, "last", "last-1") as (fork, origin):
+        history = WorkspaceHistory(fork)
+        there = history.after(6).tree
+        assert there["forked.txt"].content is not None
+        assert there["forked.txt"].content() == b"by the fork"
+        assert there.keys() >= WorkspaceHistory(origin).after(4).tree.keys()
+        with pytest.raises(UsageError, match="played its beginning from another run"):
+            history.after(2)
+    golden = playhead("golden", "add", "last-1", "--name", "it", environ=environ, cwd=tmp_path)
+    assert golden.returncode == 0, golden.stderr
+    (kept,) = tmp_path.rglob("it.tape")
+    assert "playhead.workspace" not in kept.read_text()

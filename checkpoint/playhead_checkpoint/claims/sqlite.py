@@ -95,8 +95,7 @@ class SqliteClaims:
 
     def give_back(self, attempt: bytes) -> None:
         """See `Claims.give_back`."""
-        self._going.discard(attempt)
-        with self._changing() as database:
+        with self._ending(attempt) as database:
             database.execute("DELETE FROM claim WHERE attempt = ?", (attempt,))
 
     def delete(self, lineage: str) -> int:
@@ -126,12 +125,21 @@ class SqliteClaims:
         return attempt in self._going if self._holders.is_own(holder) else self._holders.lives(holder)
 
     def _end(self, attempt: bytes, state: int, result: bytes | None, error: str = "") -> None:
-        self._going.discard(attempt)
-        with self._changing() as database:
+        with self._ending(attempt) as database:
             database.execute(
                 "UPDATE claim SET state = ?, result = ?, error = ?, time_ns = ? WHERE attempt = ?",
                 (state, result, error, time.time_ns(), attempt),
             )
+
+    @contextmanager
+    def _ending(self, attempt: bytes) -> Generator[sqlite3.Connection, None, None]:
+        """The transaction that ends an attempt; where it fails, the attempt is over all the same."""
+        try:
+            with self._changing() as database:
+                yield database
+                self._going.discard(attempt)  # under the lock: who asks meanwhile sees the outcome
+        finally:
+            self._going.discard(attempt)
 
     @contextmanager
     def _changing(self) -> Generator[sqlite3.Connection, None, None]:

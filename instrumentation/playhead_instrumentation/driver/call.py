@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
 import blake3
 from opentelemetry.trace import SpanContext
@@ -34,6 +34,9 @@ from playhead_semconv.facts import (
     Fidelity,
 )
 from playhead_semconv.tape.protocols import Sink
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Unknown
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -162,6 +165,11 @@ class Call:
     def inherited(self) -> bool:
         """Whether the process has forked since the call was opened: the exchange is the parent's."""
         return self._driver.sink.instance != self._instance
+
+    @property
+    def unknown(self) -> Unknown:
+        """What the user has decided, where the recording of this call has no end."""
+        return self.verdict.unknown if isinstance(self.verdict, Live) else "rule"
 
     def arrive(self, index: int | None = None) -> Turn:
         """The turn of the next item that enters the program: head, part or end.

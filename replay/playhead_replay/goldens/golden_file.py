@@ -45,7 +45,12 @@ EXPECT = "playhead.golden.expect"
 """Resource attribute of a golden: what a later run has to fulfil, as conditions."""
 
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
-_LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
+_LEFT_OUT = (
+    e.PLAYHEAD_ARTIFACT,
+    e.PLAYHEAD_PROCESS_HEARTBEAT,
+    e.PLAYHEAD_WORKSPACE,
+    e.PLAYHEAD_WORKSPACE_FILE,
+)
 _OF_A_REPLAY = (
     a.PLAYHEAD_FIDELITY,
     a.PLAYHEAD_ORIGIN_INSTANCE,
@@ -171,7 +176,7 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
         yield Header(instance, BEGAN_NS, resource=resource)
         found = list(standing_alone(tape))
         news = _news(found)
-        facts = [fact for fact in found if fact.name not in _LEFT_OUT]
+        facts = _needed(found)
         for seq, fact in enumerate(facts):
             attributes = {
                 key: ids.replaced(value)
@@ -197,6 +202,18 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 instance=instance,
                 seq=seq,
             )
+
+
+def _needed(found: list[Fact]) -> list[Fact]:
+    """The facts that a replay needs: without those that are left out, and without their blobs."""
+    needed = [fact for fact in found if fact.name not in _LEFT_OUT]
+    bodies = {fact.body.digest for fact in needed if fact.body is not None}
+    of_others = {
+        fact.body.digest.hex()
+        for fact in found
+        if fact.name in _LEFT_OUT and fact.body is not None and fact.body.digest not in bodies
+    }
+    return [fact for fact in needed if fact.attributes.get(a.PLAYHEAD_BLOB_DIGEST) not in of_others]
 
 
 def _news(facts: list[Fact]) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from playhead_replay.workspace.snapshots import TakenSnapshot, snapshots_of
 from playhead_semconv import attributes as a
 from playhead_semconv.boundaries import had
 from playhead_semconv.errors import UsageError
+from playhead_semconv.facts import Fidelity
 
 LATER = "it was changed later, before the snapshot came to it"
 
@@ -56,6 +57,7 @@ class WorkspaceHistory:
         self._level = str(start.get(a.PLAYHEAD_RUN_LEVEL, ""))
         self._changes = changes_of(run) if self._has_files else []
         self._times = [one.time_ns for one in self._changes]
+        self._live_ns = _played_until(run)
         self._tools = sorted(
             one.exchange.time_ns for one in run.exchanges if one.exchange.id.kind == "tool"
         )
@@ -73,6 +75,11 @@ class WorkspaceHistory:
 
         `UsageError` where neither a snapshot nor the tape says anything of files.
         """
+        if time_ns < self._live_ns:
+            raise UsageError(
+                f"{self._run.name} played its beginning from another run: its files are that run's",
+                hint="ask that one: playhead ls says which",
+            )
         if not self.snapshots and not self._has_files:
             raise UsageError(
                 f"{self._run.name} was recorded without files, and without snapshots of its folder",
@@ -165,6 +172,18 @@ class WorkspaceHistory:
     def _end_ns(self) -> int:
         last = (fact.time_ns for tape in self._run.tapes for fact in tape.facts())
         return max(self._run.ended_ns or 0, *last)
+
+
+def _played_until(run: Run) -> int:
+    """When the last answer came that a fork or a resume had from its origin, in nanoseconds; else 0."""
+    if run.mode not in ("fork", "resume"):
+        return 0
+    played = (
+        one.exchange.time_ns
+        for one in run.exchanges
+        if one.exchange.ask.details.get(a.PLAYHEAD_FIDELITY) not in (None, Fidelity.LIVE)
+    )
+    return max(played, default=0)
 
 
 def changes_of(run: Run) -> list[FileChange]:

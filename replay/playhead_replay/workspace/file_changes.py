@@ -12,7 +12,7 @@ import msgspec
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError
+from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
@@ -78,7 +78,14 @@ _told = msgspec.msgpack.Decoder(list[_Told])
 
 
 def file_changes(tape: IndexedTape) -> Iterator[FileChange]:
-    """What the facts of a tape say of files, in their order."""
+    """What the facts of a tape say of files, in their order. `CorruptTape` for what nobody writes."""
+    try:
+        yield from _file_changes(tape)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise CorruptTape("the tape says of files what no version of playhead writes") from problem
+
+
+def _file_changes(tape: IndexedTape) -> Iterator[FileChange]:
     large: dict[Any, Fact] = {
         fact.attributes.get(a.PLAYHEAD_FILE_CONTENT): fact
         for fact in tape.named(e.PLAYHEAD_READ)

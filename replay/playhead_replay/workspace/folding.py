@@ -16,6 +16,9 @@ UNTOLD = "what was written to it is not on the tape"
 OPEN = "it was open for writing"
 REDACTED = "credentials in it were replaced"
 
+MOST_BYTES = 1 << 30
+"""Of a file that was made longer."""
+
 _FILE, _FOLDER = 0o644, 0o755
 
 
@@ -101,6 +104,9 @@ class Folding:
     def _cut(self, change: FileChange, item: TreeItem | None) -> None:
         before = self._content(item)
         if item is None or before is None:
+            return
+        if change.start > MOST_BYTES:
+            self._items[change.name] = TreeItem(item.entry, None, UNTOLD)
             return
         data = before[: change.start].ljust(change.start, b"\0")
         self._items[change.name] = with_content(_with(item.entry, mtime_ns=0), data, item.why)

@@ -52,7 +52,7 @@ def snapshots_of(tape: IndexedTape) -> list[TakenSnapshot]:
             tree = changed(tree, changes, partial(_content, tape))
             told = len(changes.entries) + len(changes.gone)
             found.append(_taken(fact, tree, told, kept))
-        except (ValueError, TapeError) as problem:
+        except (TypeError, ValueError, TapeError) as problem:
             raise CorruptTape(
                 f"fact {fact.seq} is no snapshot of a working folder", cause=str(problem)
             ) from problem

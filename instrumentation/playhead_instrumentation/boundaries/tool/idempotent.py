@@ -22,7 +22,6 @@ from playhead_instrumentation.boundaries.tool.claimed_call import (
 )
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
 from playhead_instrumentation.boundaries.tool.tool import Marked, call_of
-from playhead_instrumentation.driver.verdict import Live
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
@@ -139,11 +138,10 @@ class _Once(Marked):
         if session is None:
             return self.function(*args, **kwargs)
         rule = self._rule
-        if going is not None and isinstance(going.call.verdict, Live):
+        if going is not None:
             decided: dict[str, OnUnknown] = {"resend": "again", "skip": "skip"}
-            rule = msgspec.structs.replace(
-                rule, on_unknown=decided.get(going.call.verdict.unknown, rule.on_unknown)
-            )
+            how = decided.get(going.call.unknown, rule.on_unknown)
+            rule = msgspec.structs.replace(rule, on_unknown=how)
         facts = {} if going is None else going.at_end
         attempt = claimed_call(session, rule, self._key_of(args, kwargs), facts)
         if attempt is None:
