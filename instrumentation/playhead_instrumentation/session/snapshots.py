@@ -1,13 +1,14 @@
 """Snapshots of the working folder: asked for by anybody, taken by a thread, put on the tape.
 
 What takes them is found by an entry point, as an outlet is. Nobody waits for the thread but the end of
-the process, and that not for long. The thread works at most a tenth of the time.
+the process, and that not for long. The thread takes at most a tenth of a processor.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 from typing import Any, Final
 
 from opentelemetry.util._importlib_metadata import (
@@ -35,7 +36,9 @@ END_S: Final = 2.0
 """How long the end of the process waits for the last snapshot, in seconds."""
 
 RESTS: Final = 9
-"""For how many times the duration of a snapshot the thread rests after it."""
+"""For how many times the processor time of a snapshot the thread rests after it."""
+
+_used_s: Final = time.thread_time
 
 
 class Snapshots:
@@ -89,13 +92,13 @@ class Snapshots:
                 if rests_s and self._ends_s is None:
                     self._ending.wait(rests_s)
                 asked, self._asked = self._asked, None
-                began_s = REAL.now_s()
+                began_s = _used_s()
                 if asked is not None:
                     try:
                         self._take(*asked)
                     except Exception:
                         log.debug("playhead could not take a snapshot", exc_info=True)
-                rests_s = RESTS * (REAL.now_s() - began_s)
+                rests_s = RESTS * (_used_s() - began_s)
                 if self._ends_s is not None and self._asked is None:
                     return
 

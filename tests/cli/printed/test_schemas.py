@@ -60,7 +60,7 @@ events agent-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
 artifacts agent-1
-artifacts agent-1 --get made.txt
+artifacts agent-1 --get made.txt -o taken.txt
 workspace agent-1
 workspace agent-1 --diff 0
 golden add agent-1 --name agent --dir goldens --expect status=failure

@@ -41,10 +41,9 @@ class idempotent:
         @playhead.idempotent("refund:{order}")
         def refund(order: int, amount: float) -> str: ...
 
-    As a call, with the key as it is::
+    As a call, with the key as it is; of an async function it gives an awaitable::
 
         receipt = playhead.idempotent(f"refund:{order}").call(stripe.refund, order, amount)
-        receipt = await playhead.idempotent(f"refund:{order}").call(send, order)
 
     The first call claims the key and does it; later ones, in whatever process, return an equal result
     and do nothing. One that comes while another is under way waits for it. The call is recorded, and
