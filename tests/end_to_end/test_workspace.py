@@ -17,6 +17,7 @@ from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_
 
 from playhead_checkpoint.workspace.tree import lay
 from playhead_replay.workspace.at import WorkspaceHistory
+from playhead_replay.workspace.snapshots import snapshots_of
 from playhead_semconv.errors import UsageError
 
 AGENT = "coding.py"
@@ -299,3 +300,19 @@ def test_a_fork_knows_its_files_from_where_it_went_live(tmp_path: Path):
     assert golden.returncode == 0, golden.stderr
     (kept,) = tmp_path.rglob("it.tape")
     assert "playhead.workspace" not in kept.read_text()
+
+
+def test_a_child_of_the_program_takes_no_snapshots_of_its_own(tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "child.py").write_text("print('child')")
+    (work / "agent.py").write_text(
+        "import subprocess, sys; subprocess.run([sys.executable, 'child.py'], check=True)"
+    )
+    environ = environment(tmp_path, "http://127.0.0.1:9", PLAYHEAD_WORKSPACE="start")
+    del environ["PLAYHEAD_ENDPOINT"]
+    done = playhead("record", "agent.py", environ=environ, cwd=work)
+    assert done.returncode == 0, done.stderr
+    with stored(tmp_path, "last") as (run,):
+        assert len(run.tapes) == 2
+        assert [len(snapshots_of(tape)) for tape in run.tapes] == [2, 0]

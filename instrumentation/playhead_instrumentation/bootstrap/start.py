@@ -210,13 +210,18 @@ def _start(
     else:
         recording.session = _session(recording, recording.root, sink, rerun, others)
         installing.watch(PATCHES, recording.session)
-        if recording.settings.workspace != "off" and (rerun is None or rerun.plan is not None):
+        if recording.settings.workspace != "off" and _is_first(rerun):
             _take_snapshots(recording.session, notices)
     _watch_children(recording, plumbing)
     if delivers:
         _load_checks(recording.settings, notices)
     if rerun is None or not rerun.waits:
         recording.calls.worker.start()
+
+
+def _is_first(rerun: Rerun | None) -> bool:
+    """Whether this is the first process of a run that is recorded, and no replay."""
+    return not os.environ.get(PARENT) and (rerun is None or rerun.plan is not None)
 
 
 def _take_snapshots(running: Session, notices: Notices) -> None:
