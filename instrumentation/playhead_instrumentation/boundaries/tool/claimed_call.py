@@ -6,7 +6,6 @@ The claims are those of the data folder; who keeps them is found by an entry poi
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -45,21 +44,21 @@ class _Opened:
     """The claims of this process, by data folder."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._claims: dict[str, Claims | None] = {}
 
     def of(self, session: Session) -> Claims | None:
         """None where nothing is installed that keeps claims, which is said once. Raises `StoreError`."""
         folder = own_folders(session.settings)[0]
-        with self._lock:
-            if folder not in self._claims:
-                found = next(iter(entry_points(group=ENTRY_POINT)), None)
-                if found is None:
-                    Notices().problem(
-                        "playhead.idempotent does nothing: install playhead-agent, which keeps claims"
-                    )
-                self._claims[folder] = None if found is None else found.load()(folder)
-            return self._claims[folder]
+        if (
+            folder not in self._claims
+        ):  # no lock, which a fork could leave closed: two are as good as one
+            found = next(iter(entry_points(group=ENTRY_POINT)), None)
+            if found is None:
+                Notices().problem(
+                    "playhead.idempotent does nothing: install playhead-agent, which keeps claims"
+                )
+            self._claims.setdefault(folder, None if found is None else found.load()(folder))
+        return self._claims[folder]
 
 
 _OPENED: Final = _Opened()
