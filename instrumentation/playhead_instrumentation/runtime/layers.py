@@ -79,6 +79,8 @@ class _AsyncFollowing(FollowingCall):
 
 def guarded(guard: Guard, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``layer``; where the layer itself fails, give the outcome of the following call."""
+    if FollowingCall is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return call(*args, **kwargs)  # the interpreter ends and has cleared this module
     following = FollowingCall(call)
     error: BaseException
     try:

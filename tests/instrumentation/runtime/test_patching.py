@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from playhead_instrumentation.runtime import layers
 from playhead_instrumentation.runtime.layers import ErrorInstead
 from playhead_instrumentation.runtime.patching import (
     Patches,
@@ -292,3 +293,9 @@ def test_who_calls_the_target_of_a_layer(monkeypatch):
 
     patched(monkeypatch, layer)
     assert Owner().method(1) == "test_who_calls_the_target_of_a_layer"
+
+
+def test_where_the_interpreter_has_cleared_the_modules_the_original_is_called(monkeypatch):
+    """`Popen.__del__` runs that late, and an error there is printed."""
+    monkeypatch.setattr(layers, "FollowingCall", None)
+    assert layers.guarded(Patches(), lambda call: call() + 1, lambda: 3) == 3
