@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
-from playhead_checkpoint.store import engine
+from playhead_checkpoint.values import packing
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
 from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable
 
@@ -43,7 +43,7 @@ def test_only_the_owner_may_read(path: Path):
 WRITER = """
 import sys
 from playhead_checkpoint import Lineage, SqliteCheckpoints
-from playhead_checkpoint.store import engine
+from playhead_checkpoint.values import packing
 from playhead_checkpoint.store.conformance import conversation
 store, parent, length = SqliteCheckpoints(sys.argv[1]), b"", int(sys.argv[2])
 while True:
@@ -188,7 +188,7 @@ def test_importing_the_room_imports_no_large_library():
 
 
 def test_a_state_that_is_too_large_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine, "LARGEST_PUT_BYTES", 1 << 16)
+    monkeypatch.setattr(packing, "LARGEST_PUT_BYTES", 1 << 16)
     with SqliteCheckpoints(path) as store:
         with pytest.raises(StateRefused, match="more than 65536 bytes"):
             store.put([b"x" * 4_000] * 17)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from blake3 import blake3
 
-from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
+from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
 from playhead_checkpoint.values.difference import StateChange, StateComparison
-from playhead_checkpoint.values.nodes import pack
-from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.reading import LARGEST_PUT_BYTES, Reader
+from playhead_checkpoint.values.node_cache import NodeCache
+from playhead_checkpoint.values.nodes import pack, parsed
+from playhead_checkpoint.values.packing import Packer, Stretches
+from playhead_checkpoint.values.reading import NotAtHand, Reader
 from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, UsageError
+from playhead_semconv.errors import CheckpointTaken, CorruptTape, UsageError
 
 ID_BYTES: Final = 16
 MOST_LABELS: Final = 64
 LONGEST_LABEL: Final = 256
 _NONE: Final = Lineage()
 LONGEST_THREAD: Final = 1024
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 KINDS: Final = ("auto", "manual", "framework", "workspace")
 
 
@@ -39,16 +42,27 @@ class Row:
     packed: bytes
 
 
-class _Fresh:
-    """Nodes that are not known to be stored."""
+class Known:
+    """What this process knows to be stored: ids of nodes by their digests, and stretches of states.
 
-    def __init__(self, known: Collection[bytes]) -> None:
-        self.known = known
-        self.nodes: dict[bytes, bytes] = {}
+    When something was deleted a new one takes its place: this one is not corrected.
+    """
 
-    def keep(self, digest: bytes, node: bytes) -> None:
-        if digest not in self.known:
-            self.nodes[digest] = node
+    def __init__(self) -> None:
+        self.ids: dict[bytes, int] = {}
+        self.stretches = Stretches()
+
+
+class Put(NamedTuple):
+    """A checkpoint to be written, and those of its nodes that ``known`` does not have.
+
+    ``replace``: it wins over an earlier one of the same id.
+    """
+
+    row: Row
+    fresh: Fresh
+    known: Known
+    replace: bool
 
 
 class Notes(NamedTuple):
@@ -57,6 +71,34 @@ class Notes(NamedTuple):
     id: bytes
     packed: Mapping[str, bytes]
     replace: bool
+    fresh: Fresh
+    known: Known
+
+
+class Packed(NamedTuple):
+    """A stored checkpoint as it was read: its row, and its packed notes."""
+
+    row: Row
+    notes: Mapping[str, bytes]
+
+
+class _Pack:
+    """Packs values; collects the nodes that are not known to be stored."""
+
+    def __init__(self, types: Types, known: Known) -> None:
+        self.known = known
+        self.fresh: dict[bytes, bytes] = {}
+        self.packer = Packer(types, self._keep, known.stretches)
+
+    def _keep(self, digest: bytes, node: bytes) -> None:
+        if digest not in self.known.ids:
+            self.fresh[digest] = node
+
+    def stored(self, cache: NodeCache) -> None:
+        """Remember that all of it is stored."""
+        self.known.stretches.add(self.packer.stretches)
+        for digest, node in self.fresh.items():
+            cache.add(digest, parsed(node))
 
 
 class NodesGone(Exception):
@@ -67,30 +109,29 @@ class CheckpointEngine(ABC):
     """A `CheckpointStore` over an engine that keeps rows and nodes.
 
     An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent
-    again. When it learns better, `_known` is another collection, and `_write` refuses what was
-    collected before.
+    again. When it learns better, `_known` is another one, and a write refuses what was collected before.
     """
 
     def __init__(self, types: Types = TYPES) -> None:
         self._types = types
-
-    @property
-    @abstractmethod
-    def _known(self) -> Collection[bytes]:
-        """Digests of nodes that are stored, as far as this process knows."""
+        self._known = Known()
+        self._cache = NodeCache()
 
     @abstractmethod
-    def _write(self, row: Row, fresh: Fresh, known: Collection[bytes]) -> Row:
+    def _write(self, put: Put) -> Row:
         """Keep a row and nodes, those below before those above, in one transaction.
 
-        ``known``: what `_known` was when ``fresh`` was collected. The row that is stored: an
-        earlier one of the same id, if there is one. `NodesGone`: not all of ``known`` is there any
-        longer.
+        The row that is stored: an earlier one of the same id, if there is one. `NodesGone`: not all of
+        ``known`` is there any longer.
         """
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
         """Holds one view of the store while several reads are made."""
+
+    @abstractmethod
+    def _packed(self, id: bytes) -> Packed:
+        """What is stored under an id. `CheckpointUnknown`."""
 
     @abstractmethod
     def _row(self, id: bytes) -> Row:
@@ -101,29 +142,35 @@ class CheckpointEngine(ABC):
         """Nodes by digest, those that are there. They need not be verified."""
 
     @abstractmethod
-    def _write_notes(self, notes: Notes, fresh: Fresh, known: Collection[bytes]) -> None:
-        """Keep packed notes and nodes, in one transaction; ``known`` as for `_write`."""
+    def _write_notes(self, notes: Notes) -> None:
+        """Keep packed notes and nodes, in one transaction; else as `_write`."""
 
     @abstractmethod
     def _packed_notes(self, id: bytes) -> Mapping[str, bytes]:
         """The notes of a checkpoint, packed, in the order in which they came."""
 
-    def put(self, state: Any, lineage: Lineage = _NONE, types: Types | None = None) -> Checkpoint:
+    def put(
+        self,
+        state: Any,
+        lineage: Lineage = _NONE,
+        types: Types | None = None,
+        *,
+        replace: bool = False,
+    ) -> Checkpoint:
         """Keep a state; see `CheckpointStore.put`."""
         lineage = _checked(lineage)
         while True:
-            fresh = _Fresh(self._known)
-            packer = Packer(types or self._types, fresh.keep)
-            packed = packer.state(state)
-            if packer.logical_bytes > LARGEST_PUT_BYTES:
-                raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
-            wanted = _row(packed, packer.logical_bytes, lineage)
+            pack = _Pack(types or self._types, self._known)
+            packed = pack.packer.state(state)
+            wanted = _row(packed, pack.packer.logical_bytes, lineage)
             try:
-                stored = self._write(wanted, fresh.nodes, fresh.known)
+                stored = self._write(Put(wanted, pack.fresh, pack.known, replace))
             except NodesGone:
                 continue
-            if not _same(stored.checkpoint, wanted.checkpoint):
+            if stored is not wanted and not _same(stored.checkpoint, wanted.checkpoint):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
+            if stored is wanted:
+                pack.stored(self._cache)
             return stored.checkpoint
 
     def note(
@@ -131,21 +178,31 @@ class CheckpointEngine(ABC):
     ) -> None:
         """Say more about a checkpoint; see `CheckpointStore.note`."""
         while True:
-            fresh = _Fresh(self._known)
-            packer = Packer(types or self._types, fresh.keep)
-            packed = {key: packer.state(value) for key, value in notes.items()}
+            pack = _Pack(types or self._types, self._known)
+            packed = {key: pack.packer.state(value) for key, value in notes.items()}
             try:
-                return self._write_notes(Notes(id, packed, replace), fresh.nodes, fresh.known)
+                return self._write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
             except NodesGone:
                 continue
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
         """What was said about a checkpoint."""
-        with self._reading():
-            return {
-                key: Reader(self._nodes, types or self._types).value(packed)
-                for key, packed in self._packed_notes(id).items()
-            }
+        return self._read(types, lambda: self._packed_notes(id), _all_notes)
+
+    def contents(self, id: bytes, types: Types | None = None) -> Contents:
+        """A checkpoint, its state and notes; see `CheckpointStore.contents`."""
+        return self._read(types, lambda: self._packed(id), _contents)
+
+    def _read(
+        self, types: Types | None, load: Callable[[], _T], made: Callable[[_T, Callable[[bytes], Any]], _R]
+    ) -> _R:
+        """What is made of something packed. Where nodes have to be loaded, all is read in one view."""
+        reader = Reader(self._nodes, types or self._types, self._cache)
+        try:
+            return made(load(), reader.at_hand)
+        except NotAtHand:
+            with self._reading():
+                return made(load(), reader.value)
 
     def checkpoint(self, id: bytes) -> Checkpoint:
         """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
@@ -153,14 +210,14 @@ class CheckpointEngine(ABC):
 
     def state(self, id: bytes, types: Types | None = None) -> Any:
         """The state of a checkpoint; see `CheckpointStore.state`."""
-        with self._reading():
-            return Reader(self._nodes, types or self._types).value(self._row(id).packed)
+        return self._read(types, lambda: self._row(id), _state)
 
     def difference(self, before: bytes, after: bytes) -> list[StateChange]:
         """What differs between two states; see `CheckpointStore.difference`."""
         with self._reading():
             one, other = self._row(before), self._row(after)
-            return list(StateComparison(self._nodes, self._types).changes(one.packed, other.packed))
+            comparison = StateComparison(self._nodes, self._types, self._cache)
+            return list(comparison.changes(one.packed, other.packed))
 
     def damages(self) -> list[str]:
         """Return a line for each damaged or missing part; see `CheckpointStore.damages`."""
@@ -182,6 +239,20 @@ class CheckpointEngine(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _state(row: Row, value: Callable[[bytes], Any]) -> Any:
+    return value(row.packed)
+
+
+def _all_notes(packed: Mapping[str, bytes], value: Callable[[bytes], Any]) -> dict[str, Any]:
+    return {key: value(one) for key, one in packed.items()}
+
+
+def _contents(packed: Packed, value: Callable[[bytes], Any]) -> Contents:
+    return Contents(
+        packed.row.checkpoint, value(packed.row.packed), _all_notes(packed.notes, value)
+    )
 
 
 def verified(row: Row) -> Row:

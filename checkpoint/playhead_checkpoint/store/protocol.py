@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from playhead_checkpoint.values.difference import StateChange
 from playhead_checkpoint.values.types import Types
@@ -49,6 +49,14 @@ class Checkpoint:
     digest: bytes
 
 
+class Contents(NamedTuple):
+    """A checkpoint with its state, and with its notes by key."""
+
+    checkpoint: Checkpoint
+    state: Any
+    notes: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Freed:
     """What a deletion took away. ``stored_bytes``: of the nodes, as they were on disk."""
@@ -67,9 +75,17 @@ class CheckpointStore(Protocol):
     `StoreUnavailable` when the store cannot be used now, and `CorruptTape` when it is damaged.
     """
 
-    def put(self, state: Any, lineage: Lineage = ..., types: Types | None = None) -> Checkpoint:
+    def put(
+        self,
+        state: Any,
+        lineage: Lineage = ...,
+        types: Types | None = None,
+        *,
+        replace: bool = False,
+    ) -> Checkpoint:
         """Keep a state. A put with an id that is there, of the same state, run and parent, changes
-        nothing.
+        nothing; of another one it is refused, or with ``replace`` takes the place of that one, whose
+        notes stay, at once.
 
         `StateRefused`: a value cannot be stored; `CheckpointTaken`: the id is that of another
         checkpoint.
@@ -85,6 +101,10 @@ class CheckpointStore(Protocol):
 
         ``types``: default is what the store was opened with. `CheckpointUnknown`.
         """
+        ...
+
+    def contents(self, id: bytes, types: Types | None = None) -> Contents:
+        """The checkpoint of an id, its state and notes, as they were at one time; else as `state`."""
         ...
 
     def difference(self, before: bytes, after: bytes) -> list[StateChange]:

@@ -7,12 +7,22 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.store.engine import KINDS, CheckpointEngine, NodesGone, Notes, Row, verified
+from playhead_checkpoint.store.engine import (
+    KINDS,
+    CheckpointEngine,
+    Known,
+    NodesGone,
+    Notes,
+    Packed,
+    Put,
+    Row,
+    verified,
+)
 from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
 from playhead_checkpoint.store.stored_nodes import squeezed, stretched
 from playhead_checkpoint.values import nodes
@@ -38,7 +48,7 @@ CREATE TABLE checkpoint (
     time_ns INTEGER NOT NULL, labels TEXT NOT NULL, thread TEXT NOT NULL, name TEXT NOT NULL,
     size INTEGER NOT NULL, digest BLOB NOT NULL, packed BLOB NOT NULL
 );
-CREATE INDEX checkpoint_of_run ON checkpoint (run, seq);
+CREATE INDEX checkpoint_of_run ON checkpoint (run, seq) WHERE run <> x'';
 CREATE INDEX checkpoint_of_thread ON checkpoint (thread, name) WHERE thread <> '';
 CREATE TABLE note (
     id INTEGER PRIMARY KEY, checkpoint BLOB NOT NULL, key TEXT NOT NULL, packed BLOB NOT NULL,
@@ -48,6 +58,10 @@ CREATE TABLE deletions (count INTEGER NOT NULL);
 INSERT INTO deletions VALUES (0);
 """
 _COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
+_WIDTH: Final = len(_COLUMNS.split(","))
+_QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in _COLUMNS.split(","))
+_INSERT: Final = f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
+_INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 class SqliteCheckpoints(CheckpointEngine):
@@ -68,16 +82,11 @@ class SqliteCheckpoints(CheckpointEngine):
         self._synchronous = synchronous
         self._lock = threading.RLock()
         self._depth = 0
-        self._ids: dict[bytes, int] = {}
         self._deletions = -1
         self._open: sqlite3.Connection | None = None
         self._pid = 0
         with self._using():
             pass
-
-    @property
-    def _known(self) -> Collection[bytes]:
-        return self._ids
 
     # A connection
 
@@ -87,7 +96,7 @@ class SqliteCheckpoints(CheckpointEngine):
             if self._pid:
                 if self._pid == os.getpid():
                     raise StoreUnavailable(f"{self._path} is closed")
-                self._ids, self._deletions, self._depth = {}, -1, 0
+                self._known, self._deletions, self._depth = Known(), -1, 0
             self._open, self._pid = self._connected(), os.getpid()
         return self._open
 
@@ -175,6 +184,18 @@ class SqliteCheckpoints(CheckpointEngine):
             raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
         return found
 
+    def _packed(self, id: bytes) -> Packed:
+        question = (
+            f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
+            "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
+        )
+        with self._using() as database:
+            rows = database.execute(question, (id,)).fetchall()
+        if not rows:
+            raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
+        notes = {key: packed for *_, key, packed in rows if key is not None}
+        return Packed(_read(rows[0][:_WIDTH]), notes)
+
     def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         question = "SELECT digest, size, data FROM node WHERE digest IN "
         with self._using() as database:
@@ -234,101 +255,94 @@ class SqliteCheckpoints(CheckpointEngine):
 
     # Writing
 
-    def _begun(self, database: sqlite3.Connection, known: Collection[bytes]) -> None:
+    def _begun(self, known: Known, deletions: int) -> None:
         """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
-        (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
         if deletions != self._deletions:
-            self._ids, self._deletions = {}, deletions
-        if known and known is not self._ids:
+            self._known, self._deletions = Known(), deletions
+        if known.ids and known is not self._known:
             raise NodesGone
 
     def _learn(self, added: Mapping[bytes, int]) -> None:
-        if len(self._ids) > _MOST_KNOWN:
-            self._ids = {}
-        self._ids.update(added)
+        if len(self._known.ids) > _MOST_KNOWN:
+            self._known = Known()
+        self._known.ids.update(added)
 
-    @staticmethod
-    def _use(database: sqlite3.Connection, used: Counter[int]) -> None:
-        changed = [(count, node) for node, count in used.items()]
-        database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", changed)
-
-    def _write_notes(self, notes: Notes, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> None:
+    def _write_notes(self, notes: Notes) -> None:
         with self._lock:
-            self._learn(self._noted(notes, fresh, known))
+            self._learn(self._noted(notes))
 
-    def _noted(
-        self, notes: Notes, fresh: Mapping[bytes, bytes], known: Collection[bytes]
-    ) -> Mapping[bytes, int]:
+    def _noted(self, notes: Notes) -> Mapping[bytes, int]:
         """Write those that are to be written. Ids of the nodes that are known now."""
         with self._transaction("BEGIN IMMEDIATE") as database:
-            self._begun(database, known)
+            (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
+            self._begun(notes.known, deletions)
             there = self._packed_notes(notes.id)
-            ids, used = self._added(database, fresh)
-            for key, packed in notes.packed.items():
-                if key in there and not notes.replace:
-                    continue
-                database.execute(
-                    "INSERT INTO note (checkpoint, key, packed) VALUES (?, ?, ?) "
-                    "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
-                    (notes.id, key, packed),
-                )
-                used.update(self._id_of(ids, ref.digest) for ref in set(nodes.refs_in(packed)))
-            self._use(database, used)
+            wanted = {
+                key: packed for key, packed in notes.packed.items() if notes.replace or key not in there
+            }
+            rows = [(notes.id, key, packed) for key, packed in wanted.items()]
+            database.executemany(
+                "INSERT INTO note (checkpoint, key, packed) VALUES (?, ?, ?) "
+                "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
+                rows,
+            )
+            ids = self._added(database, notes.fresh, Counter(_all_roots(wanted.values())))
             again = notes.packed.keys() & there.keys()
             if not again:
                 return ids
             # A replaced note frees its nodes; where an old note stays, the new nodes are unused.
-            dropped = Counter(dict.fromkeys(fresh, 0))
+            dropped = Counter(dict.fromkeys(notes.fresh, 0))
             if notes.replace:
-                dropped.update(ref.digest for key in again for ref in set(nodes.refs_in(there[key])))
-            if dropped:
-                database.execute("UPDATE deletions SET count = count + 1")
-                self._released(database, dropped)
+                dropped.update(_all_roots(there[key] for key in again))
+            self._drop(database, dropped)
             return {}
 
-    def _write(self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]) -> Row:
+    def _write(self, put: Put) -> Row:
         with self._lock:  # until what the transaction added is known
-            earlier, added = self._written(row, fresh, known)
+            stored, added = self._written(put)
             self._learn(added)
-        return earlier or row
+        return stored
 
-    def _written(
-        self, row: Row, fresh: Mapping[bytes, bytes], known: Collection[bytes]
-    ) -> tuple[Row | None, Mapping[bytes, int]]:
-        """The row that was there; else that one is written. Ids of the nodes that are known now."""
+    def _written(self, put: Put) -> tuple[Row, Mapping[bytes, int]]:
+        """The row that is stored, and ids of the nodes that are known now."""
+        row, id = put.row, put.row.checkpoint.id
         with self._transaction("BEGIN IMMEDIATE") as database:
-            self._begun(database, known)
-            earlier = _row_of(database, row.checkpoint.id)
+            question = "SELECT count, (SELECT packed FROM checkpoint WHERE id = ?) FROM deletions"
+            deletions, earlier = database.execute(question, (id,)).fetchone()
+            self._begun(put.known, deletions)
             if earlier is not None:
-                return earlier, {}
-            ids, used = self._added(database, fresh)
-            used.update(self._id_of(ids, digest) for digest in _roots(row.packed))
-            self._use(database, used)
-            marks = ", ".join("?" * len(_COLUMNS.split(",")))
-            database.execute(f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({marks})", _values(row))
-        return None, ids
+                if not put.replace:
+                    return self._row(id), {}
+                database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
+            database.execute(_INSERT, _values(row))
+            ids = self._added(database, put.fresh, Counter(_roots(row.packed)))
+            if earlier is not None:
+                self._drop(database, Counter(_roots(earlier)))
+                ids = {}
+        return row, ids
 
     def _added(
-        self, database: sqlite3.Connection, fresh: Mapping[bytes, bytes]
-    ) -> tuple[dict[bytes, int], Counter[int]]:
-        """Insert those nodes that are missing. Ids of all; how many new nodes use which."""
-        question = "SELECT digest, id FROM node WHERE digest IN "
-        ids: dict[bytes, int] = dict(_answers(database, question, list(fresh)))
-        used: Counter[int] = Counter()
+        self, database: sqlite3.Connection, fresh: Mapping[bytes, bytes], used: Counter[bytes]
+    ) -> Mapping[bytes, int]:
+        """Insert those nodes that are missing, and count their uses. ``used``: by whom else. Ids of all."""
+        ids: dict[bytes, int] = {}
+        new: set[bytes] = set()
         for digest, node in fresh.items():
-            if digest in ids:
-                continue
-            insert = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?)"
-            added = database.execute(insert, (digest, len(node), squeezed(node))).lastrowid
-            assert added is not None
-            ids[digest] = added
-            database.execute("INSERT INTO uses VALUES (?, 0)", (added,))
-            used.update(self._id_of(ids, one) for one in nodes.children(node))
-        return ids, used
-
-    def _id_of(self, ids: Mapping[bytes, int], digest: bytes) -> int:
-        found = ids.get(digest)
-        return self._ids[digest] if found is None else found
+            inserted = database.execute(_INSERT_NODE, (digest, len(node), squeezed(node)))
+            if inserted.rowcount:
+                assert inserted.lastrowid is not None
+                ids[digest] = inserted.lastrowid
+                new.add(digest)
+                used.update(nodes.children(node))
+            else:
+                found = database.execute("SELECT id FROM node WHERE digest = ?", (digest,)).fetchone()
+                ids[digest] = found[0]
+        known = self._known.ids
+        counts = [(used[digest], ids[digest]) for digest in new]
+        database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", counts)
+        more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items() if digest not in new]
+        database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", more)
+        return ids
 
     # Deleting
 
@@ -345,17 +359,21 @@ class SqliteCheckpoints(CheckpointEngine):
             rows = list(_answers(database, question, values))
             if not rows:
                 return Freed()
-            database.execute("UPDATE deletions SET count = count + 1")
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
             wanted = [id for id, _ in rows]
             said = list(_answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
             database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
             dropped = Counter(digest for _, packed in rows + said for digest in _roots(packed))
-            freed = self._released(database, dropped)
+            freed = self._drop(database, dropped)
         with self._using() as database:
             database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return Freed(len(rows), *freed)
+
+    def _drop(self, database: sqlite3.Connection, dropped: Counter[bytes]) -> tuple[int, int]:
+        """As `_released`; other processes learn of it."""
+        database.execute("UPDATE deletions SET count = count + 1")
+        return self._released(database, dropped)
 
     def _released(self, database: sqlite3.Connection, dropped: Counter[bytes]) -> tuple[int, int]:
         """Take uses away, and the nodes that have none left: how many, and their bytes."""
@@ -393,7 +411,7 @@ class SqliteCheckpoints(CheckpointEngine):
                     yield f"checkpoint {row[0]!r:.80}: {problem.cause or problem.what}"
             for key, packed in database.execute("SELECT key, packed FROM note"):
                 try:
-                    used.update(ref.digest for ref in set(nodes.refs_in(packed)))
+                    used.update({ref.digest for ref in nodes.refs_in(packed)})
                 except CorruptTape as problem:
                     yield f"note {key!r:.40}: {problem.cause or problem.what}"
             counts: dict[bytes, int] = {}
@@ -406,8 +424,7 @@ class SqliteCheckpoints(CheckpointEngine):
                     continue
                 counts[digest] = count
                 try:
-                    node = nodes.checked(digest, stretched(data, size))
-                    used.update(nodes.children(node))
+                    used.update(nodes.children(nodes.checked(digest, stretched(data, size))))
                 except CorruptTape as problem:
                     yield problem.cause or problem.what
             for digest in used.keys() - counts.keys():
@@ -439,6 +456,10 @@ def _roots(packed: bytes) -> set[bytes]:
     with suppress(CorruptTape):
         return {ref.digest for ref in nodes.refs_in(packed)}
     return set()
+
+
+def _all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
+    return (digest for one in packed for digest in _roots(one))
 
 
 def _below(data: object, size: object) -> list[bytes]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from playhead_checkpoint.values.nodes import LARGEST_NODE_BYTES, damaged
 
 _WORTH_BYTES: Final = 256
-_LEVEL: Final = 3
+_LEVEL: Final = 1
 
 
 class _Codecs(threading.local):
@@ -31,7 +31,7 @@ def _codecs() -> _Codecs:
 
 def squeezed(node: bytes) -> bytes:
     """The node as it is stored: shorter than it is, or itself."""
-    if len(node) < _WORTH_BYTES:
+    if len(node) < _WORTH_BYTES or node[1]:  # digests do not get shorter
         return node
     data = _codecs().compress(node)
     return data if len(data) < len(node) else node

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.node_cache import NodeCache
 from playhead_checkpoint.values.nodes import DICT, Ref
 from playhead_checkpoint.values.reading import Load, Nodes, Reader
 from playhead_checkpoint.values.types import Types
@@ -57,10 +58,11 @@ class _Typed(NamedTuple):
 class StateComparison:
     """Compares two packed values. The order of a dict's keys is no difference."""
 
-    def __init__(self, load: Load, types: Types) -> None:
+    def __init__(self, load: Load, types: Types, cache: NodeCache | None = None) -> None:
+        self._cache = NodeCache() if cache is None else cache
         self._load = load
         self._types = types
-        self._nodes = Nodes(load)
+        self._nodes = Nodes(load, self._cache)
 
     def changes(self, before: bytes, after: bytes, at: _Place = _TOP) -> Iterator[StateChange]:
         """The differences. `CorruptTape`: a node that has to be read is missing or damaged."""
@@ -100,7 +102,7 @@ class StateComparison:
         """Keys and packed values of the nodes among these of a dict that only one state has."""
         found: dict[str, bytes] = {}
         for ref in self._leaves([token for token in tokens if isinstance(token, Ref)]):
-            found.update(_raw_dict(nodes.payload(ref, self._nodes[ref])))
+            found.update(_raw_dict(self._nodes[ref].payload))
         return found
 
     def _of_lists(
@@ -148,7 +150,7 @@ class StateComparison:
             ahead = [ref for ref in (*one, *other) if ref.level == level and ref not in both]
             self._nodes.want(ahead)
             if level:
-                opened = {ref: nodes.below(ref, self._nodes[ref]) for ref in ahead}
+                opened = {ref: self._nodes[ref].below for ref in ahead}
                 one, other = (
                     [low for ref in side for low in opened.get(ref, [ref])] for side in (one, other)
                 )
@@ -164,7 +166,7 @@ class StateComparison:
             ahead = [
                 low
                 for ref in ahead
-                for low in (nodes.below(ref, self._nodes[ref]) if ref.level else [ref])
+                for low in (self._nodes[ref].below if ref.level else [ref])
             ]
         return found
 
@@ -174,7 +176,7 @@ class StateComparison:
         for token in tokens:
             if isinstance(token, Ref):
                 for ref in self._leaves([token]):
-                    found += _raw_list(nodes.payload(ref, self._nodes[ref]))
+                    found += _raw_list(self._nodes[ref].payload)
             elif isinstance(token, list):
                 found += token
             else:
@@ -182,7 +184,7 @@ class StateComparison:
         return found
 
     def _value(self, data: bytes) -> Any:
-        return Reader(self._load, self._types).value(data)
+        return Reader(self._load, self._types, self._cache).value(data)
 
 
 def _aligned(
@@ -223,18 +225,18 @@ _RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _EXTENSION: Final = msgspec.msgpack.Decoder(msgspec.msgpack.Ext)
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes | memoryview) -> Any:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise nodes.damaged(str(problem)) from None
 
 
-def _raw_list(data: bytes) -> list[bytes]:
+def _raw_list(data: bytes | memoryview) -> list[bytes]:
     return [bytes(entry) for entry in _decoded(_RAW_LIST, data)]
 
 
-def _raw_dict(data: bytes) -> dict[str, bytes]:
+def _raw_dict(data: bytes | memoryview) -> dict[str, bytes]:
     return {key: bytes(entry) for key, entry in _decoded(_RAW_DICT, data).items()}
 
 

@@ -52,7 +52,7 @@ _KINDS: Final = frozenset(b"ldsb")
 _REF: Final = struct.Struct(">BBI32s")
 _BELOW: Final = struct.Struct(">32sI")
 _REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
-_UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
+UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
 
 pack: Final = msgspec.msgpack.Encoder().encode
 type_of: Final[Callable[[Any], type[Any]]] = type
@@ -106,22 +106,56 @@ def unpacked_ref(data: bytes | memoryview) -> Ref:
     return ref
 
 
-def payload(ref: Ref, node: bytes) -> bytes:
-    """What a node holds. `CorruptTape`: it is not of the kind and level that ``ref`` says."""
-    if node[:2] != bytes((ref.kind, ref.level)):
-        raise damaged(f"node {ref.digest.hex()[:16]} is not of the kind that refers to it")
-    return node[2:]
+class Node(NamedTuple):
+    """A node that was verified.
+
+    ``length``: as of a `Ref`. ``payload``: what a leaf holds. ``below``: the refs in it.
+    """
+
+    kind: int
+    level: int
+    length: int
+    payload: memoryview
+    below: tuple[Ref, ...]
 
 
-def below(ref: Ref, node: bytes) -> list[Ref]:
-    """The refs of a node of level 1 and above. `CorruptTape`: their counts are not that of ``ref``."""
-    data = payload(ref, node)
-    if not data or len(data) % _BELOW.size:
-        raise damaged(f"node {ref.digest.hex()[:16]} has {len(data)} bytes of digests")
-    found = [Ref(ref.kind, ref.level - 1, count, digest) for digest, count in _BELOW.iter_unpack(data)]
-    if sum(one.length for one in found) != ref.length:
-        raise damaged(f"node {ref.digest.hex()[:16]} does not hold {ref.length}")
-    return found
+def opened(digest: bytes, node: bytes) -> Node:
+    """The node of a digest. `CorruptTape`: it is another one, or not what a store writes."""
+    return parsed(checked(digest, node))
+
+
+def parsed(node: bytes) -> Node:
+    """The parts of a node that this process made, or verified. `CorruptTape`: as `opened`."""
+    if len(node) < 2 or node[0] not in _KINDS:
+        raise damaged("a node without a kind")
+    kind, level = node[0], node[1]
+    payload = memoryview(node)[2:]
+    if level:
+        if not payload or len(payload) % _BELOW.size:
+            raise damaged(f"a node with {len(payload)} bytes of digests")
+        below = tuple(Ref(kind, level - 1, count, one) for one, count in _BELOW.iter_unpack(payload))
+        return Node(kind, level, sum(one.length for one in below), payload, below)
+    if kind in (LIST, DICT):
+        return Node(kind, 0, _count(kind, payload), payload, tuple(refs_in(node[2:])))
+    return Node(kind, 0, len(payload), payload, ())
+
+
+def _count(kind: int, payload: memoryview) -> int:
+    """How many entries a packed list or dict has; -1: it is none."""
+    small, middle, large = (0x90, 0xDC, 0xDD) if kind == LIST else (0x80, 0xDE, 0xDF)
+    first = payload[0] if payload else 0
+    if first & 0xF0 == small:
+        return first & 0x0F
+    if first not in (middle, large):
+        return -1
+    return int.from_bytes(payload[1 : 3 if first == middle else 5], "big")
+
+
+def of(ref: Ref, node: Node) -> Node:
+    """The node, when a ref may stand for it. `CorruptTape`: it is of another kind or length."""
+    if node[:3] != ref[:3]:
+        raise damaged(f"node {ref.digest.hex()[:16]} is not what refers to it")
+    return node
 
 
 def checked(digest: bytes, node: bytes) -> bytes:
@@ -140,20 +174,15 @@ def unpack(data: bytes | memoryview, extension: Any) -> Any:
     """
     try:
         return msgspec.msgpack.decode(data, ext_hook=extension)
-    except _UNPACKABLE as problem:
+    except UNPACKABLE as problem:
         raise damaged(f"{type(problem).__name__}: {problem}") from None
 
 
-def unpacked_typed(data: bytes | memoryview, extension: Any) -> tuple[str, Any]:
-    """Name and parts of a typed value. `CorruptTape`: it is none."""
-    found = unpack(data, extension)
-    if not isinstance(found, list):
+def named(found: Any) -> tuple[str, Any]:
+    """Name and parts of a typed value that was unpacked. `CorruptTape`: it is none."""
+    if type_of(found) is not list or len(found) != 2 or type_of(found[0]) is not str:
         raise damaged("a typed value without a name")
-    match cast(list[Any], found):
-        case [str(name), parts]:
-            return name, parts
-        case _:
-            raise damaged("a typed value without a name")
+    return found[0], found[1]
 
 
 def refs_in(data: bytes | memoryview) -> list[Ref]:
@@ -173,22 +202,6 @@ def refs_in(data: bytes | memoryview) -> list[Ref]:
     return found
 
 
-def refs_of(ref: Ref, node: bytes) -> list[Ref]:
-    """The refs that a node holds. `CorruptTape`: the node is not what a store writes."""
-    if ref.level:
-        return below(ref, node)
-    return refs_in(payload(ref, node)) if ref.kind in (LIST, DICT) else []
-
-
 def children(node: bytes) -> Iterator[bytes]:
-    """The digests of the nodes that a node refers to, each once."""
-    if len(node) < 2 or node[0] not in _KINDS:
-        raise damaged("a node without a kind")
-    if node[1]:
-        data = node[2:]
-        if len(data) % _BELOW.size:
-            raise damaged(f"a node with {len(data)} bytes of digests")
-        found = [digest for digest, _ in _BELOW.iter_unpack(data)]
-    else:
-        found = [ref.digest for ref in refs_in(node[2:])] if node[0] in (LIST, DICT) else []
-    yield from dict.fromkeys(found)
+    """The digests of the nodes that a node refers to, each once. `CorruptTape`: as `opened`."""
+    yield from dict.fromkeys(ref.digest for ref in parsed(node).below)

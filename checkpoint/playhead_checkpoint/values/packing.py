@@ -1,76 +1,67 @@
-"""From a value to nodes."""
+"""From a value to nodes: it is packed whole, then cut where its content says."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack, type_of
-from playhead_checkpoint.values.standard_types import STANDARD, TypeShape, Unsorted
+from playhead_checkpoint.values.encoding import ValueEncoder, head, holds_bytes, typed
+from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack
+from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES
+from playhead_checkpoint.values.standard_types import STANDARD
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
 
-_SCALARS: Final = frozenset({type(None), bool, int, float})
-_PLAIN: Final = _SCALARS | {str, bytes, dict, list}
-_HEAD_BYTES: Final = 5
-_VALUES_OF: Final = cast(Callable[[Any], Any], dict.values)
-_LEVELS: Final = 4
-"""How deep the entries of a list may be nested to be packed many at once."""
+LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
+"""What a state may take that is put: less than what is read."""
+_FEW: Final = 64
+"""Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
+_KEY_BYTES: Final = 160
+_MOST_STRETCH_BYTES: Final = 1 << 25
+_TEXT_HEADS: Final = {0xC4: 2, 0xC5: 3, 0xC6: 5, 0xD9: 2, 0xDA: 3, 0xDB: 5}
+_RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 
 
-def _small(value: Any, room: int, levels: int) -> int:
-    """Return how many bytes of ``room`` a list or dict of plain JSON values leaves.
+class Stretch(NamedTuple):
+    """Entries of a container that are one node: packed in a row, before large ones got nodes."""
 
-    Below 0: it has other values, takes more, or is nested deeper than ``levels``.
+    raw: bytes
+    ref: Ref
+    holds_bytes: bool
+
+
+class Stretches:
+    """Stretches whose nodes are stored, those used last; they are not cut again.
+
+    They are found by their first bytes and compared as a whole, so nothing but equal bytes is taken for
+    what did not change. It holds at most 32 MB.
     """
-    if not levels:
-        return -1
-    room -= len(value)
-    kind = type_of(value)
-    if kind is dict:
-        for key in value:
-            if type(key) is not str:
-                return -1
-            room -= len(key)
-        value = value.values()
-    for one in value:
-        if room < 0:
-            return -1
-        kind = type_of(one)
-        if kind is str or kind is bytes:
-            room -= len(one)
-        elif kind is list or kind is dict:
-            room = _small(one, room, levels - 1)
-        elif kind not in _SCALARS:
-            return -1
-    return room
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, Stretch] = {}
+        self._size = 0
+
+    def at(self, data: bytes, start: int) -> Stretch | None:
+        """The one that ``data`` goes on with at ``start``."""
+        found = self._found.get(data[start : start + _KEY_BYTES])
+        return found if found is not None and data.startswith(found.raw, start) else None
+
+    def add(self, stretches: Iterable[Stretch]) -> None:
+        """Remember them; their nodes are stored."""
+        for one in stretches:
+            if self._size > _MOST_STRETCH_BYTES:
+                self._found, self._size = {}, 0
+            self._found[one.raw[:_KEY_BYTES]] = one
+            self._size += len(one.raw)
 
 
-def _plain(values: Collection[Any]) -> bool:
-    """Whether these and what stands in them are plain JSON values or bytes, and not nested deep."""
-    for _ in range(_LEVELS):
-        kinds = set(map(type_of, values))
-        if not kinds <= _PLAIN:
-            return False
-        if dict not in kinds and list not in kinds:
-            return True
-        dicts = (
-            values
-            if len(kinds) == 1 and dict in kinds
-            else [one for one in values if type_of(one) is dict]
-        )
-        lists = [one for one in values if type_of(one) is list] if list in kinds else ()
-        if not set(map(type_of, chain.from_iterable(dicts))) <= {str}:
-            return False
-        values = [*chain.from_iterable(map(_VALUES_OF, dicts)), *chain.from_iterable(lists)]
-    return False
+_NONE: Final = Stretches()
 
 
 class Packer:
@@ -78,156 +69,171 @@ class Packer:
 
     The nodes of a value depend on the value alone. Where the entries of a large container are cut
     depends on the entries themselves: after a change the nodes before and behind it are the same.
+    ``known``: stretches whose nodes are kept already; they are not given to ``keep`` again.
     """
 
-    def __init__(self, types: Types, keep: Callable[[bytes, bytes], None]) -> None:
-        self._types = types
+    def __init__(
+        self, types: Types, keep: Callable[[bytes, bytes], None], known: Stretches = _NONE
+    ) -> None:
+        self._encoder = ValueEncoder(types)
         self._keep = keep
+        self._known = known
         self._depth = 0
+        self._holds_bytes = False
+        self.stretches: list[Stretch] = []
+        """Those that were cut."""
         self.logical_bytes = 0
 
     def state(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
-        try:
-            return self.value(state)
-        except StateRefused as refused:
-            keys = "".join(f"[{_spelt(key)}]" for key in refused.path)
-            refused.what = f"state{keys}: {refused.what}"
-            raise
+        data = self._encoder.packed(state)
+        if data is not None:
+            packed = self._cut(data)
+            if not self._holds_bytes:
+                return packed
+        return self._cut(self._encoder.exactly(state))
 
-    def value(self, value: Any) -> bytes:
-        """The packed value. `StateRefused` has the path in it."""
-        kind = type_of(value)
-        if kind is dict or kind is list:
-            if _small(value, nodes.INLINE_BYTES, nodes.MOST_DEPTH - self._depth) >= 0:
-                try:
-                    data = pack(value)
-                    if len(data) <= nodes.INLINE_BYTES:
-                        self.logical_bytes += len(data)
-                        return data
-                except (OverflowError, UnicodeEncodeError):
-                    pass
-            return self._deeper(self._list if kind is list else self._dict, value)
-        if kind is str or kind is bytes:
-            return self._text(value)
-        if kind in _SCALARS:
-            return self._scalar(value)
-        shape = self._types.shape_of(value)
-        if shape is None:
-            raise StateRefused(
-                f"a value of type {kind.__module__}.{kind.__qualname__} cannot be stored",
-                hint="register its type with playhead_checkpoint.register, or leave it out of the state",
-            )
-        return self._deeper(self._typed, value, shape)
+    def _cut(self, data: bytes) -> bytes:
+        if len(data) > LARGEST_PUT_BYTES:
+            raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
+        self._holds_bytes = False
+        self.stretches.clear()
+        self.logical_bytes = len(data)
+        return self._value(data, 0, len(data))
 
-    def _deeper(self, way: Callable[..., bytes], *value: Any) -> bytes:
+    # Below, ``data`` is the packed state, and a value stands in it from ``at`` to ``end``.
+
+    def _value(self, data: bytes, at: int, end: int) -> bytes:
+        if end - at <= nodes.INLINE_BYTES:
+            found = data[at:end]
+            if not self._holds_bytes and holds_bytes(found):
+                self._holds_bytes = True
+            return found
+        first = data[at]
+        if 0x90 <= first <= 0x9F or first in (0xDC, 0xDD):
+            return self._deeper(self._list, data, at, end)
+        if 0x80 <= first <= 0x8F or first in (0xDE, 0xDF):
+            return self._deeper(self._dict, data, at, end)
+        if 0xC4 <= first <= 0xC6:
+            self._holds_bytes = True
+            return self._pieces(BYTES, data, at, end)
+        if 0xD9 <= first <= 0xDB:
+            return self._pieces(TEXT, data, at, end)
+        return self._deeper(self._typed, data, at, end)
+
+    def _deeper(self, way: Callable[[bytes, int, int], bytes], data: bytes, at: int, end: int) -> bytes:
         if self._depth >= nodes.MOST_DEPTH:
             raise StateRefused(
-                f"the state is nested deeper than {nodes.MOST_DEPTH} levels, or contains itself"
+                f"what is larger than {nodes.INLINE_BYTES} bytes is nested deeper than "
+                f"{nodes.MOST_DEPTH} levels"
             )
         self._depth += 1
         try:
-            return way(*value)
+            return way(data, at, end)
         finally:
             self._depth -= 1
 
-    def _at(self, key: object, value: Any) -> bytes:
-        """A value below a key; an error gets the key in front of its path."""
-        try:
-            return self.value(value)
-        except StateRefused as refused:
-            raise refused.below(key) from None
-
-    def _list(self, value: list[Any]) -> bytes:
-        return self._container(LIST, self._plain_entries(value) or self._entries(value))
-
-    def _plain_entries(self, values: list[Any]) -> list[bytes] | None:
-        """As `_entries`, many at once; None where some are no plain JSON values."""
-        if self._depth + _LEVELS > nodes.MOST_DEPTH or not _plain(values):
-            return None
-        try:
-            entries = list(map(pack, values))
-        except (OverflowError, UnicodeEncodeError):
-            return None
-        for at, entry in enumerate(entries):
-            if len(entry) > nodes.INLINE_BYTES:
-                entries[at] = self.value(values[at])
-            else:
-                self.logical_bytes += len(entry)
-        return entries
-
-    def _entries(self, value: list[Any]) -> list[bytes]:
-        entries: list[bytes] = []
-        try:
-            for one in value:
-                entries.append(self.value(one))
-        except StateRefused as refused:
-            raise refused.below(len(entries)) from None
-        return entries
-
-    def _dict(self, value: dict[Any, Any]) -> bytes:
-        entries: list[bytes] = []
-        for key, one in value.items():
-            if type(key) is not str or len(key) > nodes.INLINE_BYTES or not _utf8(key):
-                return self._pairs(value)
-            name = pack(key)
-            self.logical_bytes += len(name)
-            entries.append(name + self._at(key, one))
-        return self._container(DICT, entries)
-
-    def _pairs(self, value: dict[Any, Any]) -> bytes:
-        """A dict with other keys than texts: keys and values in turn."""
-        entries: list[bytes] = []
-        for key, one in value.items():
-            entries += (self._at(key, key), self._at(key, one))
-        return _typed(STANDARD[dict].name, self._container(LIST, entries))
-
-    def _typed(self, value: Any, shape: TypeShape) -> bytes:
-        self.logical_bytes += _HEAD_BYTES + len(shape.name)
-        try:
-            parts = shape.apart(value)
-        except Exception as problem:  # whatever the type of the program says
-            raise StateRefused(
-                f"a value of type {type(value).__module__}.{type(value).__qualname__} cannot be stored",
-                cause=f"{type(problem).__name__}: {problem}",
-            ) from problem
-        if isinstance(parts, Unsorted):
-            data = self._container(LIST, sorted(map(self.value, parts)))
-        else:
-            data = self.value(parts)
-        return _typed(shape.name, data)
-
-    def _scalar(self, value: Any) -> bytes:
-        try:
-            data = pack(value)
-        except OverflowError:
-            return self._typed(value, STANDARD[int])
-        self.logical_bytes += len(data)
-        return data
-
-    def _text(self, value: str | bytes) -> bytes:
-        try:
-            data = value.encode() if isinstance(value, str) else value
-        except UnicodeEncodeError:
-            return self._typed(value, STANDARD[str])
-        self.logical_bytes += len(data)
-        if len(data) <= nodes.WHOLE_BYTES:
-            return pack(value)
-        kind, size = TEXT if isinstance(value, str) else BYTES, nodes.PIECE_BYTES
-        pieces = (data[at : at + size] for at in range(0, len(data), size))
+    def _pieces(self, kind: int, data: bytes, at: int, end: int) -> bytes:
+        """A text or bytes."""
+        start = at + _TEXT_HEADS[data[at]]
+        if end - start <= nodes.WHOLE_BYTES:
+            return data[at:end]
+        size = nodes.PIECE_BYTES
+        pieces = (data[one : min(one + size, end)] for one in range(start, end, size))
         return self._tree([self._kept(kind, piece, len(piece)) for piece in pieces])
 
-    def _container(self, kind: int, entries: Sequence[bytes]) -> bytes:
-        size = sum(map(len, entries))
-        self.logical_bytes += _HEAD_BYTES
-        if size <= nodes.INLINE_BYTES:
-            return _head(kind, len(entries)) + b"".join(entries)
-        if size <= nodes.WHOLE_BYTES:
-            return self._tree([self._leaf(kind, entries)])
-        return self._tree([self._leaf(kind, some) for some in _cut(entries, blocks=kind == LIST)])
+    def _typed(self, data: bytes, at: int, end: int) -> bytes:
+        before = self._holds_bytes
+        held = msgspec.msgpack.decode(data[at:end], type=msgspec.msgpack.Ext).data
+        name, parts = map(bytes, _RAW_LIST.decode(held))
+        cut = self._value(parts, 0, len(parts))
+        self._holds_bytes = before  # what is typed was packed exactly
+        return typed(msgspec.msgpack.decode(name, type=str), cut)
 
-    def _leaf(self, kind: int, entries: Sequence[bytes]) -> Ref:
-        return self._kept(kind, _head(kind, len(entries)) + b"".join(entries), len(entries))
+    def _list(self, data: bytes, at: int, end: int) -> bytes:
+        return self._container(LIST, data, at, end)
+
+    def _dict(self, data: bytes, at: int, end: int) -> bytes:
+        try:
+            return self._container(DICT, data, at, end)
+        except _LongKey:
+            found = _RAW_DICT.decode(data[at:end]).items()
+            pairs = b"".join(one for key, value in found for one in (pack(key), value))
+            listed = head(LIST, 2 * len(found)) + pairs
+            return typed(STANDARD[dict].name, self._container(LIST, listed, 0, len(listed)))
+
+    def _container(self, kind: int, data: bytes, at: int, end: int) -> bytes:
+        count, start = _opened(data, at)
+        if end - at > nodes.WHOLE_BYTES and (kind == LIST or count > _FEW):
+            return self._tree(self._leaves(kind, data, start, end, count))
+        entries = [self._entry(data, one) for one in _entries(kind, data, start, end, count)]
+        size = sum(map(len, entries))
+        if size <= nodes.INLINE_BYTES:
+            return head(kind, count) + b"".join(entries)
+        if size <= nodes.WHOLE_BYTES:
+            return self._leaf(kind, entries).packed()
+        sized = ((len(entry), entry) for entry in entries)
+        refs: list[Ref] = []
+        while (cut := self._next(kind, sized)).refs:
+            refs += cut.refs
+        return self._tree(refs)
+
+    def _entry(self, data: bytes, entry: _Entry) -> bytes:
+        value = self._value(data, entry.value, entry.end)
+        return data[entry.start : entry.value] + value if entry.start < entry.value else value
+
+    def _leaves(self, kind: int, data: bytes, at: int, end: int, left: int) -> list[Ref]:
+        """The leaves of ``left`` entries. Known stretches are passed over."""
+        refs: list[Ref] = []
+        rest: list[_Entry] = []
+        while left:
+            known = self._known.at(data, at)
+            if known is not None and known.ref.kind == kind and known.ref.length <= left:
+                self._holds_bytes |= known.holds_bytes
+                refs.append(known.ref)
+                at, left = at + len(known.raw), left - known.ref.length
+                continue
+            rest = rest or _entries(kind, data, at, end, left)
+            before, self._holds_bytes = self._holds_bytes, False
+            ahead = map(rest.__getitem__, range(len(rest) - left, len(rest)))
+            cut = self._next(kind, ((one.end - one.start, self._entry(data, one)) for one in ahead))
+            if cut.closed:
+                raw = data[at : at + cut.raw_bytes]
+                self.stretches.append(Stretch(raw, cut.refs[0], self._holds_bytes))
+            self._holds_bytes |= before
+            refs += cut.refs
+            at, left = at + cut.raw_bytes, left - sum(ref.length for ref in cut.refs)
+        return refs
+
+    def _next(self, kind: int, entries: Iterable[tuple[int, bytes]]) -> _Cut:
+        """Cut off entries, up to where a stretch is closed; else all, leaf by leaf.
+
+        Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
+        What is changed in a dict may stand anywhere: its leaves stay small.
+        """
+        leaves: list[list[bytes]] = []
+        leaf: list[bytes] = []
+        size = block_size = raw_bytes = 0
+        for raw_size, entry in entries:
+            raw_bytes += raw_size
+            leaf.append(entry)
+            size += len(entry)
+            chance, due = crc32(entry), len(entry) * _CUT
+            if chance >= due and size < nodes.LARGEST_LEAF_BYTES:
+                continue
+            leaves.append(leaf)
+            block_size += size
+            leaf, size = [], 0
+            last = chance * nodes.BLOCK_LEAVES < due or block_size >= nodes.LARGEST_BLOCK_BYTES
+            if last or kind == DICT:
+                whole = [one for leaf in leaves for one in leaf]
+                return _Cut([self._leaf(kind, whole)], raw_bytes, True)
+        if leaf:
+            leaves.append(leaf)
+        return _Cut([self._leaf(kind, some) for some in leaves], raw_bytes, False)
+
+    def _leaf(self, kind: int, entries: list[bytes]) -> Ref:
+        return self._kept(kind, head(kind, len(entries)) + b"".join(entries), len(entries))
 
     def _kept(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)
@@ -253,52 +259,52 @@ class Packer:
         return refs[0].packed()
 
 
-def _cut(entries: Sequence[bytes], *, blocks: bool) -> Iterator[Sequence[bytes]]:
-    """The entries of each leaf. What an entry is decides whether a leaf, and a block, ends behind it.
-
-    Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
-    What is changed in a dict may stand anywhere: its leaves stay small.
-    """
-    leaves: list[Sequence[bytes]] = []  # of the block that is open
-    block = start = size = block_size = 0
-    for at, entry in enumerate(entries, 1):
-        size += len(entry)
-        chance, due = crc32(entry), len(entry) * _CUT
-        if chance >= due and size < nodes.LARGEST_LEAF_BYTES:
-            continue
-        leaves.append(entries[start:at])
-        block_size += size
-        start, size = at, 0
-        if not blocks or chance * nodes.BLOCK_LEAVES < due or block_size >= nodes.LARGEST_BLOCK_BYTES:
-            yield entries[block:at]
-            leaves.clear()
-            block, block_size = at, 0
-    yield from leaves
-    if size:
-        yield entries[start:]
+class _LongKey(Exception):
+    """A dict with a key that is too long for a node."""
 
 
-def _typed(name: str, parts: bytes) -> bytes:
-    return pack(msgspec.msgpack.Ext(nodes.TYPED, b"\x92" + pack(name) + parts))
+class _Entry(NamedTuple):
+    """Where an entry of a container stands, and its value; in a list both begin together."""
+
+    start: int
+    value: int
+    end: int
 
 
-def _spelt(key: object) -> str:
-    """A key, short: it is the program's and may be of any size."""
-    text = repr(key) if isinstance(key, str | int | bytes) else f"a {type(key).__name__}"
-    return text if len(text) <= 60 else text[:59] + "…"
+class _Cut(NamedTuple):
+    """Leaves of some entries; ``closed``: they are one, and a stretch ends with it."""
+
+    refs: list[Ref]
+    raw_bytes: int
+    closed: bool
 
 
-def _utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _opened(data: bytes, at: int) -> tuple[int, int]:
+    """How many entries a packed list or dict has, and where they begin."""
+    first = data[at]
+    if first < 0xA0:
+        return first & 0x0F, at + 1
+    width = 2 if first in (0xDC, 0xDE) else 4
+    return int.from_bytes(data[at + 1 : at + 1 + width], "big"), at + 1 + width
 
 
-def _head(kind: int, count: int) -> bytes:
-    """The MessagePack header of an array or map."""
-    small, middle, large = (0x90, 0xDC, 0xDD) if kind == LIST else (0x80, 0xDE, 0xDF)
-    if count < 16:
-        return bytes((small | count,))
-    return struct.pack(">BH", middle, count) if count < 1 << 16 else struct.pack(">BI", large, count)
+def _entries(kind: int, data: bytes, at: int, end: int, count: int) -> list[_Entry]:
+    """The ``count`` entries that stand there. `_LongKey`."""
+    opening = head(kind, count)
+    start = max(at - len(opening), 0)
+    if data.startswith(opening, start):
+        rest: Any = memoryview(data)[start:end]
+    else:
+        rest = opening + data[at:end]
+    found: list[_Entry] = []
+    if kind == LIST:
+        for one in _RAW_LIST.decode(rest):
+            found.append(_Entry(at, at, at := at + len(memoryview(one))))
+        return found
+    for key, value in _RAW_DICT.decode(rest).items():
+        start = at
+        at += len(pack(key))
+        if at - start > nodes.INLINE_BYTES:
+            raise _LongKey
+        found.append(_Entry(start, at, at := at + len(memoryview(value))))
+    return found

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Ref, damaged, type_of
+from playhead_checkpoint.values.node_cache import NodeCache
+from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Node, Ref, damaged
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import CorruptTape
 
@@ -15,8 +18,6 @@ Load: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, bytes]]
 
 LARGEST_STATE_BYTES: Final = 1 << 29
 """Bytes of nodes that one value may take, a node counted as often as it stands there."""
-LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
-"""What a state may take that is put: less, so that it can be read."""
 _REF_BYTES: Final = 256
 """What a node takes beside its own bytes while it is read."""
 
@@ -24,18 +25,27 @@ _REF_BYTES: Final = 256
 class Nodes:
     """Nodes that were loaded and verified."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, cache: NodeCache | None = None) -> None:
         self._load = load
-        self._loaded: dict[bytes, bytes] = {}
+        self._cache = NodeCache() if cache is None else cache
+        self._loaded: dict[bytes, Node] = {}
 
     def want(self, refs: Iterable[Ref]) -> None:
         """Load these at once. `CorruptTape`: one is missing or damaged."""
-        digests = {ref.digest for ref in refs} - self._loaded.keys()
+        digests: set[bytes] = set()
+        for ref in refs:
+            if ref.digest in self._loaded:
+                continue
+            if (known := self._cache.get(ref.digest)) is None:
+                digests.add(ref.digest)
+            else:
+                self._loaded[ref.digest] = known
         found: Mapping[bytes, bytes] = self._load(digests) if digests else {}
         for digest in digests:
             if digest not in found:
                 raise damaged(f"node {digest.hex()[:16]} is missing")
-            self._loaded[digest] = nodes.checked(digest, found[digest])
+            node = self._loaded[digest] = nodes.opened(digest, found[digest])
+            self._cache.add(digest, node)
 
     def want_all(self, refs: Iterable[Ref]) -> None:
         """Load these and all below them, level by level. `CorruptTape`: as `want`, or it is too much."""
@@ -47,23 +57,33 @@ class Nodes:
             seen |= ahead
             below: set[Ref] = set()
             for ref in ahead:
-                node = self._loaded[ref.digest]
-                size += len(node)
-                below.update(nodes.refs_of(ref, node))
+                node = self[ref]
+                size += len(node.payload)
+                below.update(node.below)
             if size > LARGEST_STATE_BYTES:
                 raise damaged(f"more than {LARGEST_STATE_BYTES} bytes of nodes")
             ahead = below - seen
 
-    def __getitem__(self, ref: Ref) -> bytes:
-        return self._loaded[ref.digest]
+    def known(self, ref: Ref) -> Node | None:
+        """The node, if it is at hand."""
+        found = self._loaded.get(ref.digest) or self._cache.get(ref.digest)
+        return None if found is None else nodes.of(ref, found)
+
+    def __getitem__(self, ref: Ref) -> Node:
+        return nodes.of(ref, self._loaded[ref.digest])
+
+
+class NotAtHand(Exception):
+    """A node has to be loaded."""
 
 
 class Reader:
-    """Makes values of packed ones."""
+    """Makes values of packed ones; ``cache``: nodes that were verified already, or will be."""
 
-    def __init__(self, load: Load, types: Types) -> None:
-        self._nodes = Nodes(load)
+    def __init__(self, load: Load, types: Types, cache: NodeCache | None = None) -> None:
+        self._nodes = Nodes(load, cache)
         self._types = types
+        self._unpack = msgspec.msgpack.Decoder(ext_hook=self._extension).decode
         self._room = LARGEST_STATE_BYTES
         self._depth = 0
 
@@ -73,17 +93,23 @@ class Reader:
         `CorruptTape`: a node is missing or damaged, or the value is nested too deep or too large.
         """
         self._nodes.want_all(nodes.refs_in(data))
+        return self.at_hand(data)
+
+    def at_hand(self, data: bytes) -> Any:
+        """The value, of nodes that this process has read lately. `NotAtHand`."""
+        self._room = LARGEST_STATE_BYTES
+        self._depth = 0
         try:
-            return nodes.unpack(data, self._extension)
-        except RecursionError:
-            raise damaged("nested too deep") from None
+            return self._unpack(data)
+        except nodes.UNPACKABLE as problem:
+            raise damaged(f"{type(problem).__name__}: {problem}") from None
 
     def _extension(self, code: int, data: memoryview) -> Any:
         self._depth += 1
         if self._depth > nodes.MOST_DEPTH:
             raise damaged(f"nested deeper than {nodes.MOST_DEPTH} levels")
         if code == nodes.TYPED:
-            found = self._types.together(*nodes.unpacked_typed(data, self._extension))
+            found = self._types.together(*nodes.named(self._unpack(data)))
         elif code == nodes.REF:
             found = self._whole(nodes.unpacked_ref(data))
         else:
@@ -93,43 +119,29 @@ class Reader:
 
     def _whole(self, ref: Ref) -> Any:
         """What a ref stands for."""
-        pieces: list[bytes] = []
-        found: Any = [] if ref.kind == LIST else {}
-        for one in self._leaves(ref):
-            data = nodes.payload(one, self._nodes[one])
-            if one.kind not in (LIST, DICT):
-                pieces.append(data)
-                continue
-            entries: Any = nodes.unpack(data, self._extension)
-            if (
-                type_of(entries) is not (list if one.kind == LIST else dict)
-                or len(entries) != one.length
-            ):
-                raise damaged(f"node {one.digest.hex()[:16]} does not hold {one.length} entries")
-            found.extend(entries) if one.kind == LIST else found.update(entries)
-        if ref.kind in (LIST, DICT):
-            return found
-        data = b"".join(pieces)
-        if len(data) != ref.length:
-            raise damaged(f"{len(data)} bytes instead of {ref.length}")
-        try:
-            return data.decode() if ref.kind == TEXT else data
-        except UnicodeDecodeError as problem:
-            raise damaged(str(problem)) from None
+        leaves = [self._node(ref)]
+        while leaves[0].level:
+            leaves = [self._node(below) for node in leaves for below in node.below]
+        if ref.kind == LIST:
+            entries: list[Any] = []
+            for leaf in leaves:
+                entries += self._unpack(leaf.payload)
+            return entries
+        if ref.kind == DICT:
+            pairs: dict[str, Any] = {}
+            for leaf in leaves:
+                pairs.update(self._unpack(leaf.payload))
+            if len(pairs) != ref.length:
+                raise damaged(f"{len(pairs)} keys instead of {ref.length}")
+            return pairs
+        data = b"".join(leaf.payload for leaf in leaves)
+        return data.decode() if ref.kind == TEXT else data
 
-    def _leaves(self, ref: Ref) -> list[Ref]:
-        refs = [ref]
-        while refs[0].level:
-            refs = [under for one in refs for under in self._below(one)]
-        for one in refs:
-            self._spend(one)
-        return refs
-
-    def _below(self, ref: Ref) -> list[Ref]:
-        self._spend(ref)
-        return nodes.below(ref, self._nodes[ref])
-
-    def _spend(self, ref: Ref) -> None:
-        self._room -= len(self._nodes[ref]) + _REF_BYTES
+    def _node(self, ref: Ref) -> Node:
+        found = self._nodes.known(ref)
+        if found is None:
+            raise NotAtHand
+        self._room -= len(found.payload) + _REF_BYTES
         if self._room < 0:
             raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
+        return found
