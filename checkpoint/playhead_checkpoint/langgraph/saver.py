@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, cast
 
 from blake3 import blake3
@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
 from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Lineage
-from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown
+from playhead_semconv.errors import CheckpointUnknown
 
 _LABELS: Final = ("langgraph",)
 
@@ -71,18 +71,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         above = _id(thread, parent) if parent else b""
         run, span = _current_span()
         lineage = Lineage(run, span, "framework", above, 0, _LABELS, _id(thread, name), thread, name)
-        self._put(state, lineage)
+        self._store.put(state, lineage, self._types, replace=True)
         return _config(thread, name)
-
-    def _put(self, state: dict[str, Any], lineage: Lineage) -> None:
-        while True:
-            try:
-                self._store.put(state, lineage, self._types)
-                return
-            except CheckpointTaken:
-                notes = self._store.notes(lineage.id, self._types)
-                self._store.delete([lineage.id])
-                self._note(lineage.id, notes)
 
     def _note(self, id: bytes, notes: dict[str, Any], *, anew: bool = False) -> None:
         """Keep writes by key: ``[task_path, task_id, index, channel, value]``."""
@@ -118,22 +108,23 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that a config names; without an id, the last one of its thread."""
         thread, name = _thread(config), get_checkpoint_id(config)
-        try:
-            if name:
-                return self._tuple(self._store.checkpoint(_id(thread, name)))
+        if not name:
             found = self._store.of_thread(thread, limit=1)
-            return self._tuple(found[0]) if found else None
-        except CheckpointUnknown:  # it may be deleted meanwhile
-            return None
+            if not found:
+                return None
+            name = found[0].lineage.name
+        return self._tuple(thread, name)
 
-    def _tuple(self, found: Checkpoint) -> CheckpointTuple:
-        thread = found.lineage.thread
-        state = self._store.state(found.id, self._types)
-        notes = self._store.notes(found.id, self._types).values()
-        writes = sorted(notes, key=lambda note: writes_sort_key(*note[:3]))
+    def _tuple(self, thread: str, name: str) -> CheckpointTuple | None:
+        """The checkpoint of a name; None: it is not there, or not any longer."""
+        try:
+            _, state, notes = self._store.contents(_id(thread, name), self._types)
+        except CheckpointUnknown:
+            return None
+        writes = sorted(notes.values(), key=lambda note: writes_sort_key(*note[:3]))
         parent = state["parent"]
         return CheckpointTuple(
-            _config(thread, found.lineage.name),
+            _config(thread, name),
             state["checkpoint"],
             state["metadata"],
             _config(thread, parent) if parent else None,
@@ -161,9 +152,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
                     return
                 if wanted and found.lineage.name != wanted:
                     continue
-                try:
-                    one = self._tuple(found)
-                except CheckpointUnknown:
+                one = self._tuple(thread, found.lineage.name)
+                if one is None:
                     continue
                 told = cast(dict[str, Any], one.metadata)
                 if all(told.get(key) == value for key, value in (filter or {}).items()):
@@ -210,7 +200,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         state["checkpoint"]["channel_values"] = self._kept(state["checkpoint"]["channel_values"])
         parent, id = state["parent"], _id(thread, found.lineage.name)
         above = _id(thread, parent) if parent else b""
-        self._put(state, replace(found.lineage, parent=above, id=id, thread=thread))
+        lineage = replace(found.lineage, parent=above, id=id, thread=thread)
+        self._store.put(state, lineage, self._types, replace=True)
         self._note(id, self._store.notes(found.id, self._types), anew=True)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -313,9 +304,15 @@ def _told(config: RunnableConfig) -> dict[str, Any]:
 def _thread(config: RunnableConfig) -> str:
     """The thread of the store: thread and namespace of LangGraph."""
     told = _told(config)
-    return json.dumps([str(told["thread_id"]), told.get("checkpoint_ns") or ""])
+    return _named(str(told["thread_id"]), told.get("checkpoint_ns") or "")
 
 
+@lru_cache(maxsize=128)
+def _named(thread_id: str, namespace: str) -> str:
+    return json.dumps([thread_id, namespace])
+
+
+@lru_cache(maxsize=128)
 def _parts(thread: str) -> Sequence[str]:
     """Thread and namespace of LangGraph; empty: it is a thread of something else."""
     try:
@@ -332,7 +329,7 @@ def _config(thread: str, name: str) -> RunnableConfig:
 
 
 def _id(thread: str, name: str) -> bytes:
-    return blake3(json.dumps([thread, name]).encode()).digest()[:16]
+    return blake3(f"{len(thread)}:{thread}{name}".encode()).digest(16)
 
 
 def _current_span() -> tuple[bytes, bytes]:

@@ -14,7 +14,7 @@ from blake3 import blake3
 from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
 from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.node_cache import NodeCache
-from playhead_checkpoint.values.nodes import pack, parsed
+from playhead_checkpoint.values.nodes import Node, pack, parsed
 from playhead_checkpoint.values.packing import Packer, Stretches
 from playhead_checkpoint.values.reading import NotAtHand, Reader
 from playhead_checkpoint.values.types import TYPES, Types
@@ -30,7 +30,7 @@ _R = TypeVar("_R")
 KINDS: Final = ("auto", "manual", "framework", "workspace")
 
 
-Fresh: TypeAlias = Mapping[bytes, bytes]
+Fresh: TypeAlias = Mapping[bytes, Node]
 """Nodes by digest, those below before those above, of which none is known to be stored."""
 
 
@@ -87,18 +87,18 @@ class _Pack:
 
     def __init__(self, types: Types, known: Known) -> None:
         self.known = known
-        self.fresh: dict[bytes, bytes] = {}
+        self.fresh: dict[bytes, Node] = {}
         self.packer = Packer(types, self._keep, known.stretches)
 
     def _keep(self, digest: bytes, node: bytes) -> None:
         if digest not in self.known.ids:
-            self.fresh[digest] = node
+            self.fresh[digest] = parsed(node)
 
     def stored(self, cache: NodeCache) -> None:
         """Remember that all of it is stored."""
         self.known.stretches.add(self.packer.stretches)
         for digest, node in self.fresh.items():
-            cache.add(digest, parsed(node))
+            cache.add(digest, node)
 
 
 class NodesGone(Exception):
@@ -263,22 +263,25 @@ def verified(row: Row) -> Row:
 
 
 def _checked(lineage: Lineage) -> Lineage:
-    problems = {
-        f"a run has 16 bytes, not {len(lineage.run)}": len(lineage.run) not in (0, 16),
-        f"a span has 8 bytes, not {len(lineage.span)}": len(lineage.span) not in (0, 8),
-        f"a parent has 16 bytes, not {len(lineage.parent)}": len(lineage.parent) not in (0, ID_BYTES),
-        f"an id has 16 bytes, not {len(lineage.id)}": len(lineage.id) not in (0, ID_BYTES),
-        f"no kind is {lineage.kind!r:.40}": lineage.kind not in KINDS,
-        f"{len(lineage.labels)} labels": len(lineage.labels) > MOST_LABELS,
-        "its thread or name is too long": len(lineage.thread) > LONGEST_THREAD
-        or len(lineage.name) > LONGEST_LABEL,
-        "a label is too long": any(len(label) > LONGEST_LABEL for label in lineage.labels),
-        f"a time of {lineage.time_ns} ns": not 0 <= lineage.time_ns < 1 << 63,
-    }
-    for problem, there in problems.items():
-        if there:
-            raise UsageError(f"a checkpoint cannot be stored: {problem}")
-    return lineage if lineage.time_ns else replace(lineage, time_ns=time.time_ns())
+    one = lineage
+    if not (
+        len(one.run) in (0, 16)
+        and len(one.span) in (0, 8)
+        and len(one.parent) in (0, ID_BYTES)
+        and len(one.id) in (0, ID_BYTES)
+        and one.kind in KINDS
+        and len(one.labels) <= MOST_LABELS
+        and all(len(label) <= LONGEST_LABEL for label in one.labels)
+        and len(one.thread) <= LONGEST_THREAD
+        and len(one.name) <= LONGEST_LABEL
+        and 0 <= one.time_ns < 1 << 63
+    ):
+        raise UsageError(
+            f"a checkpoint cannot be stored: its lineage is {one!r:.400}",
+            hint="a run has 16 bytes, a span 8, an id and a parent 16; kinds are "
+            + f"{', '.join(KINDS)}; labels are at most {MOST_LABELS}, of {LONGEST_LABEL} characters",
+        )
+    return one if one.time_ns else replace(one, time_ns=time.time_ns())
 
 
 def _row(packed: bytes, size_bytes: int, lineage: Lineage) -> Row:

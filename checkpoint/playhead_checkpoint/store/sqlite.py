@@ -7,14 +7,15 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from playhead_checkpoint.store.engine import (
     KINDS,
     CheckpointEngine,
+    Fresh,
     Known,
     NodesGone,
     Notes,
@@ -60,8 +61,37 @@ INSERT INTO deletions VALUES (0);
 _COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
 _WIDTH: Final = len(_COLUMNS.split(","))
 _QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in _COLUMNS.split(","))
+_BYTES: Final = {bytes}
 _INSERT: Final = f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+
+class _Use:
+    """Holds a connection for one thread. Many small reads go through it: it is no generator."""
+
+    def __init__(
+        self, path: Path, lock: threading.RLock, connection: Callable[[], sqlite3.Connection]
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._connection = connection
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            return self._connection()
+        except BaseException as problem:
+            self.__exit__(type(problem), problem, None)
+            raise
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        self._lock.release()
+        if isinstance(problem, sqlite3.DatabaseError) and not isinstance(
+            problem, sqlite3.OperationalError
+        ):
+            raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
+        if isinstance(problem, sqlite3.Error | OSError):
+            raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
 
 
 class SqliteCheckpoints(CheckpointEngine):
@@ -81,6 +111,7 @@ class SqliteCheckpoints(CheckpointEngine):
         self._path = Path(path)
         self._synchronous = synchronous
         self._lock = threading.RLock()
+        self._use = _Use(self._path, self._lock, self._connection)
         self._depth = 0
         self._deletions = -1
         self._open: sqlite3.Connection | None = None
@@ -140,18 +171,9 @@ class SqliteCheckpoints(CheckpointEngine):
         if version > _VERSION:
             raise StoreUnavailable(f"{self._path} was written by a later version")
 
-    @contextmanager
-    def _using(self) -> Generator[sqlite3.Connection, None, None]:
+    def _using(self) -> _Use:
         """The connection, for this thread alone; its errors as those of playhead."""
-        with self._lock:
-            try:
-                yield self._connection()
-            except sqlite3.OperationalError as problem:
-                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
-            except sqlite3.DatabaseError as problem:
-                raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
-            except OSError as problem:
-                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+        return self._use
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[sqlite3.Connection, None, None]:
@@ -286,7 +308,7 @@ class SqliteCheckpoints(CheckpointEngine):
                 "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
                 rows,
             )
-            ids = self._added(database, notes.fresh, Counter(_all_roots(wanted.values())))
+            ids = self._added(database, notes.fresh, _all_roots(wanted.values()))
             again = notes.packed.keys() & there.keys()
             if not again:
                 return ids
@@ -315,32 +337,35 @@ class SqliteCheckpoints(CheckpointEngine):
                     return self._row(id), {}
                 database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
             database.execute(_INSERT, _values(row))
-            ids = self._added(database, put.fresh, Counter(_roots(row.packed)))
+            ids = self._added(database, put.fresh, _roots(row.packed))
             if earlier is not None:
                 self._drop(database, Counter(_roots(earlier)))
                 ids = {}
         return row, ids
 
     def _added(
-        self, database: sqlite3.Connection, fresh: Mapping[bytes, bytes], used: Counter[bytes]
+        self, database: sqlite3.Connection, fresh: Fresh, roots: Iterable[bytes]
     ) -> Mapping[bytes, int]:
-        """Insert those nodes that are missing, and count their uses. ``used``: by whom else. Ids of all."""
+        """Insert those nodes that are missing, and count their uses, and those of ``roots``. Ids of all."""
         ids: dict[bytes, int] = {}
-        new: set[bytes] = set()
+        used: dict[bytes, int] = {}
+        for digest in roots:
+            used[digest] = used.get(digest, 0) + 1
+        new: list[bytes] = []
         for digest, node in fresh.items():
-            inserted = database.execute(_INSERT_NODE, (digest, len(node), squeezed(node)))
+            inserted = database.execute(_INSERT_NODE, (digest, len(node.data), squeezed(node.data)))
             if inserted.rowcount:
-                assert inserted.lastrowid is not None
-                ids[digest] = inserted.lastrowid
-                new.add(digest)
-                used.update(nodes.children(node))
+                ids[digest] = cast(int, inserted.lastrowid)
+                new.append(digest)
+                for below in {ref.digest for ref in node.below}:
+                    used[below] = used.get(below, 0) + 1
             else:
                 found = database.execute("SELECT id FROM node WHERE digest = ?", (digest,)).fetchone()
                 ids[digest] = found[0]
         known = self._known.ids
-        counts = [(used[digest], ids[digest]) for digest in new]
-        database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", counts)
-        more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items() if digest not in new]
+        first = [(used.pop(digest, 0), ids[digest]) for digest in new]
+        database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", first)
+        more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items()]
         database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", more)
         return ids
 
@@ -424,7 +449,7 @@ class SqliteCheckpoints(CheckpointEngine):
                     continue
                 counts[digest] = count
                 try:
-                    used.update(nodes.children(nodes.checked(digest, stretched(data, size))))
+                    used.update(_children(nodes.opened(digest, stretched(data, size))))
                 except CorruptTape as problem:
                     yield problem.cause or problem.what
             for digest in used.keys() - counts.keys():
@@ -462,10 +487,14 @@ def _all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
     return (digest for one in packed for digest in _roots(one))
 
 
+def _children(node: nodes.Node) -> set[bytes]:
+    return {ref.digest for ref in node.below}
+
+
 def _below(data: object, size: object) -> list[bytes]:
     """The nodes that a stored node refers to; none, if it is damaged: those stay."""
     with suppress(CorruptTape):
-        return list(nodes.children(stretched(data, size)))
+        return list(_children(nodes.parsed(stretched(data, size))))
     return []
 
 
@@ -476,7 +505,7 @@ def _row_of(database: sqlite3.Connection, id: bytes) -> Row | None:
 
 def _values(row: Row) -> tuple[Any, ...]:
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
-    labels = json.dumps(lineage.labels)
+    labels = json.dumps(lineage.labels) if lineage.labels else "[]"
     told = (
         lineage.run,
         lineage.span,
@@ -494,13 +523,13 @@ def _read(row: Sequence[Any]) -> Row:
     """A row that came from the file. `CorruptTape`: it is not what was written."""
     id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
     try:
-        if not all(isinstance(one, bytes) for one in (id, run, span, parent, digest, packed)):
+        if {type(id), type(run), type(span), type(parent), type(digest), type(packed)} != _BYTES:
             raise TypeError("an id, state or digest is not made of bytes")
-        if not all(isinstance(one, str) for one in (thread, name)):
+        if type(thread) is not str or type(name) is not str:
             raise TypeError("a thread or name is no text")
         if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
             raise ValueError("kind, time or size are none")
-        said = tuple(map(str, json.loads(labels)))
+        said = () if labels == "[]" else tuple(map(str, json.loads(labels)))
         lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
         return verified(Row(Checkpoint(id, lineage, size, digest), packed))
     except (TypeError, ValueError, RecursionError) as problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -30,11 +29,10 @@ _SCALARS: Final = frozenset({type(None), bool, int, float})
 _MOST_NESTED: Final = 6
 _MOST_HEADS: Final = 32
 """How deep typed values may stand in each other, and what those inside may hold, to be packed in C."""
-_BYTES_HEADS: Final = re.compile(rb"[\xc4-\xc6]")
 _CONTAINER_HEADS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 
 
-class _Unlike(TypeError):
+class Unlike(TypeError):
     """A value that is not packed in C."""
 
 
@@ -51,12 +49,12 @@ class ValueEncoder:
         self._depth = 0
         self._heads: dict[str, bytes] = {}
 
-    def packed(self, state: Any) -> bytes | None:
-        """The packed state, in which bytes are to be distrusted; None: only `exactly` packs it."""
+    def packed(self, value: Any) -> bytes:
+        """The packed value, in which bytes are to be distrusted. `Unlike`: only `exactly` packs it."""
         try:
-            return ormsgpack.packb(state, self._typed_in_c, _STRICT)
+            return ormsgpack.packb(value, self._typed_in_c, _STRICT)
         except TypeError:
-            return None
+            raise Unlike from None
 
     def exactly(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
@@ -70,7 +68,7 @@ class ValueEncoder:
     def _typed_in_c(self, value: Any) -> ormsgpack.Ext:
         shape = self._types.shape_of(value)
         if shape is None or self._nested >= _MOST_NESTED:
-            raise _Unlike
+            raise Unlike
         self._nested += 1
         try:
             parts = shape.apart(value)
@@ -80,7 +78,7 @@ class ValueEncoder:
             else:
                 data = ormsgpack.packb(parts, self._typed_in_c, _STRICT)
             if self._nested > 1 and len(data) - len(data.translate(None, _CONTAINER_HEADS)) > _MOST_HEADS:
-                raise _Unlike
+                raise Unlike
             if holds_bytes(data):
                 data = self._parts(parts)
         finally:
@@ -195,9 +193,15 @@ def head(kind: int, count: int) -> bytes:
 
 def holds_bytes(data: bytes) -> bool:
     """Whether a packed value has bytes in it; what is inside of typed values does not count."""
-    if _BYTES_HEADS.search(data) is None:
+    if not may_hold_bytes(data, 0, len(data)):
         return False
     return _remembered(data) if len(data) <= nodes.WHOLE_BYTES else _decoded_holds_bytes(data)
+
+
+def may_hold_bytes(data: bytes, at: int, end: int) -> bool:
+    """Whether it is worth asking `holds_bytes` for the values that stand there."""
+    find = data.find
+    return find(b"\xc4", at, end) >= 0 or find(b"\xc5", at, end) >= 0 or find(b"\xc6", at, end) >= 0
 
 
 def _decoded_holds_bytes(data: bytes) -> bool:

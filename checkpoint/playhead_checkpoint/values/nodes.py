@@ -14,7 +14,7 @@ The name of a node is the BLAKE3 digest of all its bytes. So equal parts of stat
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -109,7 +109,7 @@ def unpacked_ref(data: bytes | memoryview) -> Ref:
 class Node(NamedTuple):
     """A node that was verified.
 
-    ``length``: as of a `Ref`. ``payload``: what a leaf holds. ``below``: the refs in it.
+    ``length``: as of a `Ref`. ``payload``: what a leaf holds. ``below``: the refs in it. ``data``: all.
     """
 
     kind: int
@@ -117,6 +117,7 @@ class Node(NamedTuple):
     length: int
     payload: memoryview
     below: tuple[Ref, ...]
+    data: bytes
 
 
 def opened(digest: bytes, node: bytes) -> Node:
@@ -134,10 +135,10 @@ def parsed(node: bytes) -> Node:
         if not payload or len(payload) % _BELOW.size:
             raise damaged(f"a node with {len(payload)} bytes of digests")
         below = tuple(Ref(kind, level - 1, count, one) for one, count in _BELOW.iter_unpack(payload))
-        return Node(kind, level, sum(one.length for one in below), payload, below)
+        return Node(kind, level, sum(one.length for one in below), payload, below, node)
     if kind in (LIST, DICT):
-        return Node(kind, 0, _count(kind, payload), payload, tuple(refs_in(node[2:])))
-    return Node(kind, 0, len(payload), payload, ())
+        return Node(kind, 0, _count(kind, payload), payload, tuple(refs_in(node[2:])), node)
+    return Node(kind, 0, len(payload), payload, (), node)
 
 
 def _count(kind: int, payload: memoryview) -> int:
@@ -185,7 +186,7 @@ def named(found: Any) -> tuple[str, Any]:
     return found[0], found[1]
 
 
-def refs_in(data: bytes | memoryview) -> list[Ref]:
+def refs_in(data: bytes) -> list[Ref]:
     """The refs inside of a packed value, as often as they stand there. `CorruptTape`: as `unpack`."""
     found: list[Ref] = []
 
@@ -197,11 +198,6 @@ def refs_in(data: bytes | memoryview) -> list[Ref]:
         else:
             raise damaged(f"an extension {code}")
 
-    if _REF_HEAD in bytes(data):  # else there is nothing to look for
+    if _REF_HEAD in data:  # else there is nothing to look for
         unpack(data, extension)
     return found
-
-
-def children(node: bytes) -> Iterator[bytes]:
-    """The digests of the nodes that a node refers to, each once. `CorruptTape`: as `opened`."""
-    yield from dict.fromkeys(ref.digest for ref in parsed(node).below)

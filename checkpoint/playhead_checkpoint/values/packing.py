@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.encoding import ValueEncoder, head, holds_bytes, typed
-from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack
+from playhead_checkpoint.values.encoding import Unlike, ValueEncoder, head, holds_bytes, may_hold_bytes, typed
+from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack, type_of
 from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES
 from playhead_checkpoint.values.standard_types import STANDARD
 from playhead_checkpoint.values.types import Types
@@ -21,7 +21,11 @@ LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
 _FEW: Final = 64
 """Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
-_KEY_BYTES: Final = 160
+_LONG: Final = 32
+"""Entries from which on a list is long."""
+_MOST_PARTS: Final = 4
+"""How deep long lists are looked for."""
+_LONG_KEY: Final = nodes.INLINE_BYTES // 4
 _MOST_STRETCH_BYTES: Final = 1 << 25
 _TEXT_HEADS: Final = {0xC4: 2, 0xC5: 3, 0xC6: 5, 0xD9: 2, 0xDA: 3, 0xDB: 5}
 _RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
@@ -31,6 +35,7 @@ _RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 class Stretch(NamedTuple):
     """Entries of a container that are one node: packed in a row, before large ones got nodes."""
 
+    first: bytes
     raw: bytes
     ref: Ref
     holds_bytes: bool
@@ -39,25 +44,27 @@ class Stretch(NamedTuple):
 class Stretches:
     """Stretches whose nodes are stored, those used last; they are not cut again.
 
-    They are found by their first bytes and compared as a whole, so nothing but equal bytes is taken for
-    what did not change. It holds at most 32 MB.
+    They are found by their first entry and compared as a whole, so nothing but equal bytes is taken for
+    what did not change. It holds about 32 MB at most.
     """
 
     def __init__(self) -> None:
         self._found: dict[bytes, Stretch] = {}
         self._size = 0
 
-    def at(self, data: bytes, start: int) -> Stretch | None:
-        """The one that ``data`` goes on with at ``start``."""
-        found = self._found.get(data[start : start + _KEY_BYTES])
-        return found if found is not None and data.startswith(found.raw, start) else None
+    def of(self, first: bytes, kind: int, most: int) -> Stretch | None:
+        """One that begins with a packed entry, and has at most so many."""
+        found = self._found.get(first)
+        if found is None or found.ref.kind != kind or found.ref.length > most:
+            return None
+        return found
 
     def add(self, stretches: Iterable[Stretch]) -> None:
         """Remember them; their nodes are stored."""
         for one in stretches:
             if self._size > _MOST_STRETCH_BYTES:
                 self._found, self._size = {}, 0
-            self._found[one.raw[:_KEY_BYTES]] = one
+            self._found[one.first] = one
             self._size += len(one.raw)
 
 
@@ -86,19 +93,100 @@ class Packer:
 
     def state(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
-        data = self._encoder.packed(state)
-        if data is not None:
-            packed = self._cut(data)
+        self._begin()
+        try:
+            packed = self._part(state)
             if not self._holds_bytes:
                 return packed
+        except Unlike:
+            pass
+        self._begin()
         return self._cut(self._encoder.exactly(state))
 
-    def _cut(self, data: bytes) -> bytes:
-        if len(data) > LARGEST_PUT_BYTES:
-            raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
+    def _begin(self) -> None:
         self._holds_bytes = False
         self.stretches.clear()
-        self.logical_bytes = len(data)
+        self.logical_bytes = self._depth = 0
+
+    def _part(self, value: Any) -> bytes:
+        """A part of the state. Of a long list, what is known is never packed together with the rest."""
+        if self._depth < _MOST_PARTS and _is_long(value, _MOST_PARTS - self._depth):
+            if type_of(value) is list:
+                return self._long(value)
+            self._depth += 1
+            entries: list[bytes] = []
+            for key, one in value.items():
+                if type_of(key) is not str or len(key) >= _LONG_KEY:
+                    raise Unlike
+                name = self._encoder.packed(key)
+                self.logical_bytes += len(name)
+                kind = type_of(one)
+                if kind is list or kind is dict:
+                    entries.append(name + self._part(one))
+                else:
+                    entries.append(name + self._cut(self._encoder.packed(one)))
+            self._depth -= 1
+            self.logical_bytes += 1
+            return self._joined(DICT, entries)
+        return self._cut(self._encoder.packed(value))
+
+    def _long(self, values: list[Any]) -> bytes:
+        """A list whose entries are packed only as far as they are not known."""
+        keep, kept = self._keep, list[tuple[bytes, bytes]]()
+        self._keep = lambda digest, node: kept.append((digest, node))
+        refs: list[Ref] = []
+        packed = self._encoder.packed
+        at = size = 0
+        while at < len(values):
+            first = packed(values[at])
+            known = self._known.of(first, LIST, len(values) - at)
+            if known is not None and self._is(known, values[at : at + known.ref.length]):
+                self._holds_bytes |= known.holds_bytes
+                refs.append(known.ref)
+                at, size = at + known.ref.length, size + len(known.raw)
+                self._spend(len(known.raw))
+                continue
+            entries: list[bytes] = []
+            before, self._holds_bytes = self._holds_bytes, False
+            cut = self._next(LIST, self._one_by_one(values, at, entries))
+            raw = b"".join(entries)
+            if may_hold_bytes(raw, 0, len(raw)) and any(map(holds_bytes, entries)):
+                self._holds_bytes = True
+            if cut.closed:
+                self.stretches.append(Stretch(first, raw, cut.refs[0], self._holds_bytes))
+            self._holds_bytes |= before
+            refs += cut.refs
+            at, size = at + len(entries), size + len(raw)
+            self._spend(len(raw))
+        self._keep = keep
+        if size <= nodes.WHOLE_BYTES:
+            return self._cut(packed(values))
+        for digest, node in kept:
+            keep(digest, node)
+        return self._tree(refs)
+
+    def _is(self, known: Stretch, values: list[Any]) -> bool:
+        """Whether these are the entries of a stretch."""
+        raw = self._encoder.packed(values)
+        return len(raw) - len(head(LIST, len(values))) == len(known.raw) and raw.endswith(known.raw)
+
+    def _one_by_one(
+        self, values: list[Any], at: int, packed: list[bytes]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Pack the entries from ``at`` on, as far as they are asked for; add them to ``packed``."""
+        for number in range(at, len(values)):
+            entry = self._encoder.packed(values[number])
+            packed.append(entry)
+            size = len(entry)
+            yield size, entry if size <= nodes.INLINE_BYTES else self._value(entry, 0, size)
+
+    def _spend(self, size: int) -> None:
+        self.logical_bytes += size
+        if self.logical_bytes > LARGEST_PUT_BYTES:
+            raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
+
+    def _cut(self, data: bytes) -> bytes:
+        self._spend(len(data))
         return self._value(data, 0, len(data))
 
     # Below, ``data`` is the packed state, and a value stands in it from ``at`` to ``end``.
@@ -166,14 +254,18 @@ class Packer:
         count, start = _opened(data, at)
         if end - at > nodes.WHOLE_BYTES and (kind == LIST or count > _FEW):
             return self._tree(self._leaves(kind, data, start, end, count))
-        entries = [self._entry(data, one) for one in _entries(kind, data, start, end, count)]
+        found = _entries(kind, data, start, end, count)
+        return self._joined(kind, [self._entry(data, one) for one in found])
+
+    def _joined(self, kind: int, entries: list[bytes]) -> bytes:
+        """A container of entries that were cut."""
         size = sum(map(len, entries))
         if size <= nodes.INLINE_BYTES:
-            return head(kind, count) + b"".join(entries)
+            return head(kind, len(entries)) + b"".join(entries)
         if size <= nodes.WHOLE_BYTES:
             return self._leaf(kind, entries).packed()
-        sized = ((len(entry), entry) for entry in entries)
         refs: list[Ref] = []
+        sized = ((len(entry), entry) for entry in entries)
         while (cut := self._next(kind, sized)).refs:
             refs += cut.refs
         return self._tree(refs)
@@ -185,25 +277,37 @@ class Packer:
     def _leaves(self, kind: int, data: bytes, at: int, end: int, left: int) -> list[Ref]:
         """The leaves of ``left`` entries. Known stretches are passed over."""
         refs: list[Ref] = []
-        rest: list[_Entry] = []
+        rest = _entries(kind, data, at, end, left)
         while left:
-            known = self._known.at(data, at)
-            if known is not None and known.ref.kind == kind and known.ref.length <= left:
+            first = data[at : rest[-left].end]
+            known = self._known.of(first, kind, left)
+            if known is not None and data.startswith(known.raw, at):
                 self._holds_bytes |= known.holds_bytes
                 refs.append(known.ref)
                 at, left = at + len(known.raw), left - known.ref.length
                 continue
-            rest = rest or _entries(kind, data, at, end, left)
             before, self._holds_bytes = self._holds_bytes, False
-            ahead = map(rest.__getitem__, range(len(rest) - left, len(rest)))
-            cut = self._next(kind, ((one.end - one.start, self._entry(data, one)) for one in ahead))
+            cut = self._next(kind, self._sized(data, rest, left))
             if cut.closed:
                 raw = data[at : at + cut.raw_bytes]
-                self.stretches.append(Stretch(raw, cut.refs[0], self._holds_bytes))
+                self.stretches.append(Stretch(first, raw, cut.refs[0], self._holds_bytes))
             self._holds_bytes |= before
             refs += cut.refs
             at, left = at + cut.raw_bytes, left - sum(ref.length for ref in cut.refs)
         return refs
+
+    def _sized(
+        self, data: bytes, entries: Sequence[_Entry], left: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """The last entries, cut, and what each has taken before."""
+        at, end = entries[-left].start, entries[-1].end
+        plain = self._holds_bytes or not may_hold_bytes(data, at, end)
+        for number in range(len(entries) - left, len(entries)):
+            start, value, end = entries[number]
+            if plain and end - value <= nodes.INLINE_BYTES:
+                yield end - start, data[start:end]
+            else:
+                yield end - start, self._entry(data, entries[number])
 
     def _next(self, kind: int, entries: Iterable[tuple[int, bytes]]) -> _Cut:
         """Cut off entries, up to where a stretch is closed; else all, leaf by leaf.
@@ -257,6 +361,16 @@ class Packer:
                     start = at
             refs = above
         return refs[0].packed()
+
+
+def _is_long(value: Any, levels: int) -> bool:
+    """Whether it is a long list, or a small dict with one in it."""
+    kind = type_of(value)
+    if kind is list:
+        return len(value) >= _LONG
+    if kind is not dict or len(value) > _FEW or not levels:
+        return False
+    return any(_is_long(one, levels - 1) for one in value.values())
 
 
 class _LongKey(Exception):
