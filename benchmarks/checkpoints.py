@@ -2,8 +2,10 @@
 
 The state is a list of messages to which each step adds one. ``unique`` is the last state, packed once:
 what no store can do without. ``disk`` are the files of a store after its last put. Put times are medians
-of the last fifty puts, in milliseconds; reads are medians of ten, of the latest checkpoint and of the
-middle one. LangGraph's saver stands beside where it is installed (requirements-langgraph.txt).
+of the last fifty puts, in milliseconds; reads are medians of fifty, of the latest checkpoint and of the
+middle one; ``first`` is the first read of the latest one by a store that was just opened. Where LangGraph's
+saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by step in turn, with
+messages that are dicts and messages of LangChain. All sync their files at each put.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -35,10 +37,10 @@ RUN = b"r" * 16
 class Ours:
     """The store of this project."""
 
-    name = "playhead"
+    name = "playhead, store"
 
     def __init__(self, folder: Path) -> None:
-        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite")
+        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous="FULL")
         self.parent = b""
 
     def put(self, messages: list[Any]) -> bytes:
@@ -53,18 +55,16 @@ class Ours:
         self.store.close()
 
 
-class Theirs:
-    """LangGraph's saver, as LangGraph calls it."""
+class Saver:
+    """A saver, as LangGraph calls it."""
 
-    name = "langgraph-checkpoint-sqlite"
+    name: str
+    saver: Any
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         from langgraph.checkpoint.base import empty_checkpoint
-        from langgraph.checkpoint.sqlite import SqliteSaver
 
-        self.opened = SqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite"))
-        self.saver, self.empty = self.opened.__enter__(), empty_checkpoint
-        self.saver.setup()
+        self.empty = empty_checkpoint
         self.config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
     def put(self, messages: list[Any]) -> Any:
@@ -81,8 +81,41 @@ class Theirs:
     def get(self, id: Any) -> list[Any]:
         return self.saver.get_tuple(id).checkpoint["channel_values"]["messages"]
 
+
+class OurSaver(Saver):
+    """The saver of this project."""
+
+    name = "playhead, saver"
+
+    def __init__(self, folder: Path) -> None:
+        from playhead_checkpoint.langgraph import PlayheadSaver
+
+        super().__init__()
+        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous="FULL")
+        self.saver = PlayheadSaver(self.store)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+class Theirs(Saver):
+    """LangGraph's saver."""
+
+    name = "langgraph-checkpoint-sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+
+        super().__init__()
+        self.opened = SqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite"))
+        self.saver = self.opened.__enter__()
+        self.saver.setup()
+
     def close(self) -> None:
         self.opened.__exit__(None, None, None)
+
+
+Kind: TypeAlias = type[Ours] | type[OurSaver] | type[Theirs]
 
 
 def message(chance: random.Random, number: int) -> dict[str, Any]:
@@ -95,6 +128,14 @@ def message(chance: random.Random, number: int) -> dict[str, Any]:
     }
 
 
+def langchain_message(chance: random.Random, number: int) -> Any:
+    """The same as LangChain has it."""
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    told = message(chance, number)
+    return (AIMessage if number % 2 else HumanMessage)(told["content"], id=told["id"])
+
+
 def timed(what: Callable[[], Any]) -> tuple[float, Any]:
     """Milliseconds, and what came of it."""
     begin = time.perf_counter()
@@ -102,39 +143,68 @@ def timed(what: Callable[[], Any]) -> tuple[float, Any]:
     return (time.perf_counter() - begin) * 1_000, found
 
 
-def median(what: Callable[[], Any], times: int = 10) -> float:
+def median(what: Callable[[], Any], times: int = 50) -> float:
     return statistics.median(timed(what)[0] for _ in range(times))
 
 
-def grown(kind: type[Ours] | type[Theirs], steps: int) -> dict[str, Any]:
-    """One conversation of so many steps."""
-    chance, messages = random.Random(steps), list[Any]()
-    with tempfile.TemporaryDirectory() as name:
-        store = kind(Path(name))
-        times, ids = list[float](), list[Any]()
-        for number in range(steps):
-            messages = [*messages, message(chance, number)]
-            took, id = timed(partial(store.put, messages))
-            times.append(took)
-            ids.append(id)
-        latest, middle = ids[-1], ids[steps // 2]
-        assert store.get(latest) == messages and store.get(middle) == messages[: steps // 2 + 1]
+class Grown:
+    """A conversation in one store."""
+
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self.kind, self.folder = kind, folder / kind.__name__
+        self.folder.mkdir()
+        self.store = kind(self.folder)
+        self.times: list[float] = []
+        self.ids: list[Any] = []
+
+    def put(self, messages: list[Any]) -> None:
+        took, id = timed(partial(self.store.put, messages))
+        self.times.append(took)
+        self.ids.append(id)
+
+    def figures(self, messages: list[Any]) -> dict[str, Any]:
+        store, latest, middle = self.store, self.ids[-1], self.ids[len(self.ids) // 2]
+        assert store.get(latest) == messages
+        assert store.get(middle) == messages[: len(messages) // 2 + 1]
         reads = {
             "get_latest_ms": median(lambda: store.get(latest)),
             "get_middle_ms": median(lambda: store.get(middle)),
         }
         store.close()
-        disk = sum(path.stat().st_size for path in Path(name).iterdir())
-    unique = len(msgspec.msgpack.encode(messages))
-    return {
-        "store": kind.name,
-        "steps": steps,
-        "unique_bytes": unique,
-        "disk_bytes": disk,
-        "times_unique": round(disk / unique, 1),
-        "put_p50_ms": round(statistics.median(times[-LAST:]), 3),
-        **{key: round(value, 3) for key, value in reads.items()},
-    }
+        anew = self.kind(self.folder)
+        reads["get_first_ms"] = timed(lambda: anew.get(latest))[0]
+        anew.close()
+        return {
+            "store": self.kind.name,
+            "steps": len(messages),
+            "disk_bytes": sum(path.stat().st_size for path in self.folder.iterdir()),
+            "put_p50_ms": round(statistics.median(self.times[-LAST:]), 3),
+            **{key: round(value, 3) for key, value in reads.items()},
+        }
+
+
+def grown(
+    kinds: Sequence[Kind], steps: int, made: Callable[[random.Random, int], Any]
+) -> list[dict[str, Any]]:
+    """One conversation of so many steps in each kind of store."""
+    chance, messages = random.Random(steps), list[Any]()
+    with tempfile.TemporaryDirectory() as name:
+        stores = [Grown(kind, Path(name)) for kind in kinds]
+        for number in range(steps):
+            messages = [*messages, made(chance, number)]
+            for one in stores:
+                one.put(messages)
+        rows = [one.figures(messages) for one in stores]
+    unique = len(msgspec.msgpack.encode(plain(messages)))
+    for row in rows:
+        row |= {"messages": made.__name__, "unique_bytes": unique}
+        row["times_unique"] = round(row["disk_bytes"] / unique, 1)
+    return rows
+
+
+def plain(messages: list[Any]) -> list[Any]:
+    """What is in messages."""
+    return [one if isinstance(one, dict) else {"content": one.content, "id": one.id} for one in messages]
 
 
 def exponent(rows: list[dict[str, Any]]) -> float:
@@ -170,15 +240,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, nargs="*", default=list(SIZES))
     arguments = parser.parse_args()
-    kinds: list[type[Ours] | type[Theirs]] = [Ours]
+    ways: list[tuple[Sequence[Kind], Callable[[random.Random, int], Any]]] = [((Ours,), message)]
     if importlib.util.find_spec("langgraph") and importlib.util.find_spec("langgraph.checkpoint.sqlite"):
-        kinds.append(Theirs)
-    for kind in kinds:
-        rows = [grown(kind, steps) for steps in arguments.steps]
-        for row in rows:
-            print(json.dumps(row), flush=True)
-        if len(rows) > 1:
-            print(json.dumps({"store": kind.name, "exponent": round(exponent(rows), 3)}), flush=True)
+        ways = [((Ours, OurSaver, Theirs), message), ((OurSaver, Theirs), langchain_message)]
+    for kinds, made in ways:
+        rows = list[dict[str, Any]]()
+        for steps in arguments.steps:
+            found = grown(kinds, steps, made)
+            rows += found
+            for row in found:
+                print(json.dumps(row), flush=True)
+        if len(arguments.steps) > 1:
+            for kind in kinds:
+                grew = exponent([row for row in rows if row["store"] == kind.name])
+                print(json.dumps({"store": kind.name, "exponent": round(grew, 3)}), flush=True)
     print(json.dumps(compared()))
 
 

@@ -15,8 +15,9 @@ from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Line
 from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.node_cache import NodeCache
 from playhead_checkpoint.values.nodes import Node, pack, parsed
-from playhead_checkpoint.values.packing import Packer, Stretches
+from playhead_checkpoint.values.packing import Packer
 from playhead_checkpoint.values.reading import NotAtHand, Reader
+from playhead_checkpoint.values.stretches import Stretches
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointTaken, CorruptTape, UsageError
 
@@ -194,7 +195,10 @@ class CheckpointEngine(ABC):
         return self._read(types, lambda: self._packed(id), _contents)
 
     def _read(
-        self, types: Types | None, load: Callable[[], _T], made: Callable[[_T, Callable[[bytes], Any]], _R]
+        self,
+        types: Types | None,
+        load: Callable[[], _T],
+        made: Callable[[_T, Callable[[bytes], Any]], _R],
     ) -> _R:
         """What is made of something packed. Where nodes have to be loaded, all is read in one view."""
         reader = Reader(self._nodes, types or self._types, self._cache)
@@ -250,9 +254,7 @@ def _all_notes(packed: Mapping[str, bytes], value: Callable[[bytes], Any]) -> di
 
 
 def _contents(packed: Packed, value: Callable[[bytes], Any]) -> Contents:
-    return Contents(
-        packed.row.checkpoint, value(packed.row.packed), _all_notes(packed.notes, value)
-    )
+    return Contents(packed.row.checkpoint, value(packed.row.packed), _all_notes(packed.notes, value))
 
 
 def verified(row: Row) -> Row:

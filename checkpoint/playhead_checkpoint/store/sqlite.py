@@ -44,7 +44,7 @@ CREATE TABLE node (
 );
 CREATE TABLE uses (node INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE checkpoint (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE,
+    seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE,
     run BLOB NOT NULL, span BLOB NOT NULL, kind TEXT NOT NULL, parent BLOB NOT NULL,
     time_ns INTEGER NOT NULL, labels TEXT NOT NULL, thread TEXT NOT NULL, name TEXT NOT NULL,
     size INTEGER NOT NULL, digest BLOB NOT NULL, packed BLOB NOT NULL
@@ -280,8 +280,10 @@ class SqliteCheckpoints(CheckpointEngine):
     def _begun(self, known: Known, deletions: int) -> None:
         """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
         if deletions != self._deletions:
-            self._known, self._deletions = Known(), deletions
-        if known.ids and known is not self._known:
+            if self._deletions >= 0:
+                self._known = Known()
+            self._deletions = deletions
+        if known is not self._known:
             raise NodesGone
 
     def _learn(self, added: Mapping[bytes, int]) -> None:
@@ -346,7 +348,7 @@ class SqliteCheckpoints(CheckpointEngine):
     def _added(
         self, database: sqlite3.Connection, fresh: Fresh, roots: Iterable[bytes]
     ) -> Mapping[bytes, int]:
-        """Insert those nodes that are missing, and count their uses, and those of ``roots``. Ids of all."""
+        """Insert the nodes that are missing; count uses by them and of ``roots``. Ids of all."""
         ids: dict[bytes, int] = {}
         used: dict[bytes, int] = {}
         for digest in roots:

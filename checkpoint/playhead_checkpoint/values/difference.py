@@ -163,11 +163,7 @@ class StateComparison:
             self._nodes.want(ahead)
             if not any(ref.level for ref in ahead):
                 return ahead
-            ahead = [
-                low
-                for ref in ahead
-                for low in (self._nodes[ref].below if ref.level else [ref])
-            ]
+            ahead = [low for ref in ahead for low in (self._nodes[ref].below if ref.level else [ref])]
         return found
 
     def _items(self, tokens: Sequence[_Token | list[bytes]]) -> list[bytes]:

@@ -77,7 +77,10 @@ class ValueEncoder:
                 data = head(LIST, len(entries)) + b"".join(entries)
             else:
                 data = ormsgpack.packb(parts, self._typed_in_c, _STRICT)
-            if self._nested > 1 and len(data) - len(data.translate(None, _CONTAINER_HEADS)) > _MOST_HEADS:
+            if (
+                self._nested > 1
+                and len(data) - len(data.translate(None, _CONTAINER_HEADS)) > _MOST_HEADS
+            ):
                 raise Unlike
             if holds_bytes(data):
                 data = self._parts(parts)

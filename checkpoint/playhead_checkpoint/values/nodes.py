@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from blake3 import blake3
@@ -35,7 +35,7 @@ BLOCK_LEAVES: Final = 8
 LARGEST_BLOCK_BYTES: Final = 65536
 PIECE_BYTES: Final = 16384
 """Length of the pieces of a long text or of long bytes."""
-FAN_OUT: Final = 8
+FAN_OUT: Final = 16
 """Mean number of nodes below one."""
 LARGEST_FAN_OUT: Final = 64
 MOST_LEVELS: Final = 32

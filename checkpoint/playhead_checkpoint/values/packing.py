@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.encoding import Unlike, ValueEncoder, head, holds_bytes, may_hold_bytes, typed
+from playhead_checkpoint.values.encoding import (
+    Unlike,
+    ValueEncoder,
+    head,
+    holds_bytes,
+    may_hold_bytes,
+    typed,
+)
+from playhead_checkpoint.values.entries import (
+    RAW_DICT,
+    RAW_LIST,
+    Entries,
+    ListEntries,
+    LongKey,
+    PackedEntries,
+    Place,
+    opened,
+    packed_entries,
+)
 from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack, type_of
 from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES
 from playhead_checkpoint.values.standard_types import STANDARD
+from playhead_checkpoint.values.stretches import Block, Leaf, Stretches
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
 
@@ -28,44 +48,6 @@ _MOST_PARTS: Final = 4
 _LONG_KEY: Final = nodes.INLINE_BYTES // 4
 _MOST_STRETCH_BYTES: Final = 1 << 25
 _TEXT_HEADS: Final = {0xC4: 2, 0xC5: 3, 0xC6: 5, 0xD9: 2, 0xDA: 3, 0xDB: 5}
-_RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
-_RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
-
-
-class Stretch(NamedTuple):
-    """Entries of a container that are one node: packed in a row, before large ones got nodes."""
-
-    first: bytes
-    raw: bytes
-    ref: Ref
-    holds_bytes: bool
-
-
-class Stretches:
-    """Stretches whose nodes are stored, those used last; they are not cut again.
-
-    They are found by their first entry and compared as a whole, so nothing but equal bytes is taken for
-    what did not change. It holds about 32 MB at most.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[bytes, Stretch] = {}
-        self._size = 0
-
-    def of(self, first: bytes, kind: int, most: int) -> Stretch | None:
-        """One that begins with a packed entry, and has at most so many."""
-        found = self._found.get(first)
-        if found is None or found.ref.kind != kind or found.ref.length > most:
-            return None
-        return found
-
-    def add(self, stretches: Iterable[Stretch]) -> None:
-        """Remember them; their nodes are stored."""
-        for one in stretches:
-            if self._size > _MOST_STRETCH_BYTES:
-                self._found, self._size = {}, 0
-            self._found[one.first] = one
-            self._size += len(one.raw)
 
 
 _NONE: Final = Stretches()
@@ -87,7 +69,7 @@ class Packer:
         self._known = known
         self._depth = 0
         self._holds_bytes = False
-        self.stretches: list[Stretch] = []
+        self.stretches: list[Leaf | Block] = []
         """Those that were cut."""
         self.logical_bytes = 0
 
@@ -134,51 +116,14 @@ class Packer:
         """A list whose entries are packed only as far as they are not known."""
         keep, kept = self._keep, list[tuple[bytes, bytes]]()
         self._keep = lambda digest, node: kept.append((digest, node))
-        refs: list[Ref] = []
-        packed = self._encoder.packed
-        at = size = 0
-        while at < len(values):
-            first = packed(values[at])
-            known = self._known.of(first, LIST, len(values) - at)
-            if known is not None and self._is(known, values[at : at + known.ref.length]):
-                self._holds_bytes |= known.holds_bytes
-                refs.append(known.ref)
-                at, size = at + known.ref.length, size + len(known.raw)
-                self._spend(len(known.raw))
-                continue
-            entries: list[bytes] = []
-            before, self._holds_bytes = self._holds_bytes, False
-            cut = self._next(LIST, self._one_by_one(values, at, entries))
-            raw = b"".join(entries)
-            if may_hold_bytes(raw, 0, len(raw)) and any(map(holds_bytes, entries)):
-                self._holds_bytes = True
-            if cut.closed:
-                self.stretches.append(Stretch(first, raw, cut.refs[0], self._holds_bytes))
-            self._holds_bytes |= before
-            refs += cut.refs
-            at, size = at + len(entries), size + len(raw)
-            self._spend(len(raw))
+        refs, size = self._walk(LIST, ListEntries(values, self._encoder.packed))
         self._keep = keep
         if size <= nodes.WHOLE_BYTES:
-            return self._cut(packed(values))
+            return self._cut(self._encoder.packed(values))
+        self._spend(size)
         for digest, node in kept:
             keep(digest, node)
         return self._tree(refs)
-
-    def _is(self, known: Stretch, values: list[Any]) -> bool:
-        """Whether these are the entries of a stretch."""
-        raw = self._encoder.packed(values)
-        return len(raw) - len(head(LIST, len(values))) == len(known.raw) and raw.endswith(known.raw)
-
-    def _one_by_one(
-        self, values: list[Any], at: int, packed: list[bytes]
-    ) -> Iterator[tuple[int, bytes]]:
-        """Pack the entries from ``at`` on, as far as they are asked for; add them to ``packed``."""
-        for number in range(at, len(values)):
-            entry = self._encoder.packed(values[number])
-            packed.append(entry)
-            size = len(entry)
-            yield size, entry if size <= nodes.INLINE_BYTES else self._value(entry, 0, size)
 
     def _spend(self, size: int) -> None:
         self.logical_bytes += size
@@ -233,7 +178,7 @@ class Packer:
     def _typed(self, data: bytes, at: int, end: int) -> bytes:
         before = self._holds_bytes
         held = msgspec.msgpack.decode(data[at:end], type=msgspec.msgpack.Ext).data
-        name, parts = map(bytes, _RAW_LIST.decode(held))
+        name, parts = map(bytes, RAW_LIST.decode(held))
         cut = self._value(parts, 0, len(parts))
         self._holds_bytes = before  # what is typed was packed exactly
         return typed(msgspec.msgpack.decode(name, type=str), cut)
@@ -244,18 +189,18 @@ class Packer:
     def _dict(self, data: bytes, at: int, end: int) -> bytes:
         try:
             return self._container(DICT, data, at, end)
-        except _LongKey:
-            found = _RAW_DICT.decode(data[at:end]).items()
+        except LongKey:
+            found = RAW_DICT.decode(data[at:end]).items()
             pairs = b"".join(one for key, value in found for one in (pack(key), value))
             listed = head(LIST, 2 * len(found)) + pairs
             return typed(STANDARD[dict].name, self._container(LIST, listed, 0, len(listed)))
 
     def _container(self, kind: int, data: bytes, at: int, end: int) -> bytes:
-        count, start = _opened(data, at)
+        count, _ = opened(data, at)
+        entries = packed_entries(kind, data, at, end)
         if end - at > nodes.WHOLE_BYTES and (kind == LIST or count > _FEW):
-            return self._tree(self._leaves(kind, data, start, end, count))
-        found = _entries(kind, data, start, end, count)
-        return self._joined(kind, [self._entry(data, one) for one in found])
+            return self._tree(self._walk(kind, entries)[0])
+        return self._joined(kind, [self._cut_entry(entries, number) for number in range(count)])
 
     def _joined(self, kind: int, entries: list[bytes]) -> bytes:
         """A container of entries that were cut."""
@@ -263,87 +208,113 @@ class Packer:
         if size <= nodes.INLINE_BYTES:
             return head(kind, len(entries)) + b"".join(entries)
         if size <= nodes.WHOLE_BYTES:
-            return self._leaf(kind, entries).packed()
+            return self._kept(kind, head(kind, len(entries)) + b"".join(entries), len(entries)).packed()
+        ends = [*accumulate(map(len, entries), initial=0)]
+        places = [Place(start, end, end) for start, end in pairwise(ends)]
+        return self._tree(self._walk(kind, PackedEntries(b"".join(entries), places))[0])
+
+    def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
+        packed = packed or entries.packed(at)
+        key = entries.key_bytes(at)
+        value = self._value(packed, key, len(packed))
+        return packed[:key] + value if key else value
+
+    def _walk(self, kind: int, entries: Entries) -> tuple[list[Ref], int]:
+        """The leaves of a container, and how long its entries are, packed."""
         refs: list[Ref] = []
-        sized = ((len(entry), entry) for entry in entries)
-        while (cut := self._next(kind, sized)).refs:
-            refs += cut.refs
-        return self._tree(refs)
+        at, end, size = 0, len(entries), 0
+        while at < end:
+            first = entries.packed(at)
+            block = self._known.block(first, kind, end - at)
+            if block is None or not entries.go_on(at, block.count, block.raw):
+                leaves = self._block_leaves(kind, entries, at, first)
+                if not leaves[-1].closes:
+                    self._holds_bytes |= any(leaf.holds_bytes for leaf in leaves)
+                    refs += map(self._alone, leaves)
+                    size += sum(len(leaf.raw) for leaf in leaves)
+                    break
+                block = self._block(leaves)
+            self._holds_bytes |= block.holds_bytes
+            refs.append(block.ref)
+            at, size = at + block.count, size + len(block.raw)
+        return refs, size
 
-    def _entry(self, data: bytes, entry: _Entry) -> bytes:
-        value = self._value(data, entry.value, entry.end)
-        return data[entry.start : entry.value] + value if entry.start < entry.value else value
+    def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
+        """Leaves up to one that closes a block, or to the last one."""
+        leaves: list[Leaf] = []
+        size = 0
+        while True:
+            leaf = self._leaf(kind, entries, at, first)
+            at, size = at + leaf.count, size + len(leaf.cut)
+            if size >= nodes.LARGEST_BLOCK_BYTES and leaf.ended:
+                leaf = leaf._replace(closes=True)
+            leaves.append(leaf)
+            if leaf.closes or at == len(entries):
+                return leaves
+            first = entries.packed(at)
 
-    def _leaves(self, kind: int, data: bytes, at: int, end: int, left: int) -> list[Ref]:
-        """The leaves of ``left`` entries. Known stretches are passed over."""
-        refs: list[Ref] = []
-        rest = _entries(kind, data, at, end, left)
-        while left:
-            first = data[at : rest[-left].end]
-            known = self._known.of(first, kind, left)
-            if known is not None and data.startswith(known.raw, at):
-                self._holds_bytes |= known.holds_bytes
-                refs.append(known.ref)
-                at, left = at + len(known.raw), left - known.ref.length
-                continue
-            before, self._holds_bytes = self._holds_bytes, False
-            cut = self._next(kind, self._sized(data, rest, left))
-            if cut.closed:
-                raw = data[at : at + cut.raw_bytes]
-                self.stretches.append(Stretch(first, raw, cut.refs[0], self._holds_bytes))
-            self._holds_bytes |= before
-            refs += cut.refs
-            at, left = at + cut.raw_bytes, left - sum(ref.length for ref in cut.refs)
-        return refs
-
-    def _sized(
-        self, data: bytes, entries: Sequence[_Entry], left: int
-    ) -> Iterator[tuple[int, bytes]]:
-        """The last entries, cut, and what each has taken before."""
-        at, end = entries[-left].start, entries[-1].end
-        plain = self._holds_bytes or not may_hold_bytes(data, at, end)
-        for number in range(len(entries) - left, len(entries)):
-            start, value, end = entries[number]
-            if plain and end - value <= nodes.INLINE_BYTES:
-                yield end - start, data[start:end]
-            else:
-                yield end - start, self._entry(data, entries[number])
-
-    def _next(self, kind: int, entries: Iterable[tuple[int, bytes]]) -> _Cut:
-        """Cut off entries, up to where a stretch is closed; else all, leaf by leaf.
+    def _leaf(self, kind: int, entries: Entries, start: int, first: bytes) -> Leaf:
+        """The entries from ``start`` on, up to where one says that a leaf ends.
 
         Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
-        What is changed in a dict may stand anywhere: its leaves stay small.
+        What is changed in a dict may stand anywhere: its leaves stay small, each is a block.
         """
-        leaves: list[list[bytes]] = []
-        leaf: list[bytes] = []
-        size = block_size = raw_bytes = 0
-        for raw_size, entry in entries:
-            raw_bytes += raw_size
-            leaf.append(entry)
+        end = len(entries)
+        known = self._known.leaf(first, kind, end - start)
+        if known is not None and entries.go_on(start, known.count, known.raw):
+            return known
+        before, self._holds_bytes = self._holds_bytes, False
+        raw: list[bytes] = []
+        cut: list[bytes] = []
+        size, ended, closes = 0, False, False
+        at, packed = start, first
+        while True:
+            raw.append(packed)
+            entry = packed if len(packed) <= nodes.INLINE_BYTES else self._cut_entry(entries, at, packed)
+            cut.append(entry)
             size += len(entry)
             chance, due = crc32(entry), len(entry) * _CUT
-            if chance >= due and size < nodes.LARGEST_LEAF_BYTES:
-                continue
-            leaves.append(leaf)
-            block_size += size
-            leaf, size = [], 0
-            last = chance * nodes.BLOCK_LEAVES < due or block_size >= nodes.LARGEST_BLOCK_BYTES
-            if last or kind == DICT:
-                whole = [one for leaf in leaves for one in leaf]
-                return _Cut([self._leaf(kind, whole)], raw_bytes, True)
-        if leaf:
-            leaves.append(leaf)
-        return _Cut([self._leaf(kind, some) for some in leaves], raw_bytes, False)
-
-    def _leaf(self, kind: int, entries: list[bytes]) -> Ref:
-        return self._kept(kind, head(kind, len(entries)) + b"".join(entries), len(entries))
+            at += 1
+            if chance < due or size >= nodes.LARGEST_LEAF_BYTES:
+                ended = True
+                closes = kind == DICT or chance * nodes.BLOCK_LEAVES < due
+                break
+            if at == end:
+                break
+            packed = entries.packed(at)
+        whole = b"".join(raw)
+        there = self._holds_bytes or (
+            may_hold_bytes(whole, 0, len(whole))
+            and any(
+                holds_bytes(one[entries.key_bytes(start + number) :]) for number, one in enumerate(raw)
+            )
+        )
+        self._holds_bytes = before
+        return Leaf(first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None)
 
     def _kept(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)
         digest = nodes.digest_of(node)
         self._keep(digest, node)
         return Ref(kind, 0, count, digest)
+
+    def _block(self, leaves: list[Leaf]) -> Block:
+        """The node of leaves that a block has closed over."""
+        first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.count for leaf in leaves)
+        ref = self._kept(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
+        raw = b"".join(leaf.raw for leaf in leaves)
+        block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref)
+        self.stretches.append(block)
+        return block
+
+    def _alone(self, leaf: Leaf) -> Ref:
+        """The node of a leaf in a block that is open."""
+        if leaf.ref is not None:
+            return leaf.ref
+        ref = self._kept(leaf.kind, head(leaf.kind, leaf.count) + leaf.cut, leaf.count)
+        if leaf.ended:
+            self.stretches.append(leaf._replace(ref=ref))
+        return ref
 
     def _tree(self, refs: list[Ref]) -> bytes:
         """The ref above all of these, packed."""
@@ -371,54 +342,3 @@ def _is_long(value: Any, levels: int) -> bool:
     if kind is not dict or len(value) > _FEW or not levels:
         return False
     return any(_is_long(one, levels - 1) for one in value.values())
-
-
-class _LongKey(Exception):
-    """A dict with a key that is too long for a node."""
-
-
-class _Entry(NamedTuple):
-    """Where an entry of a container stands, and its value; in a list both begin together."""
-
-    start: int
-    value: int
-    end: int
-
-
-class _Cut(NamedTuple):
-    """Leaves of some entries; ``closed``: they are one, and a stretch ends with it."""
-
-    refs: list[Ref]
-    raw_bytes: int
-    closed: bool
-
-
-def _opened(data: bytes, at: int) -> tuple[int, int]:
-    """How many entries a packed list or dict has, and where they begin."""
-    first = data[at]
-    if first < 0xA0:
-        return first & 0x0F, at + 1
-    width = 2 if first in (0xDC, 0xDE) else 4
-    return int.from_bytes(data[at + 1 : at + 1 + width], "big"), at + 1 + width
-
-
-def _entries(kind: int, data: bytes, at: int, end: int, count: int) -> list[_Entry]:
-    """The ``count`` entries that stand there. `_LongKey`."""
-    opening = head(kind, count)
-    start = max(at - len(opening), 0)
-    if data.startswith(opening, start):
-        rest: Any = memoryview(data)[start:end]
-    else:
-        rest = opening + data[at:end]
-    found: list[_Entry] = []
-    if kind == LIST:
-        for one in _RAW_LIST.decode(rest):
-            found.append(_Entry(at, at, at := at + len(memoryview(one))))
-        return found
-    for key, value in _RAW_DICT.decode(rest).items():
-        start = at
-        at += len(pack(key))
-        if at - start > nodes.INLINE_BYTES:
-            raise _LongKey
-        found.append(_Entry(start, at, at := at + len(memoryview(value))))
-    return found

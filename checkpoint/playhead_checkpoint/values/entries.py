@@ -1,0 +1,120 @@
+"""Entries of a container, one by one: of a list of the program, or of one that is packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+
+from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.encoding import head
+from playhead_checkpoint.values.nodes import LIST, pack
+
+RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
+RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+
+
+class Entries(Protocol):
+    """Entries of a container; those of a dict are key and value."""
+
+    def __len__(self) -> int: ...
+
+    def packed(self, at: int) -> bytes:
+        """The entry, packed."""
+        ...
+
+    def key_bytes(self, at: int) -> int:
+        """How much of it is its key."""
+        ...
+
+    def go_on(self, at: int, count: int, raw: bytes) -> bool:
+        """Whether so many, packed, are ``raw``."""
+        ...
+
+
+class ListEntries:
+    """Those of a list that is not packed yet."""
+
+    def __init__(self, values: list[Any], pack: Callable[[Any], bytes]) -> None:
+        self._values = values
+        self._pack = pack
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def packed(self, at: int) -> bytes:
+        """The entry, packed."""
+        return self._pack(self._values[at])
+
+    def key_bytes(self, at: int) -> int:
+        """It has none."""
+        return 0
+
+    def go_on(self, at: int, count: int, raw: bytes) -> bool:
+        """Whether so many, packed, are ``raw``."""
+        found = self._pack(self._values[at : at + count])
+        return len(found) == len(raw) + len(head(LIST, count)) and found.endswith(raw)
+
+
+class LongKey(Exception):
+    """A dict with a key that is too long for a node."""
+
+
+class Place(NamedTuple):
+    """Where an entry stands, and its value; in a list both begin together."""
+
+    start: int
+    value: int
+    end: int
+
+
+class PackedEntries:
+    """Those of a packed container, which stand in ``data``."""
+
+    def __init__(self, data: bytes, places: Sequence[Place]) -> None:
+        self._data = data
+        self.places = places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def packed(self, at: int) -> bytes:
+        """The entry, packed."""
+        start, _, end = self.places[at]
+        return self._data[start:end]
+
+    def key_bytes(self, at: int) -> int:
+        """How much of it is its key."""
+        return self.places[at].value - self.places[at].start
+
+    def go_on(self, at: int, count: int, raw: bytes) -> bool:
+        """Whether so many are ``raw``."""
+        return self._data.startswith(raw, self.places[at].start)
+
+
+def opened(data: bytes, at: int) -> tuple[int, int]:
+    """How many entries a packed list or dict at ``at`` has, and where they begin."""
+    first = data[at]
+    if first < 0xA0:
+        return first & 0x0F, at + 1
+    width = 2 if first in (0xDC, 0xDE) else 4
+    return int.from_bytes(data[at + 1 : at + 1 + width], "big"), at + 1 + width
+
+
+def packed_entries(kind: int, data: bytes, at: int, end: int) -> PackedEntries:
+    """The entries of the container that stands there. `LongKey`."""
+    _, start = opened(data, at)
+    places: list[Place] = []
+    whole = memoryview(data)[at:end]
+    if kind == LIST:
+        for one in RAW_LIST.decode(whole):
+            places.append(Place(start, start, start := start + len(memoryview(one))))
+        return PackedEntries(data, places)
+    for key, value in RAW_DICT.decode(whole).items():
+        begin = start
+        start += len(pack(key))
+        if start - begin > nodes.INLINE_BYTES:
+            raise LongKey
+        places.append(Place(begin, start, start := start + len(memoryview(value))))
+    return PackedEntries(data, places)

@@ -1,0 +1,77 @@
+"""Stretches of long containers that were cut before: what did not change is not cut again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from playhead_checkpoint.values.nodes import Ref
+
+_MOST_BYTES: Final = 1 << 24
+
+
+class Leaf(NamedTuple):
+    """Entries in a row up to where a leaf ends.
+
+    ``raw``: as they are packed; ``cut``: as they stand in the node, where large ones are refs.
+    ``first``: of the entries. ``ended``: it ends there, not with the container; ``closes``: so does a
+    block. ``ref``: of the node that they are, if they were one.
+    """
+
+    first: bytes
+    kind: int
+    raw: bytes
+    cut: bytes
+    count: int
+    ended: bool
+    closes: bool
+    holds_bytes: bool
+    ref: Ref | None
+
+
+class Block(NamedTuple):
+    """Leaves in a row up to where a block ends: one node."""
+
+    first: bytes
+    kind: int
+    raw: bytes
+    count: int
+    holds_bytes: bool
+    ref: Ref
+
+
+class Stretches:
+    """Leaves and blocks whose nodes are stored, those used last: about 64 MB at most.
+
+    They are found by their first entry, and are to be compared as a whole: nothing but equal bytes is
+    taken for what did not change.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[bytes, Block] = {}
+        self._leaves: dict[bytes, Leaf] = {}
+        self._block_bytes = self._leaf_bytes = 0
+
+    def block(self, first: bytes, kind: int, most: int) -> Block | None:
+        """One that begins with an entry, and has at most so many."""
+        found = self._blocks.get(first)
+        return found if found is not None and found.kind == kind and found.count <= most else None
+
+    def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
+        """As `block`."""
+        found = self._leaves.get(first)
+        return found if found is not None and found.kind == kind and found.count <= most else None
+
+    def add(self, found: Iterable[Leaf | Block]) -> None:
+        """Remember them; their nodes are stored."""
+        for one in found:
+            if isinstance(one, Block):
+                if self._block_bytes > 2 * _MOST_BYTES:
+                    self._blocks, self._block_bytes = {}, 0
+                self._blocks[one.first] = one
+                self._block_bytes += len(one.raw)
+            else:
+                if self._leaf_bytes > _MOST_BYTES:
+                    self._leaves, self._leaf_bytes = {}, 0
+                self._leaves[one.first] = one
+                self._leaf_bytes += len(one.raw) + len(one.cut)
