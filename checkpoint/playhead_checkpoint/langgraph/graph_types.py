@@ -46,7 +46,12 @@ class GraphTypes(Types):
 
     def shape_of(self, value: object) -> TypeShape:
         """How a value is stored: as its type says, else by the serializer."""
-        return super().shape_of(value) or self._registered.shape_of(value) or self._whole
+        return (
+            self._shapes.get(type(value))
+            or super().shape_of(value)
+            or self._registered.shape_of(value)
+            or self._whole
+        )
 
     def together(self, name: str, parts: Any) -> Any:
         """The value of stored parts. `CorruptTape`: they are not those of that type."""

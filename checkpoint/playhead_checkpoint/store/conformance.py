@@ -351,5 +351,5 @@ class CheckpointConformance:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert failures == []
+            assert not failures, failures[0]
             assert len(store.checkpoints(limit=1_000)) == 80

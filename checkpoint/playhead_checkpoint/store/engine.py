@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from blake3 import blake3
@@ -159,7 +159,7 @@ class CheckpointEngine(ABC):
         replace: bool = False,
     ) -> Checkpoint:
         """Keep a state; see `CheckpointStore.put`."""
-        lineage = _checked(lineage)
+        _check(lineage)
         while True:
             pack = _Pack(types or self._types, self._known)
             packed = pack.packer.state(state)
@@ -264,8 +264,7 @@ def verified(row: Row) -> Row:
     return row
 
 
-def _checked(lineage: Lineage) -> Lineage:
-    one = lineage
+def _check(one: Lineage) -> None:
     if not (
         len(one.run) in (0, 16)
         and len(one.span) in (0, 8)
@@ -283,15 +282,16 @@ def _checked(lineage: Lineage) -> Lineage:
             hint="a run has 16 bytes, a span 8, an id and a parent 16; kinds are "
             + f"{', '.join(KINDS)}; labels are at most {MOST_LABELS}, of {LONGEST_LABEL} characters",
         )
-    return one if one.time_ns else replace(one, time_ns=time.time_ns())
 
 
-def _row(packed: bytes, size_bytes: int, lineage: Lineage) -> Row:
+def _row(packed: bytes, size_bytes: int, given: Lineage) -> Row:
     digest = blake3(packed).digest()
-    told = (lineage.run, lineage.span, lineage.kind, lineage.parent, lineage.time_ns, lineage.labels)
-    told = (*told, lineage.thread, lineage.name)
-    id = lineage.id or blake3(pack((digest, *told))).digest()[:ID_BYTES]
-    return Row(Checkpoint(id, replace(lineage, id=id), size_bytes, digest), packed)
+    run, span, kind, parent, thread = given.run, given.span, given.kind, given.parent, given.thread
+    time_ns = given.time_ns or time.time_ns()
+    told = (digest, run, span, kind, parent, time_ns, given.labels, thread, given.name)
+    id = given.id or blake3(pack(told)).digest()[:ID_BYTES]
+    lineage = Lineage(run, span, kind, parent, time_ns, given.labels, id, thread, given.name)
+    return Row(Checkpoint(id, lineage, size_bytes, digest), packed)
 
 
 def _same(stored: Checkpoint, wanted: Checkpoint) -> bool:

@@ -456,6 +456,8 @@ class SqliteCheckpoints(CheckpointEngine):
                     yield problem.cause or problem.what
             for digest in used.keys() - counts.keys():
                 yield f"node {digest.hex()[:16]} is missing"
+            for digest in counts.keys() - used.keys():
+                yield f"node {digest.hex()[:16]} is used by nothing"
             for digest, count in counts.items():
                 if count != used[digest]:
                     name = digest.hex()[:16]

@@ -67,25 +67,26 @@ class Packer:
         self._encoder = ValueEncoder(types)
         self._keep = keep
         self._known = known
-        self._depth = 0
-        self._holds_bytes = False
         self.stretches: list[Leaf | Block] = []
         """Those that were cut."""
-        self.logical_bytes = 0
+        self._begin()
 
     def state(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
         self._begin()
         try:
             packed = self._part(state)
-            if not self._holds_bytes:
-                return packed
         except Unlike:
-            pass
-        self._begin()
-        return self._cut(self._encoder.exactly(state))
+            packed = None
+        if packed is None or self._holds_bytes:
+            self._begin()
+            packed = self._cut(self._encoder.exactly(state))
+        for digest, node in self._kept.items():
+            self._keep(digest, node)
+        return packed
 
     def _begin(self) -> None:
+        self._kept: dict[bytes, bytes] = {}
         self._holds_bytes = False
         self.stretches.clear()
         self.logical_bytes = self._depth = 0
@@ -114,15 +115,15 @@ class Packer:
 
     def _long(self, values: list[Any]) -> bytes:
         """A list whose entries are packed only as far as they are not known."""
-        keep, kept = self._keep, list[tuple[bytes, bytes]]()
-        self._keep = lambda digest, node: kept.append((digest, node))
+        before, self._kept = self._kept, {}
+        found = len(self.stretches)
         refs, size = self._walk(LIST, ListEntries(values, self._encoder.packed))
-        self._keep = keep
-        if size <= nodes.WHOLE_BYTES:
+        if size <= nodes.WHOLE_BYTES:  # it is one node, or none: those that were made are not
+            self._kept = before
+            del self.stretches[found:]
             return self._cut(self._encoder.packed(values))
+        self._kept = before | self._kept
         self._spend(size)
-        for digest, node in kept:
-            keep(digest, node)
         return self._tree(refs)
 
     def _spend(self, size: int) -> None:
@@ -173,7 +174,7 @@ class Packer:
             return data[at:end]
         size = nodes.PIECE_BYTES
         pieces = (data[one : min(one + size, end)] for one in range(start, end, size))
-        return self._tree([self._kept(kind, piece, len(piece)) for piece in pieces])
+        return self._tree([self._node(kind, piece, len(piece)) for piece in pieces])
 
     def _typed(self, data: bytes, at: int, end: int) -> bytes:
         before = self._holds_bytes
@@ -208,7 +209,7 @@ class Packer:
         if size <= nodes.INLINE_BYTES:
             return head(kind, len(entries)) + b"".join(entries)
         if size <= nodes.WHOLE_BYTES:
-            return self._kept(kind, head(kind, len(entries)) + b"".join(entries), len(entries)).packed()
+            return self._node(kind, head(kind, len(entries)) + b"".join(entries), len(entries)).packed()
         ends = [*accumulate(map(len, entries), initial=0)]
         places = [Place(start, end, end) for start, end in pairwise(ends)]
         return self._tree(self._walk(kind, PackedEntries(b"".join(entries), places))[0])
@@ -292,16 +293,16 @@ class Packer:
         self._holds_bytes = before
         return Leaf(first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None)
 
-    def _kept(self, kind: int, payload: bytes, count: int) -> Ref:
+    def _node(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)
         digest = nodes.digest_of(node)
-        self._keep(digest, node)
+        self._kept[digest] = node
         return Ref(kind, 0, count, digest)
 
     def _block(self, leaves: list[Leaf]) -> Block:
         """The node of leaves that a block has closed over."""
         first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.count for leaf in leaves)
-        ref = self._kept(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
+        ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
         raw = b"".join(leaf.raw for leaf in leaves)
         block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref)
         self.stretches.append(block)
@@ -311,7 +312,7 @@ class Packer:
         """The node of a leaf in a block that is open."""
         if leaf.ref is not None:
             return leaf.ref
-        ref = self._kept(leaf.kind, head(leaf.kind, leaf.count) + leaf.cut, leaf.count)
+        ref = self._node(leaf.kind, head(leaf.kind, leaf.count) + leaf.cut, leaf.count)
         if leaf.ended:
             self.stretches.append(leaf._replace(ref=ref))
         return ref
@@ -327,7 +328,7 @@ class Packer:
                 if cut or held == nodes.LARGEST_FAN_OUT or at == len(refs):
                     node, count = nodes.index(refs[start:at])
                     digest = nodes.digest_of(node)
-                    self._keep(digest, node)
+                    self._kept[digest] = node
                     above.append(Ref(ref.kind, ref.level + 1, count, digest))
                     start = at
             refs = above

@@ -54,10 +54,10 @@ class _Fields:
     def of_model(self, value: Any) -> Any:
         private = value.__pydantic_private__
         return {
-            "fields": dict(value.__dict__),
+            "fields": value.__dict__,
             "set": sorted(value.__pydantic_fields_set__),
             "extra": value.__pydantic_extra__,
-            "private": None if private is None else dict(private),
+            "private": private,
         }
 
     def to_model(self, parts: Any) -> Any:
