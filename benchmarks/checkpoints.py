@@ -4,7 +4,7 @@ The state is a list of messages to which each step adds one. ``unique`` is the l
 what no store can do without. ``disk`` are the files of a store after its last put. Put times are medians
 of the last fifty puts, in milliseconds; reads are medians of fifty, of the latest checkpoint and of the
 middle one; ``first`` is the first read of the latest one by a store that was just opened. Where LangGraph's
-saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by step in turn, with
+saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by step in turns, with
 messages that are dicts and messages of LangChain. All sync their files at each put.
 """
 
@@ -192,7 +192,8 @@ def grown(
         stores = [Grown(kind, Path(name)) for kind in kinds]
         for number in range(steps):
             messages = [*messages, made(chance, number)]
-            for one in stores:
+            turn = number % len(stores)
+            for one in stores[turn:] + stores[:turn]:
                 one.put(messages)
         rows = [one.figures(messages) for one in stores]
     unique = len(msgspec.msgpack.encode(plain(messages)))
