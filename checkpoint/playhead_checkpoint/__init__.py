@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from playhead_checkpoint.blobs import BlobFolder
 
 if TYPE_CHECKING:
-    from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Freed, Lineage
+    from playhead_checkpoint.store.postgres import PostgresCheckpoints
+    from playhead_checkpoint.store.protocol import (
+        Checkpoint,
+        CheckpointStore,
+        Contents,
+        Freed,
+        Lineage,
+    )
     from playhead_checkpoint.store.sqlite import SqliteCheckpoints
     from playhead_checkpoint.values.difference import StateChange
     from playhead_checkpoint.values.types import TYPES, Types, Unregistered, register
@@ -18,8 +25,10 @@ __all__ = [
     "BlobFolder",
     "Checkpoint",
     "CheckpointStore",
+    "Contents",
     "Freed",
     "Lineage",
+    "PostgresCheckpoints",
     "SqliteCheckpoints",
     "StateChange",
     "Types",
@@ -28,7 +37,8 @@ __all__ = [
 ]
 
 _PLACES = {
-    "store.protocol": ("Checkpoint", "CheckpointStore", "Freed", "Lineage"),
+    "store.protocol": ("Checkpoint", "CheckpointStore", "Contents", "Freed", "Lineage"),
+    "store.postgres": ("PostgresCheckpoints",),
     "store.sqlite": ("SqliteCheckpoints",),
     "values.difference": ("StateChange",),
     "values.types": ("TYPES", "Types", "Unregistered", "register"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from opentelemetry.sdk.trace import TracerProvider
+from support.postgres import PostgresServer
 
-from playhead_checkpoint import SqliteCheckpoints
+from playhead_checkpoint import PostgresCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
 from playhead_semconv.errors import StateRefused
 
@@ -53,13 +55,22 @@ def store(tmp_path: Path) -> Iterator[SqliteCheckpoints]:
         yield opened
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
+    """Opens a store of each engine."""
+    if request.param == "sqlite":
+        return lambda: SqliteCheckpoints(tmp_path / "checkpoints.sqlite")
+    server: PostgresServer = request.getfixturevalue("server")
+    return lambda: PostgresCheckpoints(f"{server.url()}&schema=g{uuid.uuid4().hex}")
+
+
 @pytest.mark.parametrize("saver", [PlayheadSaver, SyncSaver])
-def test_every_capability_conforms(saver: Callable[[Any], PlayheadSaver], tmp_path: Path):
+def test_every_capability_conforms(saver: Callable[[Any], PlayheadSaver], opened: Callable[[], Any]):
     @checkpointer_test(name="playhead")
     async def registered() -> AsyncGenerator[PlayheadSaver, None]:
-        with SqliteCheckpoints(tmp_path / "checkpoints.sqlite") as opened:
-            yield saver(opened)
-            assert opened.damages() == []
+        with opened() as store:
+            yield saver(store)
+            assert store.damages() == []
 
     report = asyncio.run(validate(registered))
     failures = {name: result.failures for name, result in report.results.items() if not result.passed}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
-from playhead_checkpoint.values import packing
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
+from playhead_checkpoint.values import packing
 from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable
 
 
@@ -74,6 +74,33 @@ def test_a_kill_leaves_whole_checkpoints(path: Path):
         for one in store.checkpoints(limit=10_000):
             found = store.state(one.id)
             assert found == conversation(found["step"])
+
+
+REPLACER = """
+import sys
+from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store.conformance import conversation
+store, lineage = SqliteCheckpoints(sys.argv[1]), Lineage(b"r" * 16, id=b"i" * 16)
+while True:
+    for length in (400, 40, 401, 41):
+        store.put(conversation(length), lineage, replace=True)
+        print(length, flush=True)
+"""
+
+
+def test_a_kill_while_a_checkpoint_is_replaced_leaves_one_of_both(path: Path):
+    chance = random.Random(4)
+    for _ in range(8):
+        command = [sys.executable, "-c", REPLACER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randrange(2, 40)):
+                process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+        with SqliteCheckpoints(path) as store:
+            assert store.damages() == []
+            assert store.state(b"i" * 16)["step"] in (400, 40, 401, 41)
+            assert len(store.checkpoints()) == 1
 
 
 def test_a_forked_child_has_a_connection_of_its_own(path: Path):

@@ -149,6 +149,33 @@ class CheckpointConformance:
                 store.put([1], Lineage(OTHER_RUN, id=b"i" * 16))
             assert store.checkpoints() == [put]
 
+    def test_a_replaced_checkpoint_keeps_its_notes_and_frees_its_nodes(self) -> None:
+        with self.store() as store:
+            lineage = Lineage(RUN, id=b"i" * 16, time_ns=1)
+            first = store.put(conversation(300), lineage, replace=True)
+            store.note(first.id, {"key": "said"})
+            with refuses(StateRefused):
+                store.put([object()], lineage, replace=True)
+            assert store.contents(first.id) == (first, conversation(300), {"key": "said"})
+            then = store.put({"other": ["word " * 500] * 9}, lineage, replace=True)
+            assert store.checkpoints() == [then]
+            assert store.contents(first.id) == (then, {"other": ["word " * 500] * 9}, {"key": "said"})
+            again = store.put(conversation(300), lineage, replace=True)
+            assert (again.digest, store.state(again.id)) == (first.digest, conversation(300))
+
+    def test_contents_are_all_of_one_checkpoint(self) -> None:
+        with self.store() as store:
+            put = store.put(VALUES, Lineage(RUN, labels=("a",)))
+            assert store.contents(put.id).notes == {}
+            store.note(put.id, {"b": VALUES, "a": [1]})
+            found = store.contents(put.id)
+            assert found.checkpoint == put and list(found.notes) == ["b", "a"]
+            assert same(found.state, VALUES) and same(found.notes, {"b": VALUES, "a": [1]})
+            found.notes["b"]["large"].clear()
+            assert same(store.contents(put.id).notes["b"], VALUES)
+            with refuses(CheckpointUnknown):
+                store.contents(b"x" * 16)
+
     def test_equal_states_have_equal_digests(self) -> None:
         with self.store() as store:
             one, other = store.put(conversation(300)), store.put(conversation(300), Lineage(RUN))
@@ -196,6 +223,7 @@ class CheckpointConformance:
             calls: list[Callable[[], Any]] = [
                 lambda: store.checkpoint(b"x" * 16),
                 lambda: store.state(b"x" * 16),
+                lambda: store.contents(b"x" * 16),
                 lambda: store.difference(known, b"x" * 16),
                 lambda: store.checkpoints(before=b"x" * 16),
             ]

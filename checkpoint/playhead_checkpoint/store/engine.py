@@ -57,12 +57,13 @@ class Known:
 class Put(NamedTuple):
     """A checkpoint to be written, and those of its nodes that ``known`` does not have.
 
-    ``replace``: it wins over an earlier one of the same id.
+    ``replace``: it wins over an earlier one of the same id. Without ``known`` the store looks for the
+    other nodes.
     """
 
     row: Row
     fresh: Fresh
-    known: Known
+    known: Known | None
     replace: bool
 
 
@@ -73,7 +74,7 @@ class Notes(NamedTuple):
     packed: Mapping[str, bytes]
     replace: bool
     fresh: Fresh
-    known: Known
+    known: Known | None
 
 
 class Packed(NamedTuple):
@@ -119,7 +120,7 @@ class CheckpointEngine(ABC):
         self._cache = NodeCache()
 
     @abstractmethod
-    def _write(self, put: Put) -> Row:
+    def write(self, put: Put) -> Row:
         """Keep a row and nodes, those below before those above, in one transaction.
 
         The row that is stored: an earlier one of the same id, if there is one. `NodesGone`: not all of
@@ -131,23 +132,23 @@ class CheckpointEngine(ABC):
         """Holds one view of the store while several reads are made."""
 
     @abstractmethod
-    def _packed(self, id: bytes) -> Packed:
+    def packed(self, id: bytes) -> Packed:
         """What is stored under an id. `CheckpointUnknown`."""
 
     @abstractmethod
-    def _row(self, id: bytes) -> Row:
+    def row(self, id: bytes) -> Row:
         """The row of an id. `CheckpointUnknown`."""
 
     @abstractmethod
-    def _nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
+    def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         """Nodes by digest, those that are there. They need not be verified."""
 
     @abstractmethod
-    def _write_notes(self, notes: Notes) -> None:
-        """Keep packed notes and nodes, in one transaction; else as `_write`."""
+    def write_notes(self, notes: Notes) -> None:
+        """Keep packed notes and nodes, in one transaction; else as `write`."""
 
     @abstractmethod
-    def _packed_notes(self, id: bytes) -> Mapping[str, bytes]:
+    def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
         """The notes of a checkpoint, packed, in the order in which they came."""
 
     def put(
@@ -165,7 +166,7 @@ class CheckpointEngine(ABC):
             packed = pack.packer.state(state)
             wanted = _row(packed, pack.packer.logical_bytes, lineage)
             try:
-                stored = self._write(Put(wanted, pack.fresh, pack.known, replace))
+                stored = self.write(Put(wanted, pack.fresh, pack.known, replace))
             except NodesGone:
                 continue
             if stored is not wanted and not _same(stored.checkpoint, wanted.checkpoint):
@@ -182,17 +183,17 @@ class CheckpointEngine(ABC):
             pack = _Pack(types or self._types, self._known)
             packed = {key: pack.packer.state(value) for key, value in notes.items()}
             try:
-                return self._write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
+                return self.write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
             except NodesGone:
                 continue
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
         """What was said about a checkpoint."""
-        return self._read(types, lambda: self._packed_notes(id), _all_notes)
+        return self._read(types, lambda: self.packed_notes(id), _all_notes)
 
     def contents(self, id: bytes, types: Types | None = None) -> Contents:
         """A checkpoint, its state and notes; see `CheckpointStore.contents`."""
-        return self._read(types, lambda: self._packed(id), _contents)
+        return self._read(types, lambda: self.packed(id), _contents)
 
     def _read(
         self,
@@ -201,7 +202,7 @@ class CheckpointEngine(ABC):
         made: Callable[[_T, Callable[[bytes], Any]], _R],
     ) -> _R:
         """What is made of something packed. Where nodes have to be loaded, all is read in one view."""
-        reader = Reader(self._nodes, types or self._types, self._cache)
+        reader = Reader(self.nodes, types or self._types, self._cache)
         try:
             return made(load(), reader.at_hand)
         except NotAtHand:
@@ -210,17 +211,17 @@ class CheckpointEngine(ABC):
 
     def checkpoint(self, id: bytes) -> Checkpoint:
         """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
-        return self._row(id).checkpoint
+        return self.row(id).checkpoint
 
     def state(self, id: bytes, types: Types | None = None) -> Any:
         """The state of a checkpoint; see `CheckpointStore.state`."""
-        return self._read(types, lambda: self._row(id), _state)
+        return self._read(types, lambda: self.row(id), _state)
 
     def difference(self, before: bytes, after: bytes) -> list[StateChange]:
         """What differs between two states; see `CheckpointStore.difference`."""
         with self._reading():
-            one, other = self._row(before), self._row(after)
-            comparison = StateComparison(self._nodes, self._types, self._cache)
+            one, other = self.row(before), self.row(after)
+            comparison = StateComparison(self.nodes, self._types, self._cache)
             return list(comparison.changes(one.packed, other.packed))
 
     def damages(self) -> list[str]:

@@ -1,0 +1,214 @@
+"""Checkpoints in a schema of PostgreSQL. It needs the extra ``postgres``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+
+from playhead_checkpoint.store.engine import Fresh, Known
+from playhead_checkpoint.store.sql import Session, SqlCheckpoints
+from playhead_checkpoint.store.stored_nodes import squeezed
+from playhead_checkpoint.values.types import TYPES, Types
+from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
+
+_VERSION: Final = 1
+_LOCK: Final = 0x70636B31
+"""With the schema's id the lock that one writer holds."""
+_SCHEMA_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_SETTINGS: Final = (
+    "SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '120s';"
+    " SET client_min_messages = warning; SET jit = off;"
+)
+_SCHEMA: Final = """
+CREATE TABLE node (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, digest bytea NOT NULL UNIQUE,
+    size integer NOT NULL, data bytea NOT NULL
+);
+ALTER TABLE node ALTER data SET STORAGE EXTERNAL;
+CREATE TABLE uses (node bigint PRIMARY KEY, count bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE checkpoint (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id bytea NOT NULL UNIQUE,
+    run bytea NOT NULL, span bytea NOT NULL, kind text NOT NULL, parent bytea NOT NULL,
+    time_ns bigint NOT NULL, labels text NOT NULL,
+    thread text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL,
+    size bigint NOT NULL, digest bytea NOT NULL, packed bytea NOT NULL
+);
+CREATE INDEX checkpoint_of_run ON checkpoint (run, seq) WHERE run <> '';
+CREATE INDEX checkpoint_of_thread ON checkpoint (thread, name) WHERE thread <> '';
+CREATE TABLE note (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, checkpoint bytea NOT NULL, key text NOT NULL,
+    packed bytea NOT NULL, UNIQUE (checkpoint, key)
+);
+CREATE TABLE deletions (count bigint NOT NULL);
+INSERT INTO deletions VALUES (0);
+CREATE TABLE version (version integer NOT NULL);
+"""
+_INSERT_NODES: Final = (
+    "INSERT INTO node (digest, size, data) SELECT * FROM unnest(?::bytea[], ?::integer[], ?::bytea[]) "
+    "ON CONFLICT DO NOTHING RETURNING digest, id"
+)
+
+
+class _Statements:
+    """Executes statements with ``?`` on a connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(self, question: str, values: Sequence[Any] = (), /) -> Any:
+        return self._connection.cursor(binary=True).execute(_spoken(question), values)
+
+    def executemany(self, question: str, values: Iterable[Sequence[Any]], /) -> None:
+        self._connection.cursor(binary=True).executemany(_spoken(question), list(values))
+
+
+@lru_cache(maxsize=512)
+def _spoken(question: str) -> Any:
+    return question.replace("%", "%%").replace("?", "%s")
+
+
+class PostgresCheckpoints(SqlCheckpoints):
+    """A `CheckpointStore` in a schema of its own, for any number of threads, processes and machines.
+
+    ``url``: ``postgresql://USER@HOST/DATABASE?schema=NAME``; without a schema it is
+    ``playhead_checkpoints``. The schema is made where it is missing. A put is as durable as the
+    server's ``synchronous_commit`` says. Writers take turns. A connection that breaks is opened anew at
+    the next call.
+    """
+
+    def __init__(self, url: str, types: Types = TYPES) -> None:
+        super().__init__(types)
+        self._url, self._schema = _split(url)
+        self._name = _without_password(self._url)
+        self._depth = 0
+        self._open: psycopg.Connection[Any] | None = None
+        self._pid = os.getpid()
+        self._closed = False
+        with self._using():
+            pass
+
+    # A connection
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        """The connection of this process. One that was inherited by a fork is left alone."""
+        if self._closed:
+            raise StoreUnavailable(f"{self._name} is closed")
+        if self._open is None or self._open.closed or self._pid != os.getpid():
+            self._known, self._deletions, self._depth = Known(), -1, 0
+            self._open, self._pid = self._connected(), os.getpid()
+        return self._open
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        found = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        try:
+            quoted: Any = f'{_SETTINGS} SET search_path TO "{self._schema}"'
+            found.execute(quoted)
+            self._migrate(found)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _migrate(self, database: psycopg.Connection[Any]) -> None:
+        statement: Any
+        with database.transaction():
+            database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            there = database.execute(
+                "SELECT to_regclass(%s) IS NOT NULL", (f'"{self._schema}".version',)
+            ).fetchone()
+            if there != (True,):
+                statement = f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"; {_SCHEMA}'
+                database.execute(statement)
+                database.execute("INSERT INTO version VALUES (%s)", (_VERSION,))
+        found = database.execute("SELECT version FROM version").fetchone()
+        if found is None or found[0] > _VERSION:
+            raise StoreUnavailable(
+                f"{self._name}, schema {self._schema}, was written by a later version"
+            )
+
+    @contextmanager
+    def _using(self) -> Generator[Session, None, None]:
+        """The connection, for this thread alone; its errors as those of playhead."""
+        with self._lock:
+            try:
+                yield _Statements(self._connection())
+            except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+                if self._open is not None and not self._depth:
+                    self._open.close()
+                raise StoreUnavailable(f"{self._name} cannot be used", cause=str(problem)) from problem
+            except psycopg.DataError as problem:
+                raise UsageError("a name or key cannot be stored", cause=str(problem)) from problem
+            except psycopg.Error as problem:
+                raise CorruptTape(f"{self._name} is damaged", cause=str(problem)) from problem
+
+    @contextmanager
+    def _transaction(self, kind: str) -> Generator[Session, None, None]:
+        """One transaction; inside of another it is a part of that."""
+        with self._using() as database:
+            if self._depth:
+                yield database
+                return
+            connection = self._connection()
+            with connection.transaction():
+                self._depth = 1
+                try:
+                    database.execute(kind)
+                    yield database
+                finally:
+                    self._depth = 0
+
+    def _reading(self) -> Any:
+        return self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+    def _writing(self) -> Any:
+        return self._transaction(
+            f"SELECT pg_advisory_xact_lock({_LOCK}, (SELECT oid::bigint % 2147483647 FROM pg_namespace "
+            f"WHERE nspname = '{self._schema}')::integer)"
+        )
+
+    # What differs from other databases
+
+    def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
+        sizes = [len(node.data) for node in fresh.values()]
+        data = [squeezed(node.data) for node in fresh.values()]
+        return dict(database.execute(_INSERT_NODES, (list(fresh), sizes, data)).fetchall())
+
+    def _tidy(self) -> None:
+        """The server's autovacuum does it."""
+
+    def _broken(self, database: Session) -> Iterator[str]:
+        yield from ()
+
+    def close(self) -> None:
+        """Close the connection. Nothing happens when it is closed."""
+        with self._lock:
+            self._closed = True
+            if self._open is not None and self._pid == os.getpid():
+                self._open.close()
+            self._open = None
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The URL for libpq, and the schema."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(options).get("schema", "playhead_checkpoints")
+    if parts.scheme not in ("postgresql", "postgres") or not _SCHEMA_NAME.fullmatch(schema):
+        raise UsageError(
+            "the URL of the store cannot be read",
+            hint="postgresql://USER@HOST:PORT/DATABASE?schema=NAME, of letters, digits and _",
+        )
+    query = urlencode([(name, value) for name, value in options if name != "schema"])
+    return urlunsplit(parts._replace(query=query)), schema
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))

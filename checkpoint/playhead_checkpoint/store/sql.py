@@ -1,0 +1,423 @@
+"""What the engines that speak SQL share: statements, the counting of uses, deletion, verification."""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final, Protocol
+
+from playhead_checkpoint.store.engine import (
+    KINDS,
+    CheckpointEngine,
+    Fresh,
+    Known,
+    NodesGone,
+    Notes,
+    Packed,
+    Put,
+    Row,
+    verified,
+)
+from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
+from playhead_checkpoint.store.stored_nodes import stretched
+from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.types import TYPES, Types
+from playhead_semconv.errors import CheckpointUnknown, CorruptTape
+
+AT_ONCE: Final = 500
+"""Values per question."""
+_MOST_KNOWN: Final = 200_000
+"""Digests of stored nodes that are remembered; about 30 MB."""
+_ALL: Final = (1 << 63) - 1
+COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
+_WIDTH: Final = len(COLUMNS.split(","))
+_QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in COLUMNS.split(","))
+_BYTES: Final = {bytes}
+_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
+
+
+class Session(Protocol):
+    """A connection to a database; values stand for ``?``."""
+
+    def execute(self, question: str, values: Sequence[Any] = ..., /) -> Any:
+        """Execute a statement; its rows, with ``fetchone`` and ``fetchall``."""
+        ...
+
+    def executemany(self, question: str, values: Iterable[Sequence[Any]], /) -> Any:
+        """Execute a statement for each of these values."""
+        ...
+
+
+class SqlCheckpoints(CheckpointEngine):
+    """A `CheckpointStore` in tables. ``uses`` counts how many nodes and checkpoints refer to a node."""
+
+    def __init__(self, types: Types = TYPES) -> None:
+        super().__init__(types)
+        self._lock = threading.RLock()
+        self._deletions = -1
+
+    @abstractmethod
+    def _using(self) -> AbstractContextManager[Session]:
+        """The connection, for this thread alone; its errors as those of playhead."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Session]:
+        """A transaction of one writer at a time; inside of another it is a part of that."""
+
+    @abstractmethod
+    def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
+        """Insert those nodes that are missing; the ids of those."""
+
+    @abstractmethod
+    def _tidy(self) -> None:
+        """Give back what a deletion has freed."""
+
+    @abstractmethod
+    def _broken(self, database: Session) -> Iterator[str]:
+        """What the database itself says is damaged."""
+
+    # Reading
+
+    def row(self, id: bytes) -> Row:
+        """The row of an id. `CheckpointUnknown`."""
+        with self._using() as database:
+            found = _row_of(database, id)
+        if found is None:
+            raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
+        return found
+
+    def packed(self, id: bytes) -> Packed:
+        """What is stored under an id. `CheckpointUnknown`."""
+        question = (
+            f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
+            "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
+        )
+        with self._using() as database:
+            rows = database.execute(question, (id,)).fetchall()
+        if not rows:
+            raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
+        notes = {key: packed for *_, key, packed in rows if key is not None}
+        return Packed(_read(rows[0][:_WIDTH]), notes)
+
+    def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
+        """Nodes by digest, those that are there, not verified."""
+        question = "SELECT digest, size, data FROM node WHERE digest IN "
+        with self._using() as database:
+            rows = answers(database, question, list(digests))
+            return {digest: stretched(data, size) for digest, size, data in rows}
+
+    def latest(self, run: bytes) -> Checkpoint | None:
+        """The checkpoint of a run that was put last."""
+        found = self.checkpoints(run, limit=1)
+        return found[0] if found else None
+
+    def checkpoints(
+        self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
+    ) -> list[Checkpoint]:
+        """Checkpoints, those put last first; see `CheckpointStore.checkpoints`."""
+        wanted, values = "1 = 1", list[Any]()
+        if run is not None:
+            wanted, values = "run = ?", [run]
+        with self._reading() as database:
+            if before:
+                self.row(before)
+                wanted += " AND seq < (SELECT seq FROM checkpoint WHERE id = ?)"
+                values.append(before)
+            question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
+            return [
+                _read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
+            ]
+
+    def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
+        """Checkpoints of a thread; see `CheckpointStore.of_thread`."""
+        wanted, values = "thread = ? AND thread <> ''", [thread]
+        if before:
+            wanted, values = f"{wanted} AND name < ?", [thread, before]
+        question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY name DESC LIMIT ?"
+        with self._using() as database:
+            rows = database.execute(question, (*values, _ALL if limit is None else max(limit, 0)))
+            return [_read(row).checkpoint for row in rows]
+
+    def threads(self, start: str = "") -> list[str]:
+        """The threads whose names start so, in order."""
+        question = (
+            "SELECT DISTINCT thread FROM checkpoint WHERE thread <> '' AND thread >= ? ORDER BY thread"
+        )
+        found: list[str] = []
+        with self._using() as database:
+            for (thread,) in database.execute(question, (start,)):
+                if not thread.startswith(start):
+                    break
+                found.append(thread)
+        return found
+
+    def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
+        """The notes of a checkpoint, packed, in the order in which they came."""
+        with self._using() as database:
+            return dict(
+                database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,))
+            )
+
+    # Writing
+
+    def _begun(self, known: Known | None, deletions: int) -> None:
+        """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
+        if deletions != self._deletions:
+            if self._deletions >= 0:
+                self._known = Known()
+            self._deletions = deletions
+        if known is not None and known is not self._known:
+            raise NodesGone
+
+    def _learn(self, added: Mapping[bytes, int]) -> None:
+        if len(self._known.ids) > _MOST_KNOWN:
+            self._known = Known()
+        self._known.ids.update(added)
+
+    def write_notes(self, notes: Notes) -> None:
+        """Keep packed notes and their nodes; see `CheckpointEngine.write_notes`."""
+        with self._lock:
+            self._learn(self._noted(notes))
+
+    def _noted(self, notes: Notes) -> Mapping[bytes, int]:
+        """Write those that are to be written. Ids of the nodes that are known now."""
+        with self._writing() as database:
+            (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
+            self._begun(notes.known, deletions)
+            there = self.packed_notes(notes.id)
+            wanted = {
+                key: packed for key, packed in notes.packed.items() if notes.replace or key not in there
+            }
+            rows = [(notes.id, key, packed) for key, packed in wanted.items()]
+            database.executemany(
+                "INSERT INTO note (checkpoint, key, packed) VALUES (?, ?, ?) "
+                "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
+                rows,
+            )
+            ids = self._added(database, notes.fresh, _all_roots(wanted.values()))
+            again = notes.packed.keys() & there.keys()
+            if not again:
+                return ids
+            # A replaced note frees its nodes; where an old note stays, the new nodes are unused.
+            dropped = Counter(dict.fromkeys(notes.fresh, 0))
+            if notes.replace:
+                dropped.update(_all_roots(there[key] for key in again))
+            self._drop(database, dropped)
+            return {}
+
+    def write(self, put: Put) -> Row:
+        """Keep a row and its nodes; see `CheckpointEngine.write`."""
+        with self._lock:  # until what the transaction added is known
+            stored, added = self._written(put)
+            self._learn(added)
+        return stored
+
+    def _written(self, put: Put) -> tuple[Row, Mapping[bytes, int]]:
+        """The row that is stored, and ids of the nodes that are known now."""
+        row, id = put.row, put.row.checkpoint.id
+        with self._writing() as database:
+            question = "SELECT count, (SELECT packed FROM checkpoint WHERE id = ?) FROM deletions"
+            deletions, earlier = database.execute(question, (id,)).fetchone()
+            self._begun(put.known, deletions)
+            if earlier is not None:
+                if not put.replace:
+                    return self.row(id), {}
+                database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
+            database.execute(_INSERT, _values(row))
+            ids = self._added(database, put.fresh, _roots(row.packed))
+            if earlier is not None:
+                self._drop(database, Counter(_roots(earlier)))
+                ids = {}
+        return row, ids
+
+    def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Mapping[bytes, int]:
+        """Insert the nodes that are missing; count uses by them and of ``roots``. Ids of all.
+
+        `NodesGone`: something that is used is not there.
+        """
+        used: dict[bytes, int] = {}
+        for digest in roots:
+            used[digest] = used.get(digest, 0) + 1
+        new = self._inserted(database, fresh) if fresh else {}
+        for digest in new:
+            for below in {ref.digest for ref in fresh[digest].below}:
+                used[below] = used.get(below, 0) + 1
+        first = [(used.pop(digest, 0), node) for digest, node in new.items()]
+        if first:
+            database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", first)
+        known = self._known.ids
+        asked = [
+            digest
+            for digest in {*used, *(fresh if len(new) < len(fresh) else ())}
+            if digest not in new and digest not in known
+        ]
+        ids = new | self._ids(database, asked) if asked else new
+        try:
+            more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items()]
+        except KeyError:
+            raise NodesGone from None
+        if more:
+            database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", more)
+        return ids
+
+    @staticmethod
+    def _ids(database: Session, digests: Sequence[bytes]) -> dict[bytes, int]:
+        return dict(answers(database, "SELECT digest, id FROM node WHERE digest IN ", digests))
+
+    # Deleting
+
+    def delete(self, ids: Sequence[bytes]) -> Freed:
+        """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
+        return self._deleted("SELECT id, packed FROM checkpoint WHERE id IN ", list(dict.fromkeys(ids)))
+
+    def delete_run(self, run: bytes) -> Freed:
+        """Delete the checkpoints of a run, as `delete`."""
+        return self._deleted("SELECT id, packed FROM checkpoint WHERE run IN ", [run])
+
+    def _deleted(self, question: str, values: list[bytes]) -> Freed:
+        with self._writing() as database:
+            rows = list(answers(database, question, values))
+            if not rows:
+                return Freed()
+            database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
+            wanted = [id for id, _ in rows]
+            said = list(answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
+            database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
+            dropped = Counter(digest for _, packed in rows + said for digest in _roots(packed))
+            freed = self._drop(database, dropped)
+        self._tidy()
+        return Freed(len(rows), *freed)
+
+    def _drop(self, database: Session, dropped: Counter[bytes]) -> tuple[int, int]:
+        """As `_released`; other processes learn of it."""
+        database.execute("UPDATE deletions SET count = count + 1")
+        return self._released(database, dropped)
+
+    def _released(self, database: Session, dropped: Counter[bytes]) -> tuple[int, int]:
+        """Take uses away, and the nodes that have none left: how many, and their bytes."""
+        count = size = 0
+        while dropped:
+            ids = self._ids(database, list(dropped))
+            down = [(dropped[digest], node) for digest, node in ids.items()]
+            database.executemany("UPDATE uses SET count = count - ? WHERE node = ?", down)
+            question = "SELECT node FROM uses WHERE count <= 0 AND node IN "
+            unused = [node for (node,) in answers(database, question, list(ids.values()))]
+            dropped = Counter()
+            for _, length, data in answers(
+                database, "SELECT id, size, data FROM node WHERE id IN ", unused
+            ):
+                count, size = count + 1, size + len(data)
+                dropped.update(_below(data, length))
+            gone = [(node,) for node in unused]
+            database.executemany("DELETE FROM node WHERE id = ?", gone)
+            database.executemany("DELETE FROM uses WHERE node = ?", gone)
+        return count, size
+
+    # Verifying
+
+    def _damages(self) -> Iterator[str]:
+        with self._reading() as database:
+            yield from self._broken(database)
+            used: Counter[bytes] = Counter()
+            for row in database.execute(f"SELECT {COLUMNS} FROM checkpoint"):
+                try:
+                    used.update(_roots(_read(row).packed))
+                except CorruptTape as problem:
+                    yield f"checkpoint {row[0]!r:.80}: {problem.cause or problem.what}"
+            for key, packed in database.execute("SELECT key, packed FROM note"):
+                try:
+                    used.update({ref.digest for ref in nodes.refs_in(packed)})
+                except CorruptTape as problem:
+                    yield f"note {key!r:.40}: {problem.cause or problem.what}"
+            counts: dict[bytes, int] = {}
+            question = (
+                "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
+            )
+            for digest, size, data, count in database.execute(question):
+                if not isinstance(digest, bytes):
+                    yield "a node without a digest"
+                    continue
+                counts[digest] = count
+                try:
+                    used.update(_children(nodes.opened(digest, stretched(data, size))))
+                except CorruptTape as problem:
+                    yield problem.cause or problem.what
+            for digest in used.keys() - counts.keys():
+                yield f"node {digest.hex()[:16]} is missing"
+            for digest in counts.keys() - used.keys():
+                yield f"node {digest.hex()[:16]} is used by nothing"
+            for digest, count in counts.items():
+                if count != used[digest]:
+                    name = digest.hex()[:16]
+                    yield f"node {name} is used {used[digest]} times, and said to be {count} times"
+
+
+def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a question that ends with ``IN``, asked for some values at a time."""
+    for at in range(0, len(values), AT_ONCE):
+        some = values[at : at + AT_ONCE]
+        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
+
+
+def _roots(packed: bytes) -> set[bytes]:
+    """The nodes that a packed state refers to; none, if it is damaged."""
+    with suppress(CorruptTape):
+        return {ref.digest for ref in nodes.refs_in(packed)}
+    return set()
+
+
+def _all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
+    return (digest for one in packed for digest in _roots(one))
+
+
+def _children(node: nodes.Node) -> set[bytes]:
+    return {ref.digest for ref in node.below}
+
+
+def _below(data: object, size: object) -> list[bytes]:
+    """The nodes that a stored node refers to; none, if it is damaged: those stay."""
+    with suppress(CorruptTape):
+        return list(_children(nodes.parsed(stretched(data, size))))
+    return []
+
+
+def _row_of(database: Session, id: bytes) -> Row | None:
+    row = database.execute(f"SELECT {COLUMNS} FROM checkpoint WHERE id = ?", (id,)).fetchone()
+    return None if row is None else _read(row)
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
+    labels = json.dumps(lineage.labels) if lineage.labels else "[]"
+    told = (
+        lineage.run,
+        lineage.span,
+        lineage.kind,
+        lineage.parent,
+        lineage.time_ns,
+        labels,
+        lineage.thread,
+        lineage.name,
+    )
+    return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
+
+
+def _read(row: Sequence[Any]) -> Row:
+    """A row that came from the file. `CorruptTape`: it is not what was written."""
+    id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
+    try:
+        if {type(id), type(run), type(span), type(parent), type(digest), type(packed)} != _BYTES:
+            raise TypeError("an id, state or digest is not made of bytes")
+        if type(thread) is not str or type(name) is not str:
+            raise TypeError("a thread or name is no text")
+        if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
+            raise ValueError("kind, time or size are none")
+        said = () if labels == "[]" else tuple(map(str, json.loads(labels)))
+        lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
+        return verified(Row(Checkpoint(id, lineage, size, digest), packed))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None
