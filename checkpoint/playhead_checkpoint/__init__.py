@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Freed,
         Lineage,
     )
+    from playhead_checkpoint.store.remote import RemoteCheckpoints
     from playhead_checkpoint.store.sqlite import SqliteCheckpoints
     from playhead_checkpoint.values.difference import StateChange
     from playhead_checkpoint.values.types import TYPES, Types, Unregistered, register
@@ -29,6 +30,7 @@ __all__ = [
     "Freed",
     "Lineage",
     "PostgresCheckpoints",
+    "RemoteCheckpoints",
     "SqliteCheckpoints",
     "StateChange",
     "Types",
@@ -39,6 +41,7 @@ __all__ = [
 _PLACES = {
     "store.protocol": ("Checkpoint", "CheckpointStore", "Contents", "Freed", "Lineage"),
     "store.postgres": ("PostgresCheckpoints",),
+    "store.remote": ("RemoteCheckpoints",),
     "store.sqlite": ("SqliteCheckpoints",),
     "values.difference": ("StateChange",),
     "values.types": ("TYPES", "Types", "Unregistered", "register"),

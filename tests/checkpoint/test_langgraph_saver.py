@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +14,11 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from opentelemetry.sdk.trace import TracerProvider
 from support.postgres import PostgresServer
+from support.savers import SyncSaver
 
 from playhead_checkpoint import PostgresCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
 from playhead_semconv.errors import StateRefused
-
-
-class SyncSaver(PlayheadSaver):
-    """The asynchronous methods that the suite calls are the synchronous ones."""
-
-    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        return self.put(config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(self, *given: Any, **named: Any) -> None:
-        self.put_writes(*given, **named)
-
-    async def aget_tuple(self, config: Any) -> Any:
-        return self.get_tuple(config)
-
-    async def alist(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
-        for one in self.list(*given, **named):
-            yield one
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        self.delete_thread(thread_id)
-
-    async def adelete_for_runs(self, run_ids: Any) -> None:
-        self.delete_for_runs(run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        self.copy_thread(source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Any, *, strategy: str = "keep_latest") -> None:
-        self.prune(thread_ids, strategy=strategy)
 
 
 @pytest.fixture

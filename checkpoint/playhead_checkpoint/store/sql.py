@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from abc import abstractmethod
 from collections import Counter
@@ -11,7 +10,6 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, Protocol
 
 from playhead_checkpoint.store.engine import (
-    KINDS,
     CheckpointEngine,
     Fresh,
     Known,
@@ -20,9 +18,9 @@ from playhead_checkpoint.store.engine import (
     Packed,
     Put,
     Row,
-    verified,
 )
-from playhead_checkpoint.store.protocol import Checkpoint, Freed, Lineage
+from playhead_checkpoint.store.protocol import Checkpoint, Freed
+from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
 from playhead_checkpoint.store.stored_nodes import stretched
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.types import TYPES, Types
@@ -33,10 +31,8 @@ AT_ONCE: Final = 500
 _MOST_KNOWN: Final = 200_000
 """Digests of stored nodes that are remembered; about 30 MB."""
 _ALL: Final = (1 << 63) - 1
-COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
 _WIDTH: Final = len(COLUMNS.split(","))
 _QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in COLUMNS.split(","))
-_BYTES: Final = {bytes}
 _INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
 
 
@@ -101,7 +97,7 @@ class SqlCheckpoints(CheckpointEngine):
         if not rows:
             raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
         notes = {key: packed for *_, key, packed in rows if key is not None}
-        return Packed(_read(rows[0][:_WIDTH]), notes)
+        return Packed(read_row(rows[0][:_WIDTH]), notes)
 
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         """Nodes by digest, those that are there, not verified."""
@@ -129,7 +125,7 @@ class SqlCheckpoints(CheckpointEngine):
                 values.append(before)
             question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
             return [
-                _read(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
+                read_row(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
             ]
 
     def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
@@ -140,7 +136,7 @@ class SqlCheckpoints(CheckpointEngine):
         question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY name DESC LIMIT ?"
         with self._using() as database:
             rows = database.execute(question, (*values, _ALL if limit is None else max(limit, 0)))
-            return [_read(row).checkpoint for row in rows]
+            return [read_row(row).checkpoint for row in rows]
 
     def threads(self, start: str = "") -> list[str]:
         """The threads whose names start so, in order."""
@@ -227,7 +223,7 @@ class SqlCheckpoints(CheckpointEngine):
                 if not put.replace:
                     return self.row(id), {}
                 database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
-            database.execute(_INSERT, _values(row))
+            database.execute(_INSERT, row_values(row))
             ids = self._added(database, put.fresh, _roots(row.packed))
             if earlier is not None:
                 self._drop(database, Counter(_roots(earlier)))
@@ -325,7 +321,7 @@ class SqlCheckpoints(CheckpointEngine):
             used: Counter[bytes] = Counter()
             for row in database.execute(f"SELECT {COLUMNS} FROM checkpoint"):
                 try:
-                    used.update(_roots(_read(row).packed))
+                    used.update(_roots(read_row(row).packed))
                 except CorruptTape as problem:
                     yield f"checkpoint {row[0]!r:.80}: {problem.cause or problem.what}"
             for key, packed in database.execute("SELECT key, packed FROM note"):
@@ -387,37 +383,4 @@ def _below(data: object, size: object) -> list[bytes]:
 
 def _row_of(database: Session, id: bytes) -> Row | None:
     row = database.execute(f"SELECT {COLUMNS} FROM checkpoint WHERE id = ?", (id,)).fetchone()
-    return None if row is None else _read(row)
-
-
-def _values(row: Row) -> tuple[Any, ...]:
-    lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
-    labels = json.dumps(lineage.labels) if lineage.labels else "[]"
-    told = (
-        lineage.run,
-        lineage.span,
-        lineage.kind,
-        lineage.parent,
-        lineage.time_ns,
-        labels,
-        lineage.thread,
-        lineage.name,
-    )
-    return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
-
-
-def _read(row: Sequence[Any]) -> Row:
-    """A row that came from the file. `CorruptTape`: it is not what was written."""
-    id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
-    try:
-        if {type(id), type(run), type(span), type(parent), type(digest), type(packed)} != _BYTES:
-            raise TypeError("an id, state or digest is not made of bytes")
-        if type(thread) is not str or type(name) is not str:
-            raise TypeError("a thread or name is no text")
-        if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
-            raise ValueError("kind, time or size are none")
-        said = () if labels == "[]" else tuple(map(str, json.loads(labels)))
-        lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
-        return verified(Row(Checkpoint(id, lineage, size, digest), packed))
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None
+    return None if row is None else read_row(row)

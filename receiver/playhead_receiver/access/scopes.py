@@ -7,4 +7,5 @@ from typing import Literal, TypeAlias
 Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
 
 SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
-"""``ingest``: send OTLP. ``read``: read runs. ``control``: mark them. ``admin``: all, delete, audit."""
+"""``ingest``: send OTLP, put checkpoints. ``read``: read runs and checkpoints. ``control``: mark runs,
+delete checkpoints. ``admin``: all, delete runs, audit."""

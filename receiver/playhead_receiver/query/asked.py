@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
+from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_receiver.access import Caller, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
@@ -58,6 +59,11 @@ class ApiRequest:
         """The store of the caller's tenant."""
         return self.house.store
 
+    @property
+    def checkpoints(self) -> SqlCheckpoints:
+        """The checkpoints of the caller's tenant. `StoreUnavailable`."""
+        return self.house.checkpoints.store
+
     def offered(self, part: type[T]) -> T:
         """That store as one of the protocols of upkeep. `NotOffered`."""
         return needed(self.store, part)
@@ -98,6 +104,7 @@ def _needs(scope: Scope) -> Any:
 
 
 Reading = Annotated[ApiRequest, _needs("read")]
+Ingesting = Annotated[ApiRequest, _needs("ingest")]
 Controlling = Annotated[ApiRequest, _needs("control")]
 Administrating = Annotated[ApiRequest, _needs("admin")]
 

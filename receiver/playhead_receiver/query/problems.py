@@ -15,7 +15,14 @@ from starlette.responses import Response
 
 from playhead_receiver.access import Forbidden, Unauthenticated
 from playhead_receiver.intake.budget import RETRY_AFTER_S
-from playhead_semconv.errors import PlayheadError, RunAmbiguous, RunUnknown, StoreError, UsageError
+from playhead_semconv.errors import (
+    CheckpointUnknown,
+    PlayheadError,
+    RunAmbiguous,
+    RunUnknown,
+    StoreError,
+    UsageError,
+)
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -38,6 +45,18 @@ class NotFound(UsageError):
     code = "not-found"
 
 
+class NodesMissing(UsageError):
+    """A checkpoint refers to nodes that are neither stored nor sent with it."""
+
+    code = "checkpoint-nodes"
+
+
+class BodyTooLarge(UsageError):
+    """A request has more bytes than are taken."""
+
+    code = "body-too-large"
+
+
 class Busy(PlayheadError):
     """The maximum number of concurrent requests is reached."""
 
@@ -50,9 +69,11 @@ def status_of(problem: PlayheadError) -> int:
         return 401
     if isinstance(problem, Forbidden):
         return 403
-    if isinstance(problem, (RunUnknown, NotFound)):
+    if isinstance(problem, BodyTooLarge):
+        return 413
+    if isinstance(problem, (RunUnknown, NotFound, CheckpointUnknown)):
         return 404
-    if isinstance(problem, RunAmbiguous):
+    if isinstance(problem, (RunAmbiguous, NodesMissing)):
         return 409
     if isinstance(problem, UsageError):
         return 422

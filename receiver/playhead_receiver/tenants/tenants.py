@@ -27,6 +27,7 @@ from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.protocol.upkeep import Summaries
 from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.tenants.checkpoints import TenantCheckpoints
 from playhead_semconv.errors import StoreError
 
 FOLDER = "tenants"
@@ -39,6 +40,7 @@ class House(msgspec.Struct):
     intake: Intake
     indexer: Indexer | None
     keeper: Housekeeper
+    checkpoints: TenantCheckpoints
     lock: WriterLock | None = None
     """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
@@ -125,6 +127,7 @@ class Tenants:
         """Stop indexing and maintenance, and close all stores except the receiver's own."""
         for tenant, house in self.open_houses().items():
             house.stop()
+            house.checkpoints.close()
             if tenant:
                 house.store.close()
                 if house.lock is not None:
@@ -150,4 +153,6 @@ class Tenants:
             store, folder, self._storage.policy, self._storage.history, partial(self._note, tenant)
         )
         indexer = Indexer(needed(store, Search)) if self._storage.search else None
-        return House(store, intake, indexer, keeper, lock)
+        url = self._storage.url
+        place = place_of_tenant(url, tenant) if url and tenant else url
+        return House(store, intake, indexer, keeper, TenantCheckpoints(folder, place), lock)

@@ -3,6 +3,7 @@
 from playhead_receiver.query.routes import (
     artifacts,
     audit,
+    checkpoints,
     conversations,
     events,
     live,
@@ -22,6 +23,7 @@ ROUTERS = (
     conversations.router,
     stats.router,
     live.router,
+    checkpoints.router,
     audit.router,
     operations.router,
 )

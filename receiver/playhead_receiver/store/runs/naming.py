@@ -49,8 +49,13 @@ def split_schema(url: str) -> tuple[str, str]:
 
 def place_of_tenant(url: str, tenant: str) -> str:
     """The URL of a tenant's store: a schema of its own in the same database."""
+    return place_beside(url, tenant)
+
+
+def place_beside(url: str, name: str) -> str:
+    """The URL of another schema in the same database, called as that of ``url`` and ``name``."""
     bare, schema = split_schema(url)
-    own = f"{schema}_{tenant}"
+    own = f"{schema}_{name}"
     if len(own.encode()) > LONGEST_SCHEMA:
         own = f"{schema[:20]}_{hashlib.sha256(own.encode()).hexdigest()[:40]}"
     base, _, query = bare.partition("?")

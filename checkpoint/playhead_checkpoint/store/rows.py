@@ -1,0 +1,48 @@
+"""The row of a checkpoint: as values in a fixed order, for tables and for the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from playhead_checkpoint.store.engine import KINDS, Row, verified
+from playhead_checkpoint.store.protocol import Checkpoint, Lineage
+from playhead_semconv.errors import CorruptTape
+
+COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
+_BYTES: Final = {bytes}
+
+
+def row_values(row: Row) -> tuple[Any, ...]:
+    """The values of a row, in the order of `COLUMNS`."""
+    lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
+    labels = json.dumps(lineage.labels) if lineage.labels else "[]"
+    told = (
+        lineage.run,
+        lineage.span,
+        lineage.kind,
+        lineage.parent,
+        lineage.time_ns,
+        labels,
+        lineage.thread,
+        lineage.name,
+    )
+    return (checkpoint.id, *told, checkpoint.size_bytes, checkpoint.digest, row.packed)
+
+
+def read_row(row: Sequence[Any]) -> Row:
+    """The row of such values. `CorruptTape`: they are not what was written."""
+    id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
+    try:
+        if {type(id), type(run), type(span), type(parent), type(digest), type(packed)} != _BYTES:
+            raise TypeError("an id, state or digest is not made of bytes")
+        if type(thread) is not str or type(name) is not str:
+            raise TypeError("a thread or name is no text")
+        if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
+            raise ValueError("kind, time or size are none")
+        said = () if labels == "[]" else tuple(map(str, json.loads(labels)))
+        lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
+        return verified(Row(Checkpoint(id, lineage, size, digest), packed))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise CorruptTape("a checkpoint is damaged", cause=str(problem)) from None

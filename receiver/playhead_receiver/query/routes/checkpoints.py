@@ -1,0 +1,188 @@
+"""``/v1/checkpoints``: states by content, for `RemoteCheckpoints` and for who looks at them.
+
+Nodes, packed states and notes are MessagePack, in the words of `playhead_checkpoint.store.wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import Response
+
+from playhead_checkpoint.store import wire
+from playhead_checkpoint.store.engine import NodesGone
+from playhead_checkpoint.store.protocol import Checkpoint
+from playhead_receiver.query.asked import Administrating, Controlling, Ingesting, Limit, Reading
+from playhead_receiver.query.models.checkpoints import (
+    CheckpointPage,
+    Damages,
+    Deletion,
+    FreedSpace,
+    StoredCheckpoint,
+    ThreadPage,
+)
+from playhead_receiver.query.problems import BodyTooLarge, NodesMissing
+from playhead_semconv.errors import CorruptTape, UsageError
+
+MOST_DIGESTS_BYTES = 32 * wire.MOST_DIGESTS
+PACKED: dict[int | str, Any] = {
+    200: {"content": {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+}
+_SENT = {"requestBody": {"required": True, "content": PACKED[200]["content"]}}
+
+router = APIRouter(tags=["checkpoints"])
+
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Id of the checkpoint.")]
+OrId = Annotated[str, Query(pattern="^([0-9a-f]{32})?$")]
+Text = Annotated[str, Query(max_length=1024)]
+
+
+async def _body(request: Request) -> bytes:
+    """The body, as far as it is taken. `BodyTooLarge`."""
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > wire.LARGEST_BODY_BYTES:
+            raise BodyTooLarge(f"a request has at most {wire.LARGEST_BODY_BYTES} bytes")
+    return bytes(found)
+
+
+Body = Annotated[bytes, Depends(_body)]
+
+
+@contextmanager
+def _taking() -> Generator[None, None, None]:
+    """What is wrong with what was sent, as the sender's mistake."""
+    try:
+        yield
+    except CorruptTape as problem:
+        raise UsageError(problem.what, cause=problem.cause) from None
+
+
+@contextmanager
+def _keeping() -> Generator[None, None, None]:
+    try:
+        yield
+    except NodesGone:
+        raise NodesMissing("not all nodes of it are stored, or were sent") from None
+
+
+def _shown(found: Checkpoint) -> StoredCheckpoint:
+    lineage = found.lineage
+    return StoredCheckpoint(
+        id=found.id.hex(),
+        run=lineage.run.hex(),
+        span=lineage.span.hex(),
+        kind=lineage.kind,
+        parent=lineage.parent.hex(),
+        time_ns=lineage.time_ns,
+        labels=list(lineage.labels),
+        thread=lineage.thread,
+        name=lineage.name,
+        size_bytes=found.size_bytes,
+        digest=found.digest.hex(),
+    )
+
+
+@router.get("/v1/checkpoints")
+def list_checkpoints(
+    asked: Reading,
+    limit: Limit = 100,
+    run: OrId = "",
+    before: OrId = "",
+    thread: Text = "",
+    before_name: Text = "",
+) -> CheckpointPage:
+    """Checkpoints, those put last first; of a ``run``, or those before ``before``.
+
+    With ``thread`` they are those of a framework's thread, by descending name, before ``before_name``.
+    """
+    store = asked.checkpoints
+    if thread:
+        found = store.of_thread(thread, before=before_name, limit=limit)
+    else:
+        wanted = bytes.fromhex(run) if run else None
+        found = store.checkpoints(wanted, before=bytes.fromhex(before), limit=limit)
+    return CheckpointPage(checkpoints=[_shown(one) for one in found])
+
+
+@router.get("/v1/checkpoints/threads")
+def list_threads(asked: Reading, limit: Limit = 100, start: Text = "", after: Text = "") -> ThreadPage:
+    """Threads whose names begin with ``start``, after ``after``."""
+    names = (name for name in asked.checkpoints.threads(start) if name > after)
+    return ThreadPage(threads=list(islice(names, limit)))
+
+
+@router.get("/v1/checkpoints/damages")
+def verify(asked: Administrating) -> Damages:
+    """Read all checkpoints of the tenant, and say what is damaged or missing."""
+    return Damages(damages=asked.checkpoints.damages())
+
+
+@router.post("/v1/checkpoints/nodes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
+def nodes(asked: Reading, body: Body) -> Response:
+    """Nodes by their digests, which are sent in a row: those that are there, as many as fit."""
+    with _taking():
+        wanted = wire.read_digests(body)
+    return _packed(wire.write_nodes(asked.checkpoints.nodes(wanted)))
+
+
+@router.post("/v1/checkpoints/delete")
+def delete(asked: Controlling, what: Deletion) -> FreedSpace:
+    """Delete checkpoints with their notes, and the nodes that nothing else uses."""
+    store = asked.checkpoints
+    freed = store.delete([bytes.fromhex(id) for id in what.ids])
+    if what.run:
+        freed = store.delete_run(bytes.fromhex(what.run))
+    asked.note("delete", f"checkpoints {what.run}".rstrip())
+    return FreedSpace(checkpoints=freed.checkpoints, nodes=freed.nodes, stored_bytes=freed.stored_bytes)
+
+
+@router.get("/v1/checkpoints/{id}")
+def get_checkpoint(asked: Reading, id: Id) -> StoredCheckpoint:
+    """A checkpoint, without its state."""
+    return _shown(asked.checkpoints.checkpoint(bytes.fromhex(id)))
+
+
+@router.get("/v1/checkpoints/{id}/packed", response_class=Response, responses=PACKED)
+def get_packed(asked: Reading, id: Id) -> Response:
+    """A checkpoint with its packed state, which refers to nodes, and its packed notes."""
+    return _packed(wire.write_packed(asked.checkpoints.packed(bytes.fromhex(id))))
+
+
+@router.get("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED)
+def get_notes(asked: Reading, id: Id) -> Response:
+    """What was said about a checkpoint, packed; also before it is there."""
+    return _packed(wire.write_said(asked.checkpoints.packed_notes(bytes.fromhex(id))))
+
+
+@router.put("/v1/checkpoints/{id}", response_class=Response, responses=PACKED, openapi_extra=_SENT)
+def put_checkpoint(asked: Ingesting, id: Id, body: Body) -> Response:
+    """Keep a checkpoint, and nodes of it. The one that is stored: an earlier one of that id, if any.
+
+    409: it refers to nodes that are neither stored nor sent.
+    """
+    with _taking():
+        put = wire.read_put(body)
+        if put.row.checkpoint.id != bytes.fromhex(id):
+            raise UsageError("it has another id")
+    with _keeping():
+        return _packed(wire.write_row(asked.checkpoints.write(put)))
+
+
+@router.put("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
+def put_notes(asked: Ingesting, id: Id, body: Body) -> Response:
+    """Say more about a checkpoint, which may come later; 409 as for a checkpoint."""
+    with _taking():
+        notes = wire.read_notes(bytes.fromhex(id), body)
+    with _keeping():
+        asked.checkpoints.write_notes(notes)
+    return _packed(wire.write_said({}))
+
+
+def _packed(data: bytes) -> Response:
+    return Response(data, media_type=wire.MEDIA_TYPE)
