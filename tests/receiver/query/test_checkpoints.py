@@ -61,24 +61,39 @@ def in_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         yield found
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    if request.param == "sqlite":
-        yield request.getfixturevalue("in_folders")
-        return
-    server: PostgresServer = request.getfixturevalue("server")
-    found = Kept(tmp_path, Storage(f"{server.url()}&schema=r{uuid.uuid4().hex[:8]}"))
-    with found.receiver:  # one for each test: a tenant takes many connections
+@pytest.fixture(scope="module")
+def in_database(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    folder = tmp_path_factory.mktemp("receiver")
+    found = Kept(folder, Storage(f"{server.url()}&schema=r{uuid.uuid4().hex[:8]}"))
+    with found.receiver:
         yield found
 
 
-class TestReceiver(CheckpointConformance):
+@pytest.fixture
+def kept(in_folders: Kept) -> Kept:
+    return in_folders
+
+
+class TestInFolders(CheckpointConformance):
     @pytest.fixture(autouse=True)
-    def _place(self, kept: Kept):
-        self.kept, self.tenant = kept, uuid.uuid4().hex
+    def _place(self, in_folders: Kept):
+        self.kept, self.tenant = in_folders, uuid.uuid4().hex
 
     def open_store(self):
         return self.kept.store(tenant=self.tenant)
+
+
+class TestInDatabase(CheckpointConformance):
+    """One tenant for all tests: each takes many connections of the server."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, in_database: Kept):
+        self.kept = in_database
+        with self.open_store() as store:
+            store.delete([one.id for one in store.checkpoints(limit=1_000)])
+
+    def open_store(self):
+        return self.kept.store(tenant="all")
 
 
 @pytest.fixture
@@ -239,7 +254,11 @@ def test_a_server_that_is_no_receiver_is_not_believed(said: bytes, monkeypatch: 
 
 
 @pytest.mark.parametrize("saver", [PlayheadSaver, SyncSaver])
-def test_every_capability_of_langgraph_conforms(kept: Kept, saver: Callable[[Any], PlayheadSaver]):
+@pytest.mark.parametrize("place", ["in_folders", "in_database"])
+def test_every_capability_of_langgraph_conforms(
+    place: str, saver: Callable[[Any], PlayheadSaver], request: pytest.FixtureRequest
+):
+    kept: Kept = request.getfixturevalue(place)
     tenant = uuid.uuid4().hex
 
     @checkpointer_test(name="playhead")
