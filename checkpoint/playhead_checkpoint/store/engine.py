@@ -43,7 +43,7 @@ class Row:
     packed: bytes
 
 
-class Known:
+class KnownNodes:
     """What this process knows to be stored: ids of nodes by their digests, and stretches of states.
 
     When something was deleted a new one takes its place: this one is not corrected.
@@ -63,7 +63,7 @@ class Put(NamedTuple):
 
     row: Row
     fresh: Fresh
-    known: Known | None
+    known: KnownNodes | None
     replace: bool
 
 
@@ -74,7 +74,7 @@ class Notes(NamedTuple):
     packed: Mapping[str, bytes]
     replace: bool
     fresh: Fresh
-    known: Known | None
+    known: KnownNodes | None
 
 
 class Packed(NamedTuple):
@@ -87,7 +87,7 @@ class Packed(NamedTuple):
 class _Pack:
     """Packs values; collects the nodes that are not known to be stored."""
 
-    def __init__(self, types: Types, known: Known) -> None:
+    def __init__(self, types: Types, known: KnownNodes) -> None:
         self.known = known
         self.fresh: dict[bytes, Node] = {}
         self.packer = Packer(types, self._keep, known.stretches)
@@ -116,7 +116,7 @@ class CheckpointEngine(ABC):
 
     def __init__(self, types: Types = TYPES) -> None:
         self._types = types
-        self._known = Known()
+        self._known = KnownNodes()
         self._cache = NodeCache()
 
     @abstractmethod

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 
-from playhead_checkpoint.store.engine import Fresh, Known
+from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.sql import Session, SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
 from playhead_checkpoint.values.types import TYPES, Types
@@ -101,7 +101,7 @@ class PostgresCheckpoints(SqlCheckpoints):
         if self._closed:
             raise StoreUnavailable(f"{self._name} is closed")
         if self._open is None or self._open.closed or self._pid != os.getpid():
-            self._known, self._deletions, self._depth = Known(), -1, 0
+            self._known, self._deletions, self._depth = KnownNodes(), -1, 0
             self._open, self._pid = self._connected(), os.getpid()
         return self._open
 

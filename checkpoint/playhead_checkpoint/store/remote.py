@@ -14,7 +14,15 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from playhead_checkpoint.store import wire
-from playhead_checkpoint.store.engine import CheckpointEngine, Known, NodesGone, Notes, Packed, Put, Row
+from playhead_checkpoint.store.engine import (
+    CheckpointEngine,
+    KnownNodes,
+    NodesGone,
+    Notes,
+    Packed,
+    Put,
+    Row,
+)
 from playhead_checkpoint.store.protocol import Checkpoint, CheckpointKind, Freed, Lineage
 from playhead_checkpoint.store.rows import row_values
 from playhead_checkpoint.values.types import TYPES, Types
@@ -132,26 +140,40 @@ class RemoteCheckpoints(CheckpointEngine):
         """The answer to a request; all of them may be made twice."""
         headers = self._headers if body is None else self._headers | {"Content-Type": kind}
         with self._lock:
-            for last in (False, True):
+            try:
+                status, data = self._once(method, path, body, headers)
+            except TimeoutError as problem:
+                raise self._unreached(problem) from None
+            except (OSError, http.client.HTTPException):  # a connection that was kept may be closed
                 try:
-                    connection = self._connection()
-                    connection.request(method, f"{self._base}{_PATH}{path}", body, headers)
-                    answer = connection.getresponse()
-                    data = answer.read(wire.LARGEST_BODY_BYTES + 1)
-                    break
+                    status, data = self._once(method, path, body, headers)
                 except (OSError, http.client.HTTPException) as problem:
-                    self._let_go()
-                    if last or isinstance(problem, TimeoutError):
-                        raise StoreUnavailable(
-                            f"the receiver at {self._name} cannot be reached",
-                            cause=f"{type(problem).__name__}: {problem}",
-                        ) from None
-            if len(data) > wire.LARGEST_BODY_BYTES:
-                self._let_go()
-                raise CorruptTape(f"an answer of the receiver at {self._name} is too large")
-        if answer.status != 200:
-            raise self._refusal(answer.status, data)
+                    raise self._unreached(problem) from None
+        if len(data) > wire.LARGEST_BODY_BYTES:
+            raise CorruptTape(f"an answer of the receiver at {self._name} is too large")
+        if status != 200:
+            raise self._refusal(status, data)
         return data
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Status and body of one answer; a connection on which something went wrong is let go."""
+        whole = False
+        try:
+            connection = self._connection()
+            connection.request(method, f"{self._base}{_PATH}{path}", body, headers)
+            answer = connection.getresponse()
+            data = answer.read(wire.LARGEST_BODY_BYTES + 1)
+            whole = len(data) <= wire.LARGEST_BODY_BYTES
+            return answer.status, data
+        finally:
+            if not whole:
+                self._let_go()
+
+    def _unreached(self, problem: Exception) -> StoreUnavailable:
+        cause = f"{type(problem).__name__}: {problem}"
+        return StoreUnavailable(f"the receiver at {self._name} cannot be reached", cause=cause)
 
     def _let_go(self) -> None:
         if self._open is not None and self._pid == os.getpid():
@@ -209,11 +231,11 @@ class RemoteCheckpoints(CheckpointEngine):
         try:
             return self._ask(method, path, body)
         except NodesGone:
-            self._known = Known()
+            self._known = KnownNodes()
             raise
 
-    def _learn(self, known: Known | None, fresh: Collection[bytes]) -> None:
-        if known is self._known:
+    def _learn(self, known: KnownNodes | None, fresh: Collection[bytes]) -> None:
+        if known is not None and known is self._known:
             known.ids.update(dict.fromkeys(fresh, 0))
 
     @contextmanager
@@ -235,11 +257,11 @@ class RemoteCheckpoints(CheckpointEngine):
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
         """Nodes by digest, those that are there."""
         found: dict[bytes, bytes] = {}
-        left = list(digests)
+        left: list[bytes] = list(digests)
         while left:
             some = left[: wire.MOST_DIGESTS]
-            came = wire.read_nodes(self._ask("POST", "/nodes", wire.write_digests(some)))
-            came = {digest: came[digest] for digest in some if digest in came}
+            told = wire.read_nodes(self._ask("POST", "/nodes", wire.write_digests(some)))
+            came = {digest: told[digest] for digest in some if digest in told}
             if not came:  # the others of these are not there
                 left = left[len(some) :]
                 continue

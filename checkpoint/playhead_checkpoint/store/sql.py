@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from playhead_checkpoint.store.engine import (
     CheckpointEngine,
     Fresh,
-    Known,
+    KnownNodes,
     NodesGone,
     Notes,
     Packed,
@@ -160,18 +160,18 @@ class SqlCheckpoints(CheckpointEngine):
 
     # Writing
 
-    def _begun(self, known: Known | None, deletions: int) -> None:
+    def _begun(self, known: KnownNodes | None, deletions: int) -> None:
         """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
         if deletions != self._deletions:
             if self._deletions >= 0:
-                self._known = Known()
+                self._known = KnownNodes()
             self._deletions = deletions
         if known is not None and known is not self._known:
             raise NodesGone
 
     def _learn(self, added: Mapping[bytes, int]) -> None:
         if len(self._known.ids) > _MOST_KNOWN:
-            self._known = Known()
+            self._known = KnownNodes()
         self._known.ids.update(added)
 
     def write_notes(self, notes: Notes) -> None:
@@ -225,10 +225,10 @@ class SqlCheckpoints(CheckpointEngine):
                 database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
             database.execute(_INSERT, row_values(row))
             ids = self._added(database, put.fresh, _roots(row.packed))
-            if earlier is not None:
-                self._drop(database, Counter(_roots(earlier)))
-                ids = {}
-        return row, ids
+            if earlier is None:
+                return row, ids
+            self._drop(database, Counter(_roots(earlier)))
+        return row, {}
 
     def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Mapping[bytes, int]:
         """Insert the nodes that are missing; count uses by them and of ``roots``. Ids of all.

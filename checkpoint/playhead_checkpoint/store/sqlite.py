@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.store.engine import Fresh, Known
+from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.sql import Session, SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
 from playhead_checkpoint.values.types import TYPES, Types
@@ -101,7 +101,7 @@ class SqliteCheckpoints(SqlCheckpoints):
             if self._pid:
                 if self._pid == os.getpid():
                     raise StoreUnavailable(f"{self._path} is closed")
-                self._known, self._deletions, self._depth = Known(), -1, 0
+                self._known, self._deletions, self._depth = KnownNodes(), -1, 0
             self._open, self._pid = self._connected(), os.getpid()
         return self._open
 

@@ -32,7 +32,7 @@ _MOST_HEADS: Final = 32
 _CONTAINER_HEADS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 
 
-class Unlike(TypeError):
+class NotPlain(TypeError):
     """A value that is not packed in C."""
 
 
@@ -50,11 +50,11 @@ class ValueEncoder:
         self._heads: dict[str, bytes] = {}
 
     def packed(self, value: Any) -> bytes:
-        """The packed value, in which bytes are to be distrusted. `Unlike`: only `exactly` packs it."""
+        """The packed value, in which bytes are to be distrusted. `NotPlain`: only `exactly` packs it."""
         try:
             return ormsgpack.packb(value, self._typed_in_c, _STRICT)
         except TypeError:
-            raise Unlike from None
+            raise NotPlain from None
 
     def exactly(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
@@ -68,7 +68,7 @@ class ValueEncoder:
     def _typed_in_c(self, value: Any) -> ormsgpack.Ext:
         shape = self._types.shape_of(value)
         if shape is None or self._nested >= _MOST_NESTED:
-            raise Unlike
+            raise NotPlain
         self._nested += 1
         try:
             parts = shape.apart(value)
@@ -81,7 +81,7 @@ class ValueEncoder:
                 self._nested > 1
                 and len(data) - len(data.translate(None, _CONTAINER_HEADS)) > _MOST_HEADS
             ):
-                raise Unlike
+                raise NotPlain
             if holds_bytes(data):
                 data = self._parts(parts)
         finally:

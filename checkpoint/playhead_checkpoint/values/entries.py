@@ -61,7 +61,7 @@ class LongKey(Exception):
     """A dict with a key that is too long for a node."""
 
 
-class Place(NamedTuple):
+class EntryPlace(NamedTuple):
     """Where an entry stands, and its value; in a list both begin together."""
 
     start: int
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 class PackedEntries:
     """Those of a packed container, which stand in ``data``."""
 
-    def __init__(self, data: bytes, places: Sequence[Place]) -> None:
+    def __init__(self, data: bytes, places: Sequence[EntryPlace]) -> None:
         self._data = data
         self.places = places
 
@@ -105,16 +105,16 @@ def opened(data: bytes, at: int) -> tuple[int, int]:
 def packed_entries(kind: int, data: bytes, at: int, end: int) -> PackedEntries:
     """The entries of the container that stands there. `LongKey`."""
     _, start = opened(data, at)
-    places: list[Place] = []
+    places: list[EntryPlace] = []
     whole = memoryview(data)[at:end]
     if kind == LIST:
         for one in RAW_LIST.decode(whole):
-            places.append(Place(start, start, start := start + len(memoryview(one))))
+            places.append(EntryPlace(start, start, start := start + len(memoryview(one))))
         return PackedEntries(data, places)
     for key, value in RAW_DICT.decode(whole).items():
         begin = start
         start += len(pack(key))
         if start - begin > nodes.INLINE_BYTES:
             raise LongKey
-        places.append(Place(begin, start, start := start + len(memoryview(value))))
+        places.append(EntryPlace(begin, start, start := start + len(memoryview(value))))
     return PackedEntries(data, places)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from blake3 import blake3
@@ -181,9 +181,11 @@ def unpack(data: bytes | memoryview, extension: Any) -> Any:
 
 def named(found: Any) -> tuple[str, Any]:
     """Name and parts of a typed value that was unpacked. `CorruptTape`: it is none."""
-    if type_of(found) is not list or len(found) != 2 or type_of(found[0]) is not str:
-        raise damaged("a typed value without a name")
-    return found[0], found[1]
+    if type_of(found) is list:
+        pair = cast(list[Any], found)
+        if len(pair) == 2 and type_of(pair[0]) is str:
+            return pair[0], pair[1]
+    raise damaged("a typed value without a name")
 
 
 def refs_in(data: bytes) -> list[Ref]:

@@ -11,7 +11,7 @@ import msgspec
 
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.encoding import (
-    Unlike,
+    NotPlain,
     ValueEncoder,
     head,
     holds_bytes,
@@ -22,10 +22,10 @@ from playhead_checkpoint.values.entries import (
     RAW_DICT,
     RAW_LIST,
     Entries,
+    EntryPlace,
     ListEntries,
     LongKey,
     PackedEntries,
-    Place,
     opened,
     packed_entries,
 )
@@ -76,7 +76,7 @@ class Packer:
         self._begin()
         try:
             packed = self._part(state)
-        except Unlike:
+        except NotPlain:
             packed = None
         if packed is None or self._holds_bytes:
             self._begin()
@@ -100,7 +100,7 @@ class Packer:
             entries: list[bytes] = []
             for key, one in value.items():
                 if type_of(key) is not str or len(key) >= _LONG_KEY:
-                    raise Unlike
+                    raise NotPlain
                 name = self._encoder.packed(key)
                 self.logical_bytes += len(name)
                 kind = type_of(one)
@@ -211,7 +211,7 @@ class Packer:
         if size <= nodes.WHOLE_BYTES:
             return self._node(kind, head(kind, len(entries)) + b"".join(entries), len(entries)).packed()
         ends = [*accumulate(map(len, entries), initial=0)]
-        places = [Place(start, end, end) for start, end in pairwise(ends)]
+        places = [EntryPlace(start, end, end) for start, end in pairwise(ends)]
         return self._tree(self._walk(kind, PackedEntries(b"".join(entries), places))[0])
 
     def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
@@ -227,7 +227,7 @@ class Packer:
         while at < end:
             first = entries.packed(at)
             block = self._known.block(first, kind, end - at)
-            if block is None or not entries.go_on(at, block.count, block.raw):
+            if block is None or not entries.go_on(at, block.entries, block.raw):
                 leaves = self._block_leaves(kind, entries, at, first)
                 if not leaves[-1].closes:
                     self._holds_bytes |= any(leaf.holds_bytes for leaf in leaves)
@@ -237,7 +237,7 @@ class Packer:
                 block = self._block(leaves)
             self._holds_bytes |= block.holds_bytes
             refs.append(block.ref)
-            at, size = at + block.count, size + len(block.raw)
+            at, size = at + block.entries, size + len(block.raw)
         return refs, size
 
     def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
@@ -246,7 +246,7 @@ class Packer:
         size = 0
         while True:
             leaf = self._leaf(kind, entries, at, first)
-            at, size = at + leaf.count, size + len(leaf.cut)
+            at, size = at + leaf.entries, size + len(leaf.cut)
             if size >= nodes.LARGEST_BLOCK_BYTES and leaf.ended:
                 leaf = leaf._replace(closes=True)
             leaves.append(leaf)
@@ -262,7 +262,7 @@ class Packer:
         """
         end = len(entries)
         known = self._known.leaf(first, kind, end - start)
-        if known is not None and entries.go_on(start, known.count, known.raw):
+        if known is not None and entries.go_on(start, known.entries, known.raw):
             return known
         before, self._holds_bytes = self._holds_bytes, False
         raw: list[bytes] = []
@@ -301,7 +301,7 @@ class Packer:
 
     def _block(self, leaves: list[Leaf]) -> Block:
         """The node of leaves that a block has closed over."""
-        first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.count for leaf in leaves)
+        first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.entries for leaf in leaves)
         ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
         raw = b"".join(leaf.raw for leaf in leaves)
         block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref)
@@ -312,7 +312,7 @@ class Packer:
         """The node of a leaf in a block that is open."""
         if leaf.ref is not None:
             return leaf.ref
-        ref = self._node(leaf.kind, head(leaf.kind, leaf.count) + leaf.cut, leaf.count)
+        ref = self._node(leaf.kind, head(leaf.kind, leaf.entries) + leaf.cut, leaf.entries)
         if leaf.ended:
             self.stretches.append(leaf._replace(ref=ref))
         return ref

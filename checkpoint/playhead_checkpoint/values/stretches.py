@@ -14,15 +14,15 @@ class Leaf(NamedTuple):
     """Entries in a row up to where a leaf ends.
 
     ``raw``: as they are packed; ``cut``: as they stand in the node, where large ones are refs.
-    ``first``: of the entries. ``ended``: it ends there, not with the container; ``closes``: so does a
-    block. ``ref``: of the node that they are, if they were one.
+    ``first``: of the entries; ``entries``: how many. ``ended``: it ends there, not with the
+    container; ``closes``: so does a block. ``ref``: of the node that they are, if they were one.
     """
 
     first: bytes
     kind: int
     raw: bytes
     cut: bytes
-    count: int
+    entries: int
     ended: bool
     closes: bool
     holds_bytes: bool
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     first: bytes
     kind: int
     raw: bytes
-    count: int
+    entries: int
     holds_bytes: bool
     ref: Ref
 
@@ -55,12 +55,12 @@ class Stretches:
     def block(self, first: bytes, kind: int, most: int) -> Block | None:
         """One that begins with an entry, and has at most so many."""
         found = self._blocks.get(first)
-        return found if found is not None and found.kind == kind and found.count <= most else None
+        return found if found is not None and found.kind == kind and found.entries <= most else None
 
     def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
         """As `block`."""
         found = self._leaves.get(first)
-        return found if found is not None and found.kind == kind and found.count <= most else None
+        return found if found is not None and found.kind == kind and found.entries <= most else None
 
     def add(self, found: Iterable[Leaf | Block]) -> None:
         """Remember them; their nodes are stored."""

@@ -45,7 +45,7 @@ class ThreadPage(Model):
     threads: list[str]
 
 
-class Deletion(Model):
+class CheckpointDeletion(Model):
     """What is to be deleted: these checkpoints, or those of a run."""
 
     ids: Annotated[list[CheckpointId], Field(max_length=1000, default_factory=list)]

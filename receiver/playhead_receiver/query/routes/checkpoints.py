@@ -18,9 +18,9 @@ from playhead_checkpoint.store.engine import NodesGone
 from playhead_checkpoint.store.protocol import Checkpoint
 from playhead_receiver.query.asked import Administrating, Controlling, Ingesting, Limit, Reading
 from playhead_receiver.query.models.checkpoints import (
+    CheckpointDeletion,
     CheckpointPage,
     Damages,
-    Deletion,
     FreedSpace,
     StoredCheckpoint,
     ThreadPage,
@@ -28,7 +28,6 @@ from playhead_receiver.query.models.checkpoints import (
 from playhead_receiver.query.problems import BodyTooLarge, NodesMissing
 from playhead_semconv.errors import CorruptTape, UsageError
 
-MOST_DIGESTS_BYTES = 32 * wire.MOST_DIGESTS
 PACKED: dict[int | str, Any] = {
     200: {"content": {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -132,7 +131,7 @@ def nodes(asked: Reading, body: Body) -> Response:
 
 
 @router.post("/v1/checkpoints/delete")
-def delete(asked: Controlling, what: Deletion) -> FreedSpace:
+def delete(asked: Controlling, what: CheckpointDeletion) -> FreedSpace:
     """Delete checkpoints with their notes, and the nodes that nothing else uses."""
     store = asked.checkpoints
     freed = store.delete([bytes.fromhex(id) for id in what.ids])
