@@ -236,10 +236,12 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return kept
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Versions are numbers; after one of another saver, a text, its number goes on."""
+        """Versions are numbers; after one of another saver, a text, the next one is such a text."""
         if current is None:
             return 1
-        return int(current.partition(".")[0]) + 1 if isinstance(current, str) else current + 1
+        if isinstance(current, str):
+            return f"{int(current.partition('.')[0]) + 1:032}.{'0' * 16}"
+        return current + 1
 
     # The same for programs with an event loop
 

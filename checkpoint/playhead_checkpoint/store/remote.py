@@ -34,7 +34,6 @@ from playhead_semconv.errors import (
     UsageError,
 )
 
-_PATH: Final = "/v1/checkpoints"
 _JSON: Final = "application/json"
 _PAGE: Final = 1000
 _LONGEST_REASON: Final = 500
@@ -162,7 +161,7 @@ class RemoteCheckpoints(CheckpointEngine):
         whole = False
         try:
             connection = self._connection()
-            connection.request(method, f"{self._base}{_PATH}{path}", body, headers)
+            connection.request(method, f"{self._base}/v1/{path}", body, headers)
             answer = connection.getresponse()
             data = answer.read(wire.LARGEST_BODY_BYTES + 1)
             whole = len(data) <= wire.LARGEST_BODY_BYTES
@@ -215,7 +214,9 @@ class RemoteCheckpoints(CheckpointEngine):
         body = wire.write_put(put)
         if len(body) > wire.LARGEST_BODY_BYTES:
             raise StateRefused(f"a receiver takes at most {wire.LARGEST_BODY_BYTES} bytes at a time")
-        stored = wire.read_one_row(self._written("PUT", f"/{put.row.checkpoint.id.hex()}", body))
+        stored = wire.read_one_row(
+            self._written("PUT", f"checkpoints/{put.row.checkpoint.id.hex()}", body)
+        )
         self._learn(put.known, put.fresh)
         same = row_values(stored) == row_values(put.row)
         return put.row if same else stored
@@ -225,7 +226,7 @@ class RemoteCheckpoints(CheckpointEngine):
         body = wire.write_notes(notes)
         if len(body) > wire.LARGEST_BODY_BYTES:
             raise StateRefused(f"a receiver takes at most {wire.LARGEST_BODY_BYTES} bytes at a time")
-        self._written("PUT", f"/{notes.id.hex()}/notes", body)
+        self._written("PUT", f"checkpoints/{notes.id.hex()}/notes", body)
 
     def _written(self, method: str, path: str, body: bytes) -> bytes:
         try:
@@ -249,7 +250,7 @@ class RemoteCheckpoints(CheckpointEngine):
 
     def packed(self, id: bytes) -> Packed:
         """What is stored under an id. `CheckpointUnknown`."""
-        found = wire.read_packed(self._ask("GET", f"/{id.hex()}/packed"))
+        found = wire.read_packed(self._ask("GET", f"checkpoints/{id.hex()}/packed"))
         if found.row.checkpoint.id != id:
             raise CorruptTape(f"the receiver at {self._name} answered with another checkpoint")
         return found
@@ -260,7 +261,7 @@ class RemoteCheckpoints(CheckpointEngine):
         left: list[bytes] = list(digests)
         while left:
             some = left[: wire.MOST_DIGESTS]
-            told = wire.read_nodes(self._ask("POST", "/nodes", wire.write_digests(some)))
+            told = wire.read_nodes(self._ask("POST", "checkpoint-nodes", wire.write_digests(some)))
             came = {digest: told[digest] for digest in some if digest in told}
             if not came:  # the others of these are not there
                 left = left[len(some) :]
@@ -271,13 +272,13 @@ class RemoteCheckpoints(CheckpointEngine):
 
     def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
         """The notes of a checkpoint, packed, in the order in which they came."""
-        return wire.read_said(self._ask("GET", f"/{id.hex()}/notes"))
+        return wire.read_said(self._ask("GET", f"checkpoints/{id.hex()}/notes"))
 
     # Lists
 
     def checkpoint(self, id: bytes) -> Checkpoint:
         """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
-        return self._told(self._json(f"/{id.hex()}", _Described))
+        return self._told(self._json(f"checkpoints/{id.hex()}", _Described))
 
     def latest(self, run: bytes) -> Checkpoint | None:
         """The checkpoint of a run that was put last."""
@@ -314,7 +315,7 @@ class RemoteCheckpoints(CheckpointEngine):
         return found
 
     def _page(self, asked: Mapping[str, Any]) -> list[Checkpoint]:
-        page: _Page = self._json(f"?{urlencode(asked)}", _Page)
+        page: _Page = self._json(f"checkpoints?{urlencode(asked)}", _Page)
         return [self._told(one) for one in page.checkpoints]
 
     def _told(self, described: _Described) -> Checkpoint:
@@ -328,7 +329,7 @@ class RemoteCheckpoints(CheckpointEngine):
         found: list[str] = []
         while True:
             asked = urlencode({"start": start, "after": found[-1] if found else "", "limit": _PAGE})
-            page: _Threads = self._json(f"/threads?{asked}", _Threads)
+            page: _Threads = self._json(f"checkpoint-threads?{asked}", _Threads)
             found += page.threads
             if len(page.threads) < _PAGE:
                 return found
@@ -350,11 +351,11 @@ class RemoteCheckpoints(CheckpointEngine):
         return self._deleted({"run": run.hex()})
 
     def _deleted(self, asked: Mapping[str, Any]) -> Freed:
-        found: _Freed = self._json("/delete", _Freed, "POST", asked)
+        found: _Freed = self._json("checkpoint-deletions", _Freed, "POST", asked)
         return Freed(found.checkpoints, found.nodes, found.stored_bytes)
 
     def _damages(self) -> Generator[str, None, None]:
-        found: _Damages = self._json("/damages", _Damages)
+        found: _Damages = self._json("checkpoint-damages", _Damages)
         yield from found.damages
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import Node, pack
 from playhead_semconv.errors import CorruptTape
 
-MEDIA_TYPE: Final = "application/msgpack"
+MEDIA_TYPE: Final = "application/octet-stream"
 LARGEST_BODY_BYTES: Final = 1 << 26
 """Bytes of a request or an answer."""
 LARGEST_ANSWER_BYTES: Final = 1 << 24
@@ -91,7 +91,7 @@ def write_digests(digests: Collection[bytes]) -> bytes:
 
 def read_digests(data: bytes) -> list[bytes]:
     """The same, at most `MOST_DIGESTS`. `CorruptTape`."""
-    if len(data) % _DIGEST_BYTES or len(data) > MOST_DIGESTS * _DIGEST_BYTES:
+    if not data or len(data) % _DIGEST_BYTES or len(data) > MOST_DIGESTS * _DIGEST_BYTES:
         raise CorruptTape(f"not at most {MOST_DIGESTS} digests of {_DIGEST_BYTES} bytes")
     return [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _DIGEST_BYTES)]
 

@@ -146,7 +146,7 @@ def test_lists_longer_than_a_page_come_whole(kept: Kept, tenant: str, monkeypatc
 @pytest.fixture
 def api(kept: Kept, tenant: str) -> Iterator[httpx.Client]:
     headers = {"authorization": f"Bearer {kept.token(tenant=tenant)}"}
-    base = f"{kept.receiver.query_endpoint}/v1/checkpoints"
+    base = f"{kept.receiver.query_endpoint}/v1"
     with httpx.Client(base_url=base, headers=headers, timeout=30) as client:
         yield client
 
@@ -159,20 +159,20 @@ def test_what_was_not_packed_by_a_store_is_refused(
         write = local.write
         monkeypatch.setattr(local, "write", lambda put: sent.append(wire.write_put(put)) or write(put))
         put = local.put(conversation(500), Lineage(b"r" * 16))
-    (body,), path = sent, f"/{put.id.hex()}"
+    (body,), path = sent, f"/checkpoints/{put.id.hex()}"
     assert api.put(path, content=b"").status_code == 422
     for at in range(0, len(body), len(body) // 60):
         changed = body[:at] + bytes([body[at] ^ 0x55]) + body[at + 1 :]
         assert api.put(path, content=changed).status_code in (409, 422), at
         assert api.put(path, content=body[:at]).status_code == 422
-    assert api.put(f"/{'0' * 32}", content=body).json()["detail"] == "it has another id"
+    assert api.put(f"/checkpoints/{'0' * 32}", content=body).json()["detail"] == "it has another id"
     with kept.store(tenant=tenant) as store:
         assert store.checkpoints() == []
         assert store.damages() == []
         assert api.put(path, content=body).status_code == 200
         assert store.state(put.id) == conversation(500)
-    assert api.post("/nodes", content=b"x" * 33).status_code == 422
-    assert api.post("/nodes", content=b"x" * 32 * 501).status_code == 422
+    assert api.post("/checkpoint-nodes", content=b"x" * 33).status_code == 422
+    assert api.post("/checkpoint-nodes", content=b"x" * 32 * 501).status_code == 422
 
 
 def test_a_checkpoint_whose_nodes_are_missing_is_sent_again_with_them(kept: Kept, tenant: str):
@@ -188,7 +188,7 @@ def test_a_request_that_is_too_large_is_refused(
     kept: Kept, api: httpx.Client, tenant: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(wire, "LARGEST_BODY_BYTES", 1 << 16)
-    assert api.put(f"/{'0' * 32}", content=b"x" * 70_000).status_code == 413
+    assert api.put(f"/checkpoints/{'0' * 32}", content=b"x" * 70_000).status_code == 413
     with kept.store(tenant=tenant) as store, pytest.raises(StateRefused, match="at most 65536 bytes"):
         store.put(conversation(5_000))
 

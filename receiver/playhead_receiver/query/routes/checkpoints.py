@@ -109,20 +109,20 @@ def list_checkpoints(
     return CheckpointPage(checkpoints=[_shown(one) for one in found])
 
 
-@router.get("/v1/checkpoints/threads")
+@router.get("/v1/checkpoint-threads")
 def list_threads(asked: Reading, limit: Limit = 100, start: Text = "", after: Text = "") -> ThreadPage:
     """Threads whose names begin with ``start``, after ``after``."""
     names = (name for name in asked.checkpoints.threads(start) if name > after)
     return ThreadPage(threads=list(islice(names, limit)))
 
 
-@router.get("/v1/checkpoints/damages")
+@router.get("/v1/checkpoint-damages")
 def verify(asked: Administrating) -> Damages:
     """Read all checkpoints of the tenant, and say what is damaged or missing."""
     return Damages(damages=asked.checkpoints.damages())
 
 
-@router.post("/v1/checkpoints/nodes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
+@router.post("/v1/checkpoint-nodes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
 def nodes(asked: Reading, body: Body) -> Response:
     """Nodes by their digests, which are sent in a row: those that are there, as many as fit."""
     with _taking():
@@ -130,7 +130,7 @@ def nodes(asked: Reading, body: Body) -> Response:
     return _packed(wire.write_nodes(asked.checkpoints.nodes(wanted)))
 
 
-@router.post("/v1/checkpoints/delete")
+@router.post("/v1/checkpoint-deletions")
 def delete(asked: Controlling, what: CheckpointDeletion) -> FreedSpace:
     """Delete checkpoints with their notes, and the nodes that nothing else uses."""
     store = asked.checkpoints

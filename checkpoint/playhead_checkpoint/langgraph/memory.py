@@ -1,0 +1,184 @@
+"""LangGraph's store, what agents remember over threads, in a store of playhead."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final, cast
+
+from blake3 import blake3
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from playhead_checkpoint.langgraph.graph_types import GraphTypes
+from playhead_checkpoint.store.protocol import CheckpointStore, Lineage
+from playhead_semconv.errors import CheckpointUnknown
+
+_START: Final = '{"memory": '
+_LABELS: Final = ("langgraph", "memory")
+_COMPARED: Final = {
+    "$eq": lambda one, other: one == other,
+    "$ne": lambda one, other: one != other,
+    "$gt": lambda one, other: one > other,
+    "$gte": lambda one, other: one >= other,
+    "$lt": lambda one, other: one < other,
+    "$lte": lambda one, other: one <= other,
+}
+
+
+class PlayheadStore(BaseStore):
+    """Keeps what agents remember: values by namespace and key, for graphs that are compiled with it.
+
+    Each item is a checkpoint, its namespace a thread. There is no index of meanings: a search filters,
+    and its ``query`` is not looked at. Items do not expire. A namespace has at most 1,000 characters, a
+    key 256.
+    """
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self._store = store
+        self._types = GraphTypes(JsonPlusSerializer(allowed_msgpack_modules=None))
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer all questions, then put; of several puts of a key the last one counts."""
+        asked = list(ops)
+        results = [None if isinstance(op, PutOp) else self._answer(op) for op in asked]
+        last = {(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        for op in last.values():
+            self._put(op)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """As `batch`."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _answer(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
+        if isinstance(op, GetOp):
+            return self._item(op.namespace, op.key)
+        if isinstance(op, SearchOp):
+            return self._found(op)
+        return self._namespaces(op)
+
+    def _put(self, op: PutOp) -> None:
+        thread = _thread(op.namespace)
+        id = _id(thread, op.key)
+        if op.value is None:
+            self._store.delete([id])
+            return
+        earlier = self._item(op.namespace, op.key)
+        created = earlier.created_at if earlier else datetime.now(UTC)
+        lineage = Lineage(kind="framework", labels=_LABELS, id=id, thread=thread, name=op.key)
+        state = {"key": op.key, "value": op.value, "created": created}
+        self._store.put(state, lineage, self._types, replace=True)
+
+    def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
+        try:
+            found = self._store.contents(_id(_thread(namespace), key), self._types)
+        except CheckpointUnknown:
+            return None
+        return Item(
+            value=found.state["value"],
+            key=key,
+            namespace=namespace,
+            created_at=found.state["created"],
+            updated_at=_time(found.checkpoint.lineage.time_ns),
+        )
+
+    def _found(self, op: SearchOp) -> list[SearchItem]:
+        """Items below a namespace, those put last first."""
+        checkpoints = [
+            (one.lineage.time_ns, namespace, one.id)
+            for namespace in self._below(op.namespace_prefix)
+            for one in self._store.of_thread(_thread(namespace))
+        ]
+        checkpoints.sort(reverse=True)
+        items = self._items((namespace, id) for _, namespace, id in checkpoints)
+        wanted = (one for one in items if _fits(one.value, op.filter or {}))
+        return list(islice(wanted, op.offset, op.offset + op.limit))
+
+    def _items(self, found: Iterable[tuple[tuple[str, ...], bytes]]) -> Iterator[SearchItem]:
+        for namespace, id in found:
+            try:
+                one = self._store.contents(id, self._types)
+            except CheckpointUnknown:  # deleted meanwhile
+                continue
+            yield SearchItem(
+                namespace,
+                one.state["key"],
+                one.state["value"],
+                one.state["created"],
+                _time(one.checkpoint.lineage.time_ns),
+            )
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        conditions = op.match_conditions or ()
+        found = [one for one in self._below(()) if all(_matches(one, each) for each in conditions)]
+        shown = sorted({one[: op.max_depth] for one in found})
+        return shown[op.offset : op.offset + op.limit]
+
+    def _below(self, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The namespaces that begin with those names."""
+        start = _thread(prefix)[:-2] if prefix else _START
+        found = [_namespace(thread) for thread in self._store.threads(start)]
+        return [one for one in found if one[: len(prefix)] == prefix]
+
+
+def _thread(namespace: Sequence[str]) -> str:
+    return f"{_START}{json.dumps(list(namespace))}}}"
+
+
+def _namespace(thread: str) -> tuple[str, ...]:
+    found = json.loads(thread)
+    return tuple(map(str, found["memory"]))
+
+
+def _id(thread: str, key: str) -> bytes:
+    return blake3(f"{len(thread)}:{thread}{key}".encode()).digest(16)
+
+
+def _time(time_ns: int) -> datetime:
+    return datetime.fromtimestamp(time_ns / 1e9, UTC)
+
+
+def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    """Whether names at the beginning or end are those of the condition; ``*`` is any."""
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    some = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return all(wanted in ("*", name) for name, wanted in zip(some, path, strict=True))
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Whether a value is what a filter wants: equal, or in the relations that it names."""
+    if not isinstance(wanted, dict):
+        return value == wanted
+    said = cast(dict[str, Any], wanted)
+    if any(name.startswith("$") for name in said):
+        return all(_compares(value, name, other) for name, other in said.items())
+    if not isinstance(value, dict):
+        return False
+    parts = cast(dict[str, Any], value)
+    return all(key in parts and _fits(parts[key], other) for key, other in said.items())
+
+
+def _compares(value: Any, name: str, other: Any) -> bool:
+    if name not in _COMPARED:
+        raise ValueError(f"there is no operator {name}")
+    try:
+        return bool(_COMPARED[name](value, other))
+    except TypeError:
+        return False
