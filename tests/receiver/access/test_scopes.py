@@ -7,9 +7,13 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
+from blake3 import blake3
 from support.cli import refund, store_run
 from support.handmade import INSTANCE, TRACE
 
+from playhead_checkpoint import Checkpoint, Lineage, SqliteCheckpoints
+from playhead_checkpoint.store import wire
+from playhead_checkpoint.store.engine import Notes, Put, Row
 from playhead_receiver.access import SCOPES, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
@@ -22,6 +26,11 @@ from playhead_receiver.server import Receiver
 OPEN = ("GET /health", "GET /ready")
 READ = (
     "GET /metrics",
+    "GET /v1/checkpoint-threads",
+    "GET /v1/checkpoints",
+    "GET /v1/checkpoints/{id}",
+    "GET /v1/checkpoints/{id}/notes",
+    "GET /v1/checkpoints/{id}/packed",
     "GET /v1/conversations",
     "GET /v1/diff",
     "GET /v1/live",
@@ -39,12 +48,19 @@ READ = (
     "GET /v1/spans/{trace_id}/{span_id}/otlp",
     "GET /v1/spans/{trace_id}/{span_id}/raw",
     "GET /v1/stats",
+    "POST /v1/checkpoint-nodes",
 )
-CONTROL = ("DELETE /v1/runs/{run}/marks/{mark}", "PUT /v1/runs/{run}/marks/{mark}")
-ADMIN = ("DELETE /v1/runs/{run}", "GET /v1/audit")
+INGEST = ("PUT /v1/checkpoints/{id}", "PUT /v1/checkpoints/{id}/notes")
+CONTROL = (
+    "DELETE /v1/runs/{run}/marks/{mark}",
+    "POST /v1/checkpoint-deletions",
+    "PUT /v1/runs/{run}/marks/{mark}",
+)
+ADMIN = ("DELETE /v1/runs/{run}", "GET /v1/audit", "GET /v1/checkpoint-damages")
+BY_SCOPE = ((None, OPEN), ("read", READ), ("ingest", INGEST), ("control", CONTROL), ("admin", ADMIN))
 ENDPOINTS: dict[tuple[str, str], str | None] = {
     (method, path): scope
-    for scope, endpoints in ((None, OPEN), ("read", READ), ("control", CONTROL), ("admin", ADMIN))
+    for scope, endpoints in BY_SCOPE
     for method, _, path in (one.partition(" ") for one in endpoints)
 }
 OF_FACES = sorted(scopes(FACES))
@@ -58,7 +74,16 @@ FILLED = {
     "{span_id}": f"{0xA0:016x}",
     "{service}": "desk",
     "{tag:path}": "span.size",
+    "{id}": (b"c" * 16).hex(),
 }
+ROW = Row(Checkpoint(b"c" * 16, Lineage(id=b"c" * 16, time_ns=1), 1, blake3(b"\x01").digest()), b"\x01")
+SENT = {
+    "PUT /v1/checkpoints/{id}": wire.write_put(Put(ROW, {}, None, False)),
+    "PUT /v1/checkpoints/{id}/notes": wire.write_notes(Notes(b"c" * 16, {}, False, {}, None)),
+    "POST /v1/checkpoint-nodes": b"n" * 32,
+    "POST /v1/checkpoint-deletions": b"{}",
+}
+"""What endpoints take."""
 QUESTIONS = {"/v1/diff": "?left=last&right=last", "/v1/search": "?q=order"}
 
 
@@ -79,6 +104,8 @@ def doomed(tmp_path: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
 @contextmanager
 def _guarded(folder: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
     store_run(folder, refund())
+    with SqliteCheckpoints(folder / "checkpoints.sqlite") as store:
+        store.put(1, ROW.checkpoint.lineage)
     file = AccessFile(folder)
     tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in SCOPES}
     file.close()
@@ -89,11 +116,17 @@ def _guarded(folder: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
 
 
 def asked(receiver: Receiver, method: str, path: str, token: str | None) -> httpx.Response:
+    body = SENT.get(f"{method} {path}")
     for word, value in FILLED.items():
         path = path.replace(word, value)
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    headers = {"content-type": "application/json"} if body == b"{}" else {}
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
     url = f"{receiver.query_endpoint}{path}{QUESTIONS.get(path, '')}"
-    with httpx.Client(timeout=30) as client, client.stream(method, url, headers=headers) as answer:
+    with (
+        httpx.Client(timeout=30) as client,
+        client.stream(method, url, headers=headers, content=body) as answer,
+    ):
         if answer.headers["content-type"].startswith("application/"):
             answer.read()
         return answer
@@ -131,7 +164,7 @@ def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str
 
     asking = sorted((one for one in ENDPOINTS.items() if one[1] is not None), key=str)
     for method, path in [*(one for one, _ in asking if one[0] == "GET"), *OF_FACES]:
-        if path.endswith(silent) or path == "/v1/audit":
+        if path.endswith(silent) or ENDPOINTS.get((method, path)) == "admin":
             continue
         question = next((q for end, q in questions.items() if path.endswith(end)), "")
         answer = asked(receiver, method, f"{path}?{question}" if question else path, tokens["read"])

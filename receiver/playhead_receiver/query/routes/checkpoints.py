@@ -106,6 +106,7 @@ def list_checkpoints(
     else:
         wanted = bytes.fromhex(run) if run else None
         found = store.checkpoints(wanted, before=bytes.fromhex(before), limit=limit)
+    asked.note("read", "checkpoints")
     return CheckpointPage(checkpoints=[_shown(one) for one in found])
 
 
@@ -113,13 +114,17 @@ def list_checkpoints(
 def list_threads(asked: Reading, limit: Limit = 100, start: Text = "", after: Text = "") -> ThreadPage:
     """Threads whose names begin with ``start``, after ``after``."""
     names = (name for name in asked.checkpoints.threads(start) if name > after)
-    return ThreadPage(threads=list(islice(names, limit)))
+    found = list(islice(names, limit))
+    asked.note("read", "threads")
+    return ThreadPage(threads=found)
 
 
 @router.get("/v1/checkpoint-damages")
 def verify(asked: Administrating) -> Damages:
     """Read all checkpoints of the tenant, and say what is damaged or missing."""
-    return Damages(damages=asked.checkpoints.damages())
+    found = asked.checkpoints.damages()
+    asked.note("read", "checkpoints")
+    return Damages(damages=found)
 
 
 @router.post("/v1/checkpoint-nodes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
@@ -127,7 +132,9 @@ def nodes(asked: Reading, body: Body) -> Response:
     """Nodes by their digests, which are sent in a row: those that are there, as many as fit."""
     with _taking():
         wanted = wire.read_digests(body)
-    return _packed(wire.write_nodes(asked.checkpoints.nodes(wanted)))
+    found = asked.checkpoints.nodes(wanted)
+    asked.note("read", "checkpoints")
+    return _packed(wire.write_nodes(found))
 
 
 @router.post("/v1/checkpoint-deletions")
@@ -144,19 +151,25 @@ def delete(asked: Controlling, what: CheckpointDeletion) -> FreedSpace:
 @router.get("/v1/checkpoints/{id}")
 def get_checkpoint(asked: Reading, id: Id) -> StoredCheckpoint:
     """A checkpoint, without its state."""
-    return _shown(asked.checkpoints.checkpoint(bytes.fromhex(id)))
+    found = asked.checkpoints.checkpoint(bytes.fromhex(id))
+    asked.note("read", f"checkpoint {id}")
+    return _shown(found)
 
 
 @router.get("/v1/checkpoints/{id}/packed", response_class=Response, responses=PACKED)
 def get_packed(asked: Reading, id: Id) -> Response:
     """A checkpoint with its packed state, which refers to nodes, and its packed notes."""
-    return _packed(wire.write_packed(asked.checkpoints.packed(bytes.fromhex(id))))
+    found = asked.checkpoints.packed(bytes.fromhex(id))
+    asked.note("read", f"checkpoint {id}")
+    return _packed(wire.write_packed(found))
 
 
 @router.get("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED)
 def get_notes(asked: Reading, id: Id) -> Response:
     """What was said about a checkpoint, packed; also before it is there."""
-    return _packed(wire.write_said(asked.checkpoints.packed_notes(bytes.fromhex(id))))
+    found = asked.checkpoints.packed_notes(bytes.fromhex(id))
+    asked.note("read", f"checkpoint {id}")
+    return _packed(wire.write_said(found))
 
 
 @router.put("/v1/checkpoints/{id}", response_class=Response, responses=PACKED, openapi_extra=_SENT)
