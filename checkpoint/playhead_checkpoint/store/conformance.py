@@ -246,7 +246,7 @@ class CheckpointConformance:
             earlier = store.put(conversation(2_000), Lineage(OTHER_RUN))
             store.put(conversation(2_001), Lineage(RUN))
             freed = store.delete_run(RUN)
-            assert 0 < freed.nodes < 16 and freed.stored_bytes < 16_384
+            assert freed.checkpoints == 1 and freed.nodes < 16 and freed.stored_bytes < 16_384
             assert store.state(earlier.id) == conversation(2_000)
 
     def test_a_change_in_the_middle_takes_what_it_changed(self) -> None:

@@ -74,7 +74,7 @@ class StateComparison:
             case _Typed() as one, _Typed() as other if one.name == other.name and _has_names(one, other):
                 yield from self.changes(one.parts, other.parts, at)
             case (Ref(kind=nodes.LIST) | list()) as one, (Ref(kind=nodes.LIST) | list()) as other:
-                yield from self._of_lists(one, other, at)
+                yield from self._of_lists(_tokens(one), _tokens(other), at)
             case (Ref(kind=nodes.DICT) | dict()) as one, (Ref(kind=nodes.DICT) | dict()) as other:
                 yield from self._of_dicts(one, other, at)
             case _:
@@ -84,7 +84,7 @@ class StateComparison:
         self, before: Ref | dict[str, bytes], after: Ref | dict[str, bytes], at: _Place
     ) -> Iterator[StateChange]:
         if isinstance(before, Ref) and isinstance(after, Ref):
-            one, other = self._apart(before, after)
+            one, other = self._apart([before], [after])
             earlier, later = self._entries(one), self._entries(other)
         else:
             earlier = self._entries([before]) if isinstance(before, Ref) else before
@@ -106,12 +106,9 @@ class StateComparison:
         return found
 
     def _of_lists(
-        self, before: Ref | list[bytes], after: Ref | list[bytes], at: _Place
+        self, before: Sequence[_Token], after: Sequence[_Token], at: _Place
     ) -> Iterator[StateChange]:
-        if isinstance(before, Ref) and isinstance(after, Ref):
-            one, other = self._opened_apart(before, after)
-        else:
-            one, other = self._items([before]), self._items([after])
+        one, other = self._opened_apart(before, after)
         at_one, at_other = 0, 0
         for same, earlier, later in _aligned(one, other):
             if same:
@@ -127,32 +124,42 @@ class StateComparison:
                 yield StateChange((*at.after, at_other + step), "added", None, self._value(now))
             at_one, at_other = at_one + len(old), at_other + len(new)
 
-    def _opened_apart(self, before: Ref, after: Ref) -> tuple[list[_Token], list[_Token]]:
+    def _opened_apart(
+        self, before: Sequence[_Token], after: Sequence[_Token]
+    ) -> tuple[list[_Token], list[_Token]]:
         """Two lists as tokens: nodes that both have stay closed, of the others the entries."""
         one, other = self._apart(before, after)
         both = set(one) & set(other)
 
-        def opened(refs: list[Ref]) -> list[_Token]:
-            return [token for ref in refs for token in ([ref] if ref in both else self._items([ref]))]
+        def opened(tokens: list[_Token]) -> list[_Token]:
+            return [part for one in tokens for part in ([one] if one in both else self._items([one]))]
 
         return opened(one), opened(other)
 
-    def _apart(self, before: Ref, after: Ref) -> tuple[list[Ref], list[Ref]]:
+    def _apart(
+        self, before: Sequence[_Token], after: Sequence[_Token]
+    ) -> tuple[list[_Token], list[_Token]]:
         """The nodes of two trees, opened from above: what both have stays closed, all else is a leaf.
 
         Of a dict, what both have is left out.
         """
-        one, other = [before], [after]
-        for level in range(max(before.level, after.level), -1, -1):
+        one, other = list(before), list(after)
+        levels = [token.level for token in (*one, *other) if isinstance(token, Ref)]
+        for level in range(max(levels, default=-1), -1, -1):
             both = set(one) & set(other)
-            if before.kind == DICT:
-                one, other = ([ref for ref in side if ref not in both] for side in (one, other))
-            ahead = [ref for ref in (*one, *other) if ref.level == level and ref not in both]
+            ahead = [
+                token
+                for token in (*one, *other)
+                if isinstance(token, Ref) and token.level == level and token not in both
+            ]
+            if any(ref.kind == DICT for ref in ahead):
+                one, other = ([token for token in side if token not in both] for side in (one, other))
             self._nodes.want(ahead)
             if level:
-                opened = {ref: self._nodes[ref].below for ref in ahead}
+                opened: dict[_Token, Sequence[_Token]] = {ref: self._nodes[ref].below for ref in ahead}
                 one, other = (
-                    [low for ref in side for low in opened.get(ref, [ref])] for side in (one, other)
+                    [low for token in side for low in opened.get(token, [token])]
+                    for side in (one, other)
                 )
         return one, other
 
@@ -166,15 +173,13 @@ class StateComparison:
             ahead = [low for ref in ahead for low in (self._nodes[ref].below if ref.level else [ref])]
         return found
 
-    def _items(self, tokens: Sequence[_Token | list[bytes]]) -> list[bytes]:
+    def _items(self, tokens: Sequence[_Token]) -> list[bytes]:
         """The packed entries of a list's tokens."""
         found: list[bytes] = []
         for token in tokens:
             if isinstance(token, Ref):
                 for ref in self._leaves([token]):
                     found += _raw_list(self._nodes[ref].payload)
-            elif isinstance(token, list):
-                found += token
             else:
                 found.append(token)
         return found
@@ -236,17 +241,24 @@ def _raw_dict(data: bytes | memoryview) -> dict[str, bytes]:
     return {key: bytes(entry) for key, entry in _decoded(_RAW_DICT, data).items()}
 
 
-def _opened(data: bytes) -> Ref | _Typed | list[bytes] | dict[str, bytes] | None:
+def _tokens(one: Ref | list[_Token]) -> list[_Token]:
+    return [one] if isinstance(one, Ref) else one
+
+
+def _opened(data: bytes) -> Ref | _Typed | list[_Token] | dict[str, bytes] | None:
     """A packed value one level deep; None: it is a scalar."""
     first = data[0]
     if 0x90 <= first <= 0x9F or first in (0xDC, 0xDD):
-        return _raw_list(data)
+        return [*_raw_list(data)]
     if 0x80 <= first <= 0x8F or first in (0xDE, 0xDF):
         return _raw_dict(data)
     if 0xC7 <= first <= 0xC9 or 0xD4 <= first <= 0xD8:
         extension = _decoded(_EXTENSION, data)
         if extension.code == nodes.REF:
             return nodes.unpacked_ref(extension.data)
+        if extension.code == nodes.OPEN:
+            refs, tail = nodes.opened_list(extension.data)
+            return [*refs, *_raw_list(tail)]
         match _raw_list(extension.data):
             case [name, parts] if extension.code == nodes.TYPED:
                 return _Typed(str(nodes.unpack(name, None)), parts)

@@ -13,6 +13,7 @@ The name of a node is the BLAKE3 digest of all its bytes. So equal parts of stat
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
@@ -45,12 +46,14 @@ LARGEST_NODE_BYTES: Final = 1 << 17
 
 REF: Final = 1
 TYPED: Final = 2
-"""Codes of the MessagePack extensions: a `Ref`; a typed value, ``[name, parts]``."""
+OPEN: Final = 3
+"""Codes of the MessagePack extensions: a `Ref`; a typed value, ``[name, parts]``; a list that grows."""
 
 LIST, DICT, TEXT, BYTES = b"ldsb"
 _KINDS: Final = frozenset(b"ldsb")
 _REF: Final = struct.Struct(">BBI32s")
 _BELOW: Final = struct.Struct(">32sI")
+_OPEN: Final = re.compile(rb"\xc7.\x03|\xc8..\x03|\xc9....\x03", re.DOTALL)
 _REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
 UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
 
@@ -188,6 +191,22 @@ def named(found: Any) -> tuple[str, Any]:
     raise damaged("a typed value without a name")
 
 
+def open_list(refs: list[Ref], tail: bytes) -> bytes:
+    """A list, packed: what closed nodes hold, and then entries that are no node yet, a packed list."""
+    told = bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
+    return pack(msgspec.msgpack.Ext(OPEN, told))
+
+
+def opened_list(data: bytes | memoryview) -> tuple[list[Ref], memoryview]:
+    """Refs and tail of an extension. `CorruptTape`: it is none."""
+    told = memoryview(data)
+    end = 1 + told[0] * _REF.size if told else 1
+    refs = [unpacked_ref(told[at : at + _REF.size]) for at in range(1, end, _REF.size)]
+    if not refs or any(ref.kind != LIST for ref in refs) or _count(LIST, told[end:]) < 0:
+        raise damaged("an open list without parts")
+    return refs, told[end:]
+
+
 def refs_in(data: bytes) -> list[Ref]:
     """The refs inside of a packed value, as often as they stand there. `CorruptTape`: as `unpack`."""
     found: list[Ref] = []
@@ -197,9 +216,13 @@ def refs_in(data: bytes) -> list[Ref]:
             found.append(unpacked_ref(data))
         elif code == TYPED:
             unpack(data, extension)
+        elif code == OPEN:
+            refs, tail = opened_list(data)
+            found.extend(refs)
+            unpack(tail, extension)
         else:
             raise damaged(f"an extension {code}")
 
-    if _REF_HEAD in data:  # else there is nothing to look for
+    if _REF_HEAD in data or _OPEN.search(data):  # else there is nothing to look for
         unpack(data, extension)
     return found

@@ -41,7 +41,9 @@ LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
 _FEW: Final = 64
 """Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
-_LONG: Final = 32
+_MOST_CLOSED: Final = 64
+"""Leaves of an open block that an open list refers to one by one."""
+_LONG: Final = 16
 """Entries from which on a list is long."""
 _MOST_PARTS: Final = 4
 """How deep long lists are looked for."""
@@ -89,7 +91,7 @@ class Packer:
         self._kept: dict[bytes, bytes] = {}
         self._holds_bytes = False
         self.stretches.clear()
-        self.logical_bytes = self._depth = 0
+        self.logical_bytes = self._depth = self._open_bytes = 0
 
     def _part(self, value: Any) -> bytes:
         """A part of the state. Of a long list, what is known is never packed together with the rest."""
@@ -98,6 +100,7 @@ class Packer:
                 return self._long(value)
             self._depth += 1
             entries: list[bytes] = []
+            opened = self._open_bytes
             for key, one in value.items():
                 if type_of(key) is not str or len(key) >= _LONG_KEY:
                     raise NotPlain
@@ -110,21 +113,31 @@ class Packer:
                     entries.append(name + self._cut(self._encoder.packed(one)))
             self._depth -= 1
             self.logical_bytes += 1
-            return self._joined(DICT, entries)
+            return self._joined(DICT, entries, self._open_bytes - opened)
         return self._cut(self._encoder.packed(value))
 
     def _long(self, values: list[Any]) -> bytes:
         """A list whose entries are packed only as far as they are not known."""
         before, self._kept = self._kept, {}
         found = len(self.stretches)
-        refs, size = self._walk(LIST, ListEntries(values, self._encoder.packed))
+        blocks, leaves, size = self._walk(LIST, ListEntries(values, self._encoder.packed))
         if size <= nodes.WHOLE_BYTES:  # it is one node, or none: those that were made are not
             self._kept = before
             del self.stretches[found:]
             return self._cut(self._encoder.packed(values))
-        self._kept = before | self._kept
         self._spend(size)
-        return self._tree(refs)
+        tail = leaves.pop() if leaves and not leaves[-1].ended else None
+        closed = [self._alone(leaf) for leaf in leaves]
+        if len(closed) > _MOST_CLOSED:
+            closed = [self._root(closed)]
+        refs = [self._root(blocks), *closed] if blocks else closed
+        self._kept = before | self._kept
+        if tail is None and len(refs) == 1:
+            return refs[0].packed()
+        rest = head(LIST, tail.entries) + tail.cut if tail else head(LIST, 0)
+        packed = nodes.open_list(refs, rest)
+        self._open_bytes += len(packed)
+        return packed
 
     def _spend(self, size: int) -> None:
         self.logical_bytes += size
@@ -174,7 +187,7 @@ class Packer:
             return data[at:end]
         size = nodes.PIECE_BYTES
         pieces = (data[one : min(one + size, end)] for one in range(start, end, size))
-        return self._tree([self._node(kind, piece, len(piece)) for piece in pieces])
+        return self._root([self._node(kind, piece, len(piece)) for piece in pieces]).packed()
 
     def _typed(self, data: bytes, at: int, end: int) -> bytes:
         before = self._holds_bytes
@@ -200,19 +213,20 @@ class Packer:
         count, _ = opened(data, at)
         entries = packed_entries(kind, data, at, end)
         if end - at > nodes.WHOLE_BYTES and (kind == LIST or count > _FEW):
-            return self._tree(self._walk(kind, entries)[0])
+            return self._tree_of(kind, entries)
         return self._joined(kind, [self._cut_entry(entries, number) for number in range(count)])
 
-    def _joined(self, kind: int, entries: list[bytes]) -> bytes:
-        """A container of entries that were cut."""
+    def _joined(self, kind: int, entries: list[bytes], open_bytes: int = 0) -> bytes:
+        """A container of entries that were cut; in a node, open lists do not count in what holds it."""
         size = sum(map(len, entries))
-        if size <= nodes.INLINE_BYTES:
+        if size - open_bytes <= nodes.INLINE_BYTES:
             return head(kind, len(entries)) + b"".join(entries)
+        self._open_bytes -= open_bytes
         if size <= nodes.WHOLE_BYTES:
             return self._node(kind, head(kind, len(entries)) + b"".join(entries), len(entries)).packed()
         ends = [*accumulate(map(len, entries), initial=0)]
         places = [EntryPlace(start, end, end) for start, end in pairwise(ends)]
-        return self._tree(self._walk(kind, PackedEntries(b"".join(entries), places))[0])
+        return self._tree_of(kind, PackedEntries(b"".join(entries), places))
 
     def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
         packed = packed or entries.packed(at)
@@ -220,8 +234,12 @@ class Packer:
         value = self._value(packed, key, len(packed))
         return packed[:key] + value if key else value
 
-    def _walk(self, kind: int, entries: Entries) -> tuple[list[Ref], int]:
-        """The leaves of a container, and how long its entries are, packed."""
+    def _tree_of(self, kind: int, entries: Entries) -> bytes:
+        blocks, leaves, _ = self._walk(kind, entries)
+        return self._root([*blocks, *map(self._alone, leaves)]).packed()
+
+    def _walk(self, kind: int, entries: Entries) -> tuple[list[Ref], list[Leaf], int]:
+        """Blocks, the leaves of an open one behind them, and how long the entries are, packed."""
         refs: list[Ref] = []
         at, end, size = 0, len(entries), 0
         while at < end:
@@ -231,14 +249,12 @@ class Packer:
                 leaves = self._block_leaves(kind, entries, at, first)
                 if not leaves[-1].closes:
                     self._holds_bytes |= any(leaf.holds_bytes for leaf in leaves)
-                    refs += map(self._alone, leaves)
-                    size += sum(len(leaf.raw) for leaf in leaves)
-                    break
+                    return refs, leaves, size + sum(len(leaf.raw) for leaf in leaves)
                 block = self._block(leaves)
             self._holds_bytes |= block.holds_bytes
             refs.append(block.ref)
             at, size = at + block.entries, size + len(block.raw)
-        return refs, size
+        return refs, [], size
 
     def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
         """Leaves up to one that closes a block, or to the last one."""
@@ -317,8 +333,8 @@ class Packer:
             self.stretches.append(leaf._replace(ref=ref))
         return ref
 
-    def _tree(self, refs: list[Ref]) -> bytes:
-        """The ref above all of these, packed."""
+    def _root(self, refs: list[Ref]) -> Ref:
+        """The ref above all of these."""
         while len(refs) > 1:
             above: list[Ref] = []
             start = 0
@@ -332,7 +348,7 @@ class Packer:
                     above.append(Ref(ref.kind, ref.level + 1, count, digest))
                     start = at
             refs = above
-        return refs[0].packed()
+        return refs[0]
 
 
 def _is_long(value: Any, levels: int) -> bool:

@@ -112,6 +112,12 @@ class Reader:
             found = self._types.together(*nodes.named(self._unpack(data)))
         elif code == nodes.REF:
             found = self._whole(nodes.unpacked_ref(data))
+        elif code == nodes.OPEN:
+            refs, tail = nodes.opened_list(data)
+            found: Any = []
+            for ref in refs:
+                found += self._whole(ref)
+            found += self._unpack(tail)
         else:
             raise damaged(f"an extension {code}")
         self._depth -= 1
