@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from playhead_checkpoint.values.nodes import Node
+from playhead_checkpoint.values.nodes import Node, Ref
 
 _MOST_BYTES: Final = 1 << 24
 _BESIDE: Final = 300
 
 
+class Leaves(NamedTuple):
+    """What the leaves below a ref hold, in order, and how many bytes all nodes of it take."""
+
+    payloads: list[memoryview]
+    size: int
+
+
 class NodeCache:
-    """Nodes of a store by digest; at most 32 MB, those used last. Any thread may use it."""
+    """Nodes of a store by digest, and leaves by what refers to all of them, those used last.
+
+    At most 32 MB of nodes, and as much of leaves. Any thread may use it.
+    """
 
     def __init__(self) -> None:
         self._young: dict[bytes, Node] = {}
         self._old: dict[bytes, Node] = {}
         self._size = 0
+        self._leaves: dict[Ref, Leaves] = {}
+        self._leaf_bytes = 0
+
+    def leaves(self, ref: Ref) -> Leaves | None:
+        """The leaves below a ref, if they are known."""
+        return self._leaves.get(ref)
+
+    def add_leaves(self, ref: Ref, leaves: Leaves) -> None:
+        """Keep the leaves of a ref for a while."""
+        if self._leaf_bytes > 2 * _MOST_BYTES:
+            self._leaves, self._leaf_bytes = {}, 0
+        self._leaves[ref] = leaves
+        self._leaf_bytes += leaves.size
 
     def get(self, digest: bytes) -> Node | None:
         """The node, if it is there."""

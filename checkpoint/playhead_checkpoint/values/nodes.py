@@ -13,7 +13,6 @@ The name of a node is the BLAKE3 digest of all its bytes. So equal parts of stat
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
@@ -53,7 +52,9 @@ LIST, DICT, TEXT, BYTES = b"ldsb"
 _KINDS: Final = frozenset(b"ldsb")
 _REF: Final = struct.Struct(">BBI32s")
 _BELOW: Final = struct.Struct(">32sI")
-_OPEN: Final = re.compile(rb"\xc7.\x03|\xc8..\x03|\xc9....\x03", re.DOTALL)
+_LIST_MARK: Final = b"list"
+_OPEN_HEAD: Final = bytes((OPEN,)) + _LIST_MARK
+"""Found in what holds an open list; a marker that is looked for in no time."""
 _REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
 UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
 
@@ -193,17 +194,22 @@ def named(found: Any) -> tuple[str, Any]:
 
 def open_list(refs: list[Ref], tail: bytes) -> bytes:
     """A list, packed: what closed nodes hold, and then entries that are no node yet, a packed list."""
-    told = bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
+    told = _LIST_MARK + bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
     return pack(msgspec.msgpack.Ext(OPEN, told))
 
 
 def opened_list(data: bytes | memoryview) -> tuple[list[Ref], memoryview]:
     """Refs and tail of an extension. `CorruptTape`: it is none."""
     told = memoryview(data)
-    end = 1 + told[0] * _REF.size if told else 1
-    refs = [unpacked_ref(told[at : at + _REF.size]) for at in range(1, end, _REF.size)]
-    if not refs or any(ref.kind != LIST for ref in refs) or _count(LIST, told[end:]) < 0:
+    begin = len(_LIST_MARK) + 1
+    if len(told) < begin or told[: begin - 1] != _LIST_MARK:
+        raise damaged("an open list without a mark")
+    end = begin + told[begin - 1] * _REF.size
+    if end == begin or end >= len(told):
         raise damaged("an open list without parts")
+    refs = [Ref(*one) for one in _REF.iter_unpack(told[begin:end])]
+    if any(ref.kind != LIST or ref.level > MOST_LEVELS for ref in refs) or _count(LIST, told[end:]) < 0:
+        raise damaged("an open list of something else")
     return refs, told[end:]
 
 
@@ -223,6 +229,6 @@ def refs_in(data: bytes) -> list[Ref]:
         else:
             raise damaged(f"an extension {code}")
 
-    if _REF_HEAD in data or _OPEN.search(data):  # else there is nothing to look for
+    if _REF_HEAD in data or _OPEN_HEAD in data:  # else there is nothing to look for
         unpack(data, extension)
     return found

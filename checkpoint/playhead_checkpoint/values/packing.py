@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -32,7 +32,7 @@ from playhead_checkpoint.values.entries import (
 from playhead_checkpoint.values.nodes import BYTES, DICT, LIST, TEXT, Ref, pack, type_of
 from playhead_checkpoint.values.reading import LARGEST_STATE_BYTES
 from playhead_checkpoint.values.standard_types import STANDARD
-from playhead_checkpoint.values.stretches import Block, Leaf, Stretches
+from playhead_checkpoint.values.stretches import Block, Leaf, OpenBlock, Stretches
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
 
@@ -41,8 +41,6 @@ LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
 _FEW: Final = 64
 """Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
-_MOST_CLOSED: Final = 64
-"""Leaves of an open block that an open list refers to one by one."""
 _LONG: Final = 16
 """Entries from which on a list is long."""
 _MOST_PARTS: Final = 4
@@ -69,7 +67,7 @@ class Packer:
         self._encoder = ValueEncoder(types)
         self._keep = keep
         self._known = known
-        self.stretches: list[Leaf | Block] = []
+        self.stretches: list[Leaf | OpenBlock | Block] = []
         """Those that were cut."""
         self._begin()
 
@@ -120,24 +118,37 @@ class Packer:
         """A list whose entries are packed only as far as they are not known."""
         before, self._kept = self._kept, {}
         found = len(self.stretches)
-        blocks, leaves, size = self._walk(LIST, ListEntries(values, self._encoder.packed))
+        entries = ListEntries(values, self._encoder.packed)
+        blocks, opened, leaves, size = self._walk(LIST, entries, grows=True)
         if size <= nodes.WHOLE_BYTES:  # it is one node, or none: those that were made are not
             self._kept = before
             del self.stretches[found:]
             return self._cut(self._encoder.packed(values))
         self._spend(size)
-        tail = leaves.pop() if leaves and not leaves[-1].ended else None
-        closed = [self._alone(leaf) for leaf in leaves]
-        if len(closed) > _MOST_CLOSED:
-            closed = [self._root(closed)]
-        refs = [self._root(blocks), *closed] if blocks else closed
+        tail = head(LIST, 0)
+        if leaves and not leaves[-1].ended:
+            last = leaves.pop()
+            tail = head(LIST, last.entries) + last.cut
+        if leaves:
+            opened = self._opened(leaves)
+        refs = [self._root(blocks)] if blocks else []
+        if opened:
+            refs.append(opened.ref)
         self._kept = before | self._kept
-        if tail is None and len(refs) == 1:
+        if len(tail) == 1 and len(refs) == 1:
             return refs[0].packed()
-        rest = head(LIST, tail.entries) + tail.cut if tail else head(LIST, 0)
-        packed = nodes.open_list(refs, rest)
+        packed = nodes.open_list(refs, tail)
         self._open_bytes += len(packed)
         return packed
+
+    def _opened(self, leaves: list[Leaf]) -> OpenBlock:
+        """Leaves of a block that is open, which all have ended, as one."""
+        ref = self._root([*map(self._alone, leaves)])
+        raw = b"".join(leaf.raw for leaf in leaves)
+        holds = any(leaf.holds_bytes for leaf in leaves)
+        opened = OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref)
+        self.stretches.append(opened)
+        return opened
 
     def _spend(self, size: int) -> None:
         self.logical_bytes += size
@@ -235,26 +246,40 @@ class Packer:
         return packed[:key] + value if key else value
 
     def _tree_of(self, kind: int, entries: Entries) -> bytes:
-        blocks, leaves, _ = self._walk(kind, entries)
+        blocks, _, leaves, _ = self._walk(kind, entries)
         return self._root([*blocks, *map(self._alone, leaves)]).packed()
 
-    def _walk(self, kind: int, entries: Entries) -> tuple[list[Ref], list[Leaf], int]:
-        """Blocks, the leaves of an open one behind them, and how long the entries are, packed."""
+    def _walk(self, kind: int, entries: Entries, *, grows: bool = False) -> _Walked:
+        """Cut a container. ``grows``: leaves behind the last block may be known as one."""
         refs: list[Ref] = []
         at, end, size = 0, len(entries), 0
         while at < end:
             first = entries.packed(at)
             block = self._known.block(first, kind, end - at)
             if block is None or not entries.go_on(at, block.entries, block.raw):
+                if grows and (found := self._tail_of_open(entries, at, first)):
+                    opened, tail = found
+                    self._holds_bytes |= opened.holds_bytes or tail.holds_bytes
+                    return _Walked(refs, opened, [tail], size + len(opened.raw) + len(tail.raw))
                 leaves = self._block_leaves(kind, entries, at, first)
                 if not leaves[-1].closes:
                     self._holds_bytes |= any(leaf.holds_bytes for leaf in leaves)
-                    return refs, leaves, size + sum(len(leaf.raw) for leaf in leaves)
+                    size += sum(len(leaf.raw) for leaf in leaves)
+                    return _Walked(refs, None, leaves, size)
                 block = self._block(leaves)
             self._holds_bytes |= block.holds_bytes
             refs.append(block.ref)
             at, size = at + block.entries, size + len(block.raw)
-        return refs, [], size
+        return _Walked(refs, None, [], size)
+
+    def _tail_of_open(self, entries: Entries, at: int, first: bytes) -> tuple[OpenBlock, Leaf] | None:
+        """An open block that is known, and the leaf behind it, when nothing has ended since."""
+        known = self._known.open_block(first, LIST, len(entries) - at)
+        if known is None or not entries.go_on(at, known.entries, known.raw):
+            return None
+        start = at + known.entries
+        tail = self._leaf(LIST, entries, start, entries.packed(start))
+        return None if tail.ended else (known, tail)
 
     def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
         """Leaves up to one that closes a block, or to the last one."""
@@ -349,6 +374,15 @@ class Packer:
                     start = at
             refs = above
         return refs[0]
+
+
+class _Walked(NamedTuple):
+    """A container as it was cut: blocks, and what stands behind them; its size, packed."""
+
+    blocks: list[Ref]
+    opened: OpenBlock | None
+    leaves: list[Leaf]
+    size: int
 
 
 def _is_long(value: Any, levels: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.node_cache import NodeCache
+from playhead_checkpoint.values.node_cache import Leaves, NodeCache
 from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Node, Ref, damaged
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import CorruptTape
@@ -81,7 +81,8 @@ class Reader:
     """Makes values of packed ones; ``cache``: nodes that were verified already, or will be."""
 
     def __init__(self, load: Load, types: Types, cache: NodeCache | None = None) -> None:
-        self._nodes = Nodes(load, cache)
+        self._cache = NodeCache() if cache is None else cache
+        self._nodes = Nodes(load, self._cache)
         self._types = types
         self._unpack = msgspec.msgpack.Decoder(ext_hook=self._extension).decode
         self._room = LARGEST_STATE_BYTES
@@ -125,29 +126,41 @@ class Reader:
 
     def _whole(self, ref: Ref) -> Any:
         """What a ref stands for."""
-        leaves = [self._node(ref)]
-        while leaves[0].level:
-            leaves = [self._node(below) for node in leaves for below in node.below]
+        leaves = self._cache.leaves(ref) or self._leaves(ref)
+        self._room -= leaves.size
+        if self._room < 0:
+            raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
+        unpack = self._unpack
         if ref.kind == LIST:
             entries: list[Any] = []
-            for leaf in leaves:
-                entries += self._unpack(leaf.payload)
+            for payload in leaves.payloads:
+                entries += unpack(payload)
             return entries
         if ref.kind == DICT:
             pairs: dict[str, Any] = {}
-            for leaf in leaves:
-                pairs.update(self._unpack(leaf.payload))
+            for payload in leaves.payloads:
+                pairs.update(unpack(payload))
             if len(pairs) != ref.length:
                 raise damaged(f"{len(pairs)} keys instead of {ref.length}")
             return pairs
-        data = b"".join(leaf.payload for leaf in leaves)
+        data = b"".join(leaves.payloads)
         return data.decode() if ref.kind == TEXT else data
+
+    def _leaves(self, ref: Ref) -> Leaves:
+        """The leaves below a ref, of nodes that are at hand."""
+        found = [self._node(ref)]
+        size = len(found[0].payload) + _REF_BYTES
+        while found[0].level:
+            found = [self._node(below) for node in found for below in node.below]
+            size += sum(len(node.payload) + _REF_BYTES for node in found)
+            if size > LARGEST_STATE_BYTES:
+                raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
+        leaves = Leaves([node.payload for node in found], size)
+        self._cache.add_leaves(ref, leaves)
+        return leaves
 
     def _node(self, ref: Ref) -> Node:
         found = self._nodes.known(ref)
         if found is None:
             raise NotAtHand
-        self._room -= len(found.payload) + _REF_BYTES
-        if self._room < 0:
-            raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
         return found

@@ -40,6 +40,17 @@ class Block(NamedTuple):
     ref: Ref
 
 
+class OpenBlock(NamedTuple):
+    """The leaves of a block that is open still, up to where the last one ended; ``ref``: of all."""
+
+    first: bytes
+    kind: int
+    raw: bytes
+    entries: int
+    holds_bytes: bool
+    ref: Ref
+
+
 class Stretches:
     """Leaves and blocks whose nodes are stored, those used last: about 64 MB at most.
 
@@ -50,6 +61,7 @@ class Stretches:
     def __init__(self) -> None:
         self._blocks: dict[bytes, Block] = {}
         self._leaves: dict[bytes, Leaf] = {}
+        self._open: dict[bytes, OpenBlock] = {}
         self._block_bytes = self._leaf_bytes = 0
 
     def block(self, first: bytes, kind: int, most: int) -> Block | None:
@@ -57,12 +69,17 @@ class Stretches:
         found = self._blocks.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
+    def open_block(self, first: bytes, kind: int, most: int) -> OpenBlock | None:
+        """As `block`; entries come behind it, too."""
+        found = self._open.get(first)
+        return found if found is not None and found.kind == kind and found.entries < most else None
+
     def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
         """As `block`."""
         found = self._leaves.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
-    def add(self, found: Iterable[Leaf | Block]) -> None:
+    def add(self, found: Iterable[Leaf | OpenBlock | Block]) -> None:
         """Remember them; their nodes are stored."""
         for one in found:
             if isinstance(one, Block):
@@ -70,8 +87,12 @@ class Stretches:
                     self._blocks, self._block_bytes = {}, 0
                 self._blocks[one.first] = one
                 self._block_bytes += len(one.raw)
-            else:
-                if self._leaf_bytes > _MOST_BYTES:
-                    self._leaves, self._leaf_bytes = {}, 0
+                self._open.pop(one.first, None)
+                continue
+            if self._leaf_bytes > _MOST_BYTES:
+                self._leaves, self._open, self._leaf_bytes = {}, {}, 0
+            self._leaf_bytes += 2 * len(one.raw)
+            if isinstance(one, Leaf):
                 self._leaves[one.first] = one
-                self._leaf_bytes += len(one.raw) + len(one.cut)
+            else:
+                self._open[one.first] = one
