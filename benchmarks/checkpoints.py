@@ -3,9 +3,10 @@
 The state is a list of messages to which each step adds one. ``unique`` is the last state, packed once:
 what no store can do without. ``disk`` are the files of a store after its last put. Put times are medians
 of the last fifty puts, in milliseconds; reads are medians of fifty, of the latest checkpoint and of the
-middle one; ``first`` is the first read of the latest one by a store that was just opened. Where
-LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by step in turns,
-with messages that are dicts and messages of LangChain. All sync their files at each put.
+middle one; ``first`` is the first read of the latest one by a store that was just opened.
+
+Where LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by
+step in turns, with messages that are dicts and messages of LangChain. All sync their files at each put.
 """
 
 from __future__ import annotations

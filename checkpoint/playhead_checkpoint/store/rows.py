@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from playhead_checkpoint.store.engine import KINDS, Row, verified
@@ -14,10 +15,20 @@ COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, si
 _BYTES: Final = {bytes}
 
 
+@lru_cache(maxsize=128)
+def _written(labels: tuple[str, ...]) -> str:
+    return json.dumps(labels)
+
+
+@lru_cache(maxsize=128)
+def _read(labels: str) -> tuple[str, ...]:
+    return tuple(map(str, json.loads(labels)))
+
+
 def row_values(row: Row) -> tuple[Any, ...]:
     """The values of a row, in the order of `COLUMNS`."""
     lineage, checkpoint = row.checkpoint.lineage, row.checkpoint
-    labels = json.dumps(lineage.labels) if lineage.labels else "[]"
+    labels = _written(lineage.labels)
     told = (
         lineage.run,
         lineage.span,
@@ -41,7 +52,7 @@ def read_row(row: Sequence[Any]) -> Row:
             raise TypeError("a thread or name is no text")
         if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
             raise ValueError("kind, time or size are none")
-        said = () if labels == "[]" else tuple(map(str, json.loads(labels)))
+        said = _read(labels)
         lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
         return verified(Row(Checkpoint(id, lineage, size, digest), packed))
     except (TypeError, ValueError, RecursionError) as problem:
