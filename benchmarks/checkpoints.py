@@ -5,8 +5,8 @@ what no store can do without. ``disk`` are the files of a store after its last p
 of the last fifty puts, in milliseconds; reads are medians of fifty, of the latest checkpoint and of the
 middle one; ``first`` is the first read of the latest one by a store that was just opened.
 
-Where LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step by
-step in turns, with messages that are dicts and messages of LangChain. All sync their files at each put.
+Where LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step
+by step in turns, with messages that are dicts and messages of LangChain. All sync files at each put.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, cast
@@ -30,13 +31,13 @@ from playhead_semconv.errors import CheckpointUnknown
 
 _START: Final = '{"memory": '
 _LABELS: Final = ("langgraph", "memory")
-_COMPARED: Final = {
-    "$eq": lambda one, other: one == other,
-    "$ne": lambda one, other: one != other,
-    "$gt": lambda one, other: one > other,
-    "$gte": lambda one, other: one >= other,
-    "$lt": lambda one, other: one < other,
-    "$lte": lambda one, other: one <= other,
+_COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -67,22 +67,21 @@ def _copy(found: CheckpointTuple, saver: PlayheadSaver) -> None:
 def _same(one: CheckpointTuple, other: CheckpointTuple, saver: PlayheadSaver) -> bool:
     """Whether two savers mean the same by a checkpoint."""
     parents = [_told(each.parent_config).get("checkpoint_id") for each in (one, other)]
-    return parents[0] == parents[1] and all(
-        _equal(part(one), part(other), saver)
-        for part in cast(
-            tuple[Callable[[CheckpointTuple], Any], ...],
-            (
-                lambda told: told.checkpoint,
-                lambda told: told.metadata,
-                lambda told: sorted(told.pending_writes or (), key=lambda write: write[:2]),
-            ),
-        )
+    return (
+        parents[0] == parents[1]
+        and _equal(one.checkpoint, other.checkpoint, saver)
+        and _equal(one.metadata, other.metadata, saver)
+        and _equal(_writes(one), _writes(other), saver)
     )
+
+
+def _writes(found: CheckpointTuple) -> list[tuple[str, str, Any]]:
+    return sorted(found.pending_writes or [], key=lambda write: write[:2])
 
 
 def _equal(one: Any, other: Any, saver: PlayheadSaver) -> bool:
     """Equal, or the same to the serializer, where a type does not say what is equal."""
-    return one == other or saver.serde.dumps_typed(one) == saver.serde.dumps_typed(other)
+    return bool(one == other) or saver.serde.dumps_typed(one) == saver.serde.dumps_typed(other)
 
 
 def _told(config: RunnableConfig | None) -> dict[str, Any]:

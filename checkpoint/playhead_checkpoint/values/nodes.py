@@ -202,7 +202,7 @@ def opened_list(data: bytes | memoryview) -> tuple[list[Ref], memoryview]:
     """Refs and tail of an extension. `CorruptTape`: it is none."""
     told = memoryview(data)
     begin = len(_LIST_MARK) + 1
-    if len(told) < begin or told[: begin - 1] != _LIST_MARK:
+    if len(told) < begin or bytes(told[: begin - 1]) != _LIST_MARK:
         raise damaged("an open list without a mark")
     end = begin + told[begin - 1] * _REF.size
     if end == begin or end >= len(told):
