@@ -1,5 +1,6 @@
 import enum
 import math
+import random
 import subprocess
 import sys
 import zoneinfo
@@ -18,8 +19,10 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 from playhead_checkpoint import Types, Unregistered
 from playhead_checkpoint.store.conformance import VALUES, same
 from playhead_checkpoint.values import nodes, reading
+from playhead_checkpoint.values.encoding import NotPlain, ValueEncoder, holds_bytes
 from playhead_checkpoint.values.packing import Packer
 from playhead_checkpoint.values.reading import Reader
+from playhead_checkpoint.values.stretches import Stretches
 from playhead_semconv.errors import CorruptTape, StateRefused
 
 
@@ -81,6 +84,59 @@ def test_every_kind_of_value_comes_back_in_few_loads():
     packed = kept.pack({"deep": VALUES})
     assert same(kept.read(packed), {"deep": VALUES})
     assert len(kept.loads) <= 8
+
+
+@pytest.mark.parametrize("words", [3, 60, 250])
+def test_a_list_of_each_length_comes_back_and_has_one_form(words: int):
+    """Whatever was packed before, and whether the list was one of values or of bytes then."""
+    kept, grown = Kept(), list[Any]()
+    known = Stretches()
+    chance = random.Random(words)
+    for number in range(150):
+        if number % 29 == 17:
+            grown[chance.randrange(len(grown))] = {"edited": "é" * chance.randrange(3_000)}
+        grown.append({"n": number, "text": "word " * chance.randrange(words)})
+        for state in (grown, {"a": {"list": grown}, "b": number}):
+            fresh = Kept()
+            packer = Packer(kept.types, kept.nodes.__setitem__, known)
+            packed = packer.state(state)
+            assert packed == fresh.pack(state)
+            assert packer.logical_bytes > 0
+            known.add(packer.stretches)
+            assert same(fresh.read(packed), state)
+            assert same(kept.read(packed), state)
+            held = nodes.refs_in(packed)
+            assert fresh.nodes.keys() <= kept.nodes.keys()
+            reached = {ref.digest for ref in held}
+            for node in reversed(fresh.nodes.values()):
+                reached |= {ref.digest for ref in nodes.parsed(node).below}
+            assert reached == fresh.nodes.keys()  # none is made that is not used
+
+
+def test_what_only_looks_like_bytes_comes_back_as_it_was():
+    kept, known = Kept(), Stretches()
+    for value in (b"x", bytearray(b"x"), b"x"):
+        for state in ([value] * 900, {"list": [{"a": [value]}] * 40, "b": value}, value, {"k": value}):
+            packer = Packer(kept.types, kept.nodes.__setitem__, known)
+            found = kept.read(packer.state(state))
+            known.add(packer.stretches)
+            assert same(found, state)
+    with pytest.raises(StateRefused, match=r"state\['a'\]\[3\]"):
+        kept.pack({"a": [1, 2, 3, memoryview(b"x")]})
+
+
+def test_packing_in_c_and_value_by_value_are_the_same():
+    encoder = ValueEncoder(registered())
+    for value in [
+        *VALUES.values(),
+        [Tool("a", [Frozen((1,))]), Colour.RED],
+        {"m": Message(role="user")},
+    ]:
+        try:
+            fast = encoder.packed(value)
+        except NotPlain:
+            continue
+        assert holds_bytes(fast) or fast == encoder.exactly(value)
 
 
 def test_nan_comes_back():

@@ -126,7 +126,7 @@ class Packer:
             return self._cut(self._encoder.packed(values))
         self._spend(size)
         tail = head(LIST, 0)
-        if leaves and not leaves[-1].ended:
+        if leaves and not leaves[-1].ended and (blocks or opened or len(leaves) > 1):
             last = leaves.pop()
             tail = head(LIST, last.entries) + last.cut
         if leaves:
@@ -142,12 +142,13 @@ class Packer:
         return packed
 
     def _opened(self, leaves: list[Leaf]) -> OpenBlock:
-        """Leaves of a block that is open, which all have ended, as one."""
+        """Leaves of a block that is open, as one."""
         ref = self._root([*map(self._alone, leaves)])
         raw = b"".join(leaf.raw for leaf in leaves)
         holds = any(leaf.holds_bytes for leaf in leaves)
         opened = OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref)
-        self.stretches.append(opened)
+        if leaves[-1].ended:
+            self.stretches.append(opened)
         return opened
 
     def _spend(self, size: int) -> None:
