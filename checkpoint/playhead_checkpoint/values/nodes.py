@@ -225,7 +225,7 @@ def refs_in(data: bytes) -> list[Ref]:
         elif code == OPEN:
             refs, tail = opened_list(data)
             found.extend(refs)
-            unpack(tail, extension)
+            found.extend(refs_in(bytes(tail)))
         else:
             raise damaged(f"an extension {code}")
 
