@@ -23,6 +23,9 @@ from playhead_receiver.faces.routes import FACES
 from playhead_receiver.query.app import PUBLIC, scopes
 from playhead_receiver.server import Receiver
 
+WRITTEN = "kept\n"
+"""What the run has written to a file."""
+
 OPEN = ("GET /health", "GET /ready")
 READ = (
     "GET /metrics",
@@ -36,6 +39,8 @@ READ = (
     "GET /v1/live",
     "GET /v1/runs",
     "GET /v1/runs/{run}",
+    "GET /v1/runs/{run}/artifacts",
+    "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/events",
     "GET /v1/runs/{run}/events/{instance}/{seq}/body",
     "GET /v1/runs/{run}/export",
@@ -72,6 +77,7 @@ FILLED = {
     "{mark}": "flagged",
     "{trace_id}": TRACE.hex(),
     "{span_id}": f"{0xA0:016x}",
+    "{digest}": blake3(WRITTEN.encode()).hexdigest(),
     "{service}": "desk",
     "{tag:path}": "span.size",
     "{id}": (b"c" * 16).hex(),
@@ -103,7 +109,7 @@ def doomed(tmp_path: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
 
 @contextmanager
 def _guarded(folder: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
-    store_run(folder, refund())
+    store_run(folder, refund().say(WRITTEN, "file.write", "./report.txt"))
     with SqliteCheckpoints(folder / "checkpoints.sqlite") as store:
         store.put(1, ROW.checkpoint.lineage)
     file = AccessFile(folder)
