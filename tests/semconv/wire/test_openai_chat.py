@@ -523,7 +523,7 @@ def test_an_error_within_a_stream():
         ),
         ({"error": {"code": 503, "message": "Later"}}, 503, "503", "Later"),
         ({"error": "model not found"}, 404, "404", "model not found"),
-        ({"detail": "Not Found"}, 404, "404", ""),
+        ({"detail": "Not Found"}, 404, "404", "Not Found"),
         ([], 500, "500", ""),
     ],
 )
