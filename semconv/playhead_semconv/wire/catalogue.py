@@ -37,6 +37,7 @@ class Wire(NamedTuple):
 
 
 _INVOKE = r"/model/[^/]+/invoke(?:-with-response-stream)?"
+_EMBED = r"/model/[^/]*embed[^/]*/invoke"
 _PREDICT = r"/models/[^/]+:(?:rawPredict|streamRawPredict)"
 
 WIRES: Final = (
@@ -61,6 +62,73 @@ WIRES: Final = (
         rf"(?:{_PREDICT}|{_INVOKE})",
         (("anthropic_version", _TEXT), ("messages", _LIST)),
         "anthropic.messages:AnthropicMessages",
+    ),
+    Wire(
+        "gemini.generate_content",
+        r"/[^/]+:(?:generateContent|streamGenerateContent)",
+        (("contents", (list, dict, str)),),
+        "google.generate_content:GeminiGenerateContent",
+    ),
+    Wire(
+        "gemini.embed_content",
+        r"/[^/]+:embedContent",
+        (("content", _OBJECT),),
+        "google.embeddings:GeminiEmbedContent",
+    ),
+    Wire(
+        "gemini.batch_embed_contents",
+        r"/[^/]+:batchEmbedContents",
+        (("requests", _LIST),),
+        "google.embeddings:GeminiBatchEmbedContents",
+    ),
+    Wire(
+        "vertex.predict_embeddings",
+        r"/models/[^/]*embedding[^/]*:predict",
+        (("instances", _LIST),),
+        "google.embeddings:VertexPredictEmbeddings",
+    ),
+    Wire(
+        "bedrock.converse",
+        r"/model/[^/]+/converse(?:-stream)?",
+        (),
+        "bedrock.converse:BedrockConverse",
+    ),
+    Wire(
+        "bedrock.titan_embeddings",
+        _EMBED,
+        (("inputText", _TEXT),),
+        "bedrock.embeddings:TitanEmbeddings",
+    ),
+    Wire(
+        "bedrock.cohere_embeddings",
+        _EMBED,
+        (("texts", _LIST),),
+        "bedrock.embeddings:CohereEmbeddings",
+    ),
+    Wire("bedrock.titan", _INVOKE, (("inputText", _TEXT),), "bedrock.text:BedrockTitan"),
+    Wire("bedrock.prompt", _INVOKE, (("prompt", _TEXT),), "bedrock.text:BedrockPrompt"),
+    Wire("bedrock.command_r", _INVOKE, (("message", _TEXT),), "bedrock.text:BedrockCommandR"),
+    Wire(
+        "bedrock.converse",
+        r"/model/[^/]*nova[^/]*/invoke(?:-with-response-stream)?",
+        (("messages", _LIST),),
+        "bedrock.converse:BedrockConverse",
+    ),
+    Wire("openai.chat", _INVOKE, (("messages", _LIST),), "openai.chat:OpenAIChat"),
+    Wire("cohere.chat", r"/v2/chat", (("model", _TEXT), ("messages", _LIST)), "cohere.chat:CohereChat"),
+    Wire("cohere.embed", r"/v2/embed", (("model", _TEXT),), "cohere.embed:CohereEmbed"),
+    Wire("ollama.chat", r"/api/chat", (("model", _TEXT), ("messages", _LIST)), "ollama.chat:OllamaChat"),
+    Wire(
+        "ollama.generate",
+        r"/api/generate",
+        (("model", _TEXT), ("prompt", _TEXT)),
+        "ollama.generate:OllamaGenerate",
+    ),
+    Wire(
+        "ollama.embed",
+        r"/api/embed",
+        (("model", _TEXT), ("input", _EITHER)),
+        "ollama.embed:OllamaEmbed",
     ),
 )
 """In the order in which they are tried: several may have the same path."""

@@ -12,7 +12,7 @@ from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.genai.providers import provider_said
 from playhead_semconv.wire.catalogue import DIALECTS, model_in, path_of
-from playhead_semconv.wire.dialect import Dialect, Fold, error_of, refusal_of
+from playhead_semconv.wire.dialect import Dialect, Fold, counted_in, error_of, refusal_of
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
@@ -131,7 +131,7 @@ def _answer(
             problems.append(f"response body: {error}" if whole else "the response body ended early")
     fields = cast(Object, body) if isinstance(body, dict) else {}
     answer = dialect.answer(fields, request.fields, cut_short)
-    derived.attributes |= answer.attributes
+    derived.attributes |= counted_in(response.headers) | answer.attributes
     if answer.finish_reasons:
         derived.attributes[a.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
     if answer.messages:

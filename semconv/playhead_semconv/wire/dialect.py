@@ -207,6 +207,21 @@ def refusal_of(body: Any, headers: Iterable[tuple[str, str]]) -> tuple[str, str]
     return kind, next((one for one in found if one), "")
 
 
+_COUNTED = {
+    "x-amzn-bedrock-input-token-count": a.GEN_AI_USAGE_INPUT_TOKENS,
+    "x-amzn-bedrock-output-token-count": a.GEN_AI_USAGE_OUTPUT_TOKENS,
+}
+
+
+def counted_in(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
+    """Return usage that headers tell: on Bedrock, of models whose bodies do not."""
+    return {
+        _COUNTED[name.lower()]: int(value)
+        for name, value in headers
+        if name.lower() in _COUNTED and value.isdecimal() and len(value) < 19
+    }
+
+
 def tokens(usage: Object, paths: Iterable[tuple[str, str, str]]) -> dict[str, Value]:
     """Return usage attributes from (attribute, object or empty, field); no modality with 0 tokens."""
     found: dict[str, Value] = {}
