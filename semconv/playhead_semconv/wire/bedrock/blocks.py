@@ -38,9 +38,7 @@ def _block(item: Any) -> Part:
         return Text(content=value["text"], extras=rest(value, "text", "type"))
     for kind, read in _READ.items():
         if isinstance(inner := value.get(kind), dict):
-            part = read(mapping(inner))
-            if part is not None:
-                return part
+            return read(mapping(inner))
     for kind, family in _MEDIA.items():
         if isinstance(inner := value.get(kind), dict):
             part = _media(mapping(inner), kind, family)
