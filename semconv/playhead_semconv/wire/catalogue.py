@@ -64,6 +64,25 @@ WIRES: Final = (
         "anthropic.messages:AnthropicMessages",
     ),
     Wire(
+        "anthropic.count_tokens",
+        r"/v1/messages/count_tokens",
+        (("model", _TEXT), ("messages", _LIST)),
+        "anthropic.count_tokens:AnthropicCountTokens",
+    ),
+    Wire(
+        "openai.fetched_response",
+        r"/responses/resp_[^/]+",
+        (),
+        "openai.fetched_response:OpenAIFetchedResponse",
+        "GET",
+    ),
+    Wire(
+        "openai.completions",
+        r"/completions",
+        (("model", _TEXT), ("prompt", _EITHER)),
+        "openai.completions:OpenAICompletions",
+    ),
+    Wire(
         "gemini.generate_content",
         r"/[^/]+:(?:generateContent|streamGenerateContent)",
         (("contents", (list, dict, str)),),

@@ -11,6 +11,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.genai.providers import provider_said
+from playhead_semconv.values import GenAiOperationName
 from playhead_semconv.wire.catalogue import DIALECTS, model_in, path_of
 from playhead_semconv.wire.dialect import Dialect, Fold, counted_in, error_of, refusal_of
 from playhead_semconv.wire.encodings import decode_body
@@ -86,6 +87,8 @@ def derive(
 def _derive(
     dialect: Dialect, request_body: bytes, response: WireResponse, cache: PrefixCache | None, url: str
 ) -> Derived:
+    if dialect.operation == GenAiOperationName.FETCH_RESPONSE:
+        request_body = request_body or b"{}"  # of GET
     request = read_request(dialect, request_body, cache)
     derived = Derived(
         operation=dialect.operation,

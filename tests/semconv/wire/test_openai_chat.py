@@ -35,9 +35,7 @@ def test_dialects_by_path():
     for method, path in [
         ("GET", "/v1/responses"),
         ("POST", "/v1/threads/t/messages"),
-        ("POST", "/v1/messages/count_tokens"),
         ("POST", "/v1/responses/r/cancel"),
-        ("POST", "/v1/completions"),
     ]:
         assert wire_of(method, path) is None
 

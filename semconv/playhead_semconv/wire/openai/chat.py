@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
-from playhead_semconv.wire.dialect import Plain, ResponseContent, definition, tokens
+from playhead_semconv.wire.dialect import Fold, Plain, ResponseContent, definition, tokens
 from playhead_semconv.wire.media import audio_type
 from playhead_semconv.wire.merging import merge, settled
 from playhead_semconv.wire.openai.common import content_parts, output_type, refusal, sampling
@@ -62,7 +62,7 @@ class OpenAIChat(Plain):
     wire = "openai.chat"
     operation = GenAiOperationName.CHAT
     messages_field = "messages"
-    tools_fields = ("tools", "functions")
+    tools_fields: tuple[str, ...] = ("tools", "functions")
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
@@ -108,7 +108,7 @@ class OpenAIChat(Plain):
         """Return the definitions for an array of tools."""
         return [_tool(item) for item in sequence(value)]
 
-    def fold(self) -> ChatFold:
+    def fold(self) -> Fold:
         """Return a new fold for a stream."""
         return ChatFold()
 
