@@ -20,7 +20,11 @@ def message(payload: bytes, **headers: str) -> bytes:
 
 def event(name: str, value: Any) -> bytes:
     """An event with JSON."""
-    return message(json.dumps(value).encode(), event_type=name, message_type="event")
+    return message(
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        event_type=name,
+        message_type="event",
+    )
 
 
 def chunk(value: Any) -> bytes:
