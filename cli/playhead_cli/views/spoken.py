@@ -40,7 +40,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
         wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
         if wire not in DIALECTS:
             return ""
-        derived = derive(wire, b"", response_of(last)).attributes
+        derived = derive(wire, b"", response_of(last), url=url).attributes
         return _said(derived.get(a.GEN_AI_OUTPUT_MESSAGES, "[]"))
     except TapeError:
         return ""

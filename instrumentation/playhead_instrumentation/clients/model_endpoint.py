@@ -64,4 +64,4 @@ def provider_of(host: str, client_class: str, default: str) -> str:
     for part, provider in BY_CLASS:
         if part in client_class:
             return provider
-    return provider_at(host, default)
+    return provider_at(host) or default

@@ -74,7 +74,8 @@ class Finisher:
         attributes: dict[str, Any] = {}
         derived: Derived | None = None
         if attempt is not None:
-            derived = derive(call.wire, attempt.request_body, _response(attempt), self._cache)
+            answer = _response(attempt)
+            derived = derive(call.wire, attempt.request_body, answer, self._cache, attempt.url)
             attributes.update(derived.attributes)
             if derived.streamed and attempt.first_chunk_ns is not None:
                 waited_ns = attempt.first_chunk_ns - call.started_ns

@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
     read_tool_definitions,
 )
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
-from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, wire_of
+from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, recognised, wire_of
 
 
 @dataclass(slots=True)
@@ -84,11 +84,13 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange) -> dict[str, Any]:
     """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
     method, _, url = exchange.key.partition(" ")
-    wire = str(attributes.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
-    if wire not in DIALECTS:
-        return {}
     try:
-        return dict(derive(wire, exchange.request, response_of(exchange)).attributes)
+        request = exchange.request
+        wire = attributes.get(a.PLAYHEAD_WIRE) or recognised(method, url, request)
+        wire = str(wire or wire_of(method, url) or "")
+        if wire not in DIALECTS:
+            return {}
+        return dict(derive(wire, request, response_of(exchange), url=url).attributes)
     except TapeError:
         return {}
 

@@ -25,6 +25,13 @@ KINDS = {
 }
 
 
+PRICED_AS = {
+    "gcp.gen_ai": "google",
+    "x_ai": "x-ai",
+    "fireworks_ai": "fireworks",
+}
+"""Provider in the conventions' words → in those of the prices, where these do not recognise it."""
+
 FREE = ":free"
 """Suffix of models that a gateway offers for free."""
 
@@ -75,7 +82,7 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
         counts["input_tokens"] = counts.get("input_tokens", 0) + cached
     provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
     for model in _spellings(_models(attributes)):
-        for where in (provider, None):
+        for where in (PRICED_AS.get(provider, provider), None):
             try:
                 found = calc_price(
                     Usage(**counts),

@@ -45,5 +45,6 @@ def _said(span: Span, exchange: RecordedExchange) -> dict[str, Any]:
     chunks = exchange.exchange.parts
     waited_ns = chunks[0].time_ns - span.started_ns if chunks else None
     host = str(span.attributes.get(a.SERVER_ADDRESS, ""))
-    said: dict[str, Any] = dict(said_by(wire, derive(wire, request, response), host, waited_ns))
+    derived = derive(wire, request, response, url=url)
+    said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
     return said | {a.PLAYHEAD_EXCHANGE_REF: f"{exchange.instance}/{exchange.id}"}

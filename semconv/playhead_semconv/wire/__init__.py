@@ -1,13 +1,7 @@
 """Conversion between bytes of provider APIs and messages: pure functions, one file per dialect."""
 
-from playhead_semconv.wire.derive import (
-    CONTENT_ATTRIBUTES,
-    DIALECTS,
-    Derived,
-    WireResponse,
-    derive,
-    wire_of,
-)
+from playhead_semconv.wire.catalogue import DIALECTS, wire_of
+from playhead_semconv.wire.derive import CONTENT_ATTRIBUTES, Derived, WireResponse, derive
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.recognition import call_name, recognised, said_by

@@ -10,16 +10,15 @@ import msgspec
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
-from playhead_semconv.wire.anthropic.messages import AnthropicMessages
-from playhead_semconv.wire.dialect import Dialect, Fold, error_of
-from playhead_semconv.wire.encodings import decode_body, header
-from playhead_semconv.wire.openai.chat import OpenAIChat
-from playhead_semconv.wire.openai.embeddings import OpenAIEmbeddings
-from playhead_semconv.wire.openai.responses import OpenAIResponses
+from playhead_semconv.genai.providers import provider_said
+from playhead_semconv.values import GenAiOperationName
+from playhead_semconv.wire.catalogue import DIALECTS, model_in, path_of
+from playhead_semconv.wire.dialect import Dialect, Fold, counted_in, error_of, refusal_of
+from playhead_semconv.wire.encodings import decode_body
+from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.reading import Object, parse, text
 from playhead_semconv.wire.request import Request, read_request
-from playhead_semconv.wire.sse import SseParser
 
 CONTENT_ATTRIBUTES = (
     a.GEN_AI_INPUT_MESSAGES,
@@ -28,19 +27,6 @@ CONTENT_ATTRIBUTES = (
     a.GEN_AI_TOOL_DEFINITIONS,
 )
 """Attributes that a span may leave out, because they can be derived from its exchange."""
-
-DIALECTS: dict[str, Dialect] = {
-    dialect.wire: dialect
-    for dialect in (OpenAIChat(), OpenAIResponses(), OpenAIEmbeddings(), AnthropicMessages())
-}
-"""Dialects by their wire name."""
-
-_SUFFIXES = {
-    "/chat/completions": OpenAIChat.wire,
-    "/responses": OpenAIResponses.wire,
-    "/embeddings": OpenAIEmbeddings.wire,
-    "/v1/messages": AnthropicMessages.wire,
-}
 
 
 class WireResponse(msgspec.Struct):
@@ -70,62 +56,67 @@ class Derived(msgspec.Struct):
     error_type: str = ""
     """Value of ``error.type``: the provider's code or type, else the status; empty: no error."""
     error_message: str = ""
+    provider: str = ""
+    """Value of ``gen_ai.provider.name`` as the answer, else the wire tells it; empty: neither does."""
     malformed: bool = False
-    """Whether the response violates its format: an event, or a complete body, is not JSON."""
+    """Whether the response violates its format: an event, or a complete body, cannot be read."""
     problem: str = ""
     """What could not be read, and why; several problems are joined by ``; ``."""
 
 
-def wire_of(method: str, url: str) -> str | None:
-    """Return the wire name for a request's method and URL or path; None if it is no known dialect."""
-    if method.upper() != "POST":
-        return None
-    path = url.partition("?")[0].partition("#")[0].rstrip("/")
-    return next((wire for suffix, wire in _SUFFIXES.items() if path.endswith(suffix)), None)
-
-
 def derive(
-    wire: str, request_body: bytes, response: WireResponse, cache: PrefixCache | None = None
+    wire: str,
+    request_body: bytes,
+    response: WireResponse,
+    cache: PrefixCache | None = None,
+    url: str = "",
 ) -> Derived:
     """Derive attributes for an exchange in the dialect ``wire`` from any bytes. KeyError: unknown one.
 
-    Nothing else is raised: ``problem`` says what cannot be read, and the rest is filled in.
+    ``url``: of the request, or its path; names the model where the body does not. Nothing else is
+    raised: ``problem`` says what cannot be read, and the rest is filled in.
     """
     dialect = DIALECTS[wire]
     try:
-        return _derive(dialect, request_body, response, cache)
+        return _derive(dialect, request_body, response, cache, url)
     except RecursionError:  # decoders accept deeper nesting than encoders
         attributes: dict[str, Value] = {a.GEN_AI_OPERATION_NAME: dialect.operation}
         return Derived(dialect.operation, attributes=attributes, problem="too deeply nested")
 
 
 def _derive(
-    dialect: Dialect, request_body: bytes, response: WireResponse, cache: PrefixCache | None
+    dialect: Dialect, request_body: bytes, response: WireResponse, cache: PrefixCache | None, url: str
 ) -> Derived:
+    if dialect.operation == GenAiOperationName.FETCH_RESPONSE:
+        request_body = request_body or b"{}"  # of GET
     request = read_request(dialect, request_body, cache)
     derived = Derived(
         operation=dialect.operation,
-        request_model=text(request.fields.get("model")) or "",
+        provider=dialect.provider,
+        request_model=text(request.fields.get("model")) or model_in(url),
         attributes={a.GEN_AI_OPERATION_NAME: dialect.operation} | request.attributes,
     )
     problems = list(request.problems)
     if response.status_code is None:
         problems.append("no response")
     else:
-        problems += _answer(dialect, request, response, derived)
+        problems += _answer(dialect, request, response, derived, url)
     derived.problem = "; ".join(problem for problem in problems if problem)
     return derived
 
 
-def _answer(dialect: Dialect, request: Request, response: WireResponse, derived: Derived) -> list[str]:
+def _answer(
+    dialect: Dialect, request: Request, response: WireResponse, derived: Derived, url: str
+) -> list[str]:
     """Add what the response says to ``derived``; returns problems."""
     data, problem = decode_body(response.headers, response.chunks)
     whole = response.complete and not problem
     problems = [problem]
-    derived.streamed = _is_stream(response, data)
-    if derived.streamed:
+    read = reader_of(response.headers, data)
+    derived.streamed = read is not None and (read is not array or "stream" in path_of(url))
+    if read is not None:
         fold = dialect.fold()
-        broken = _events(fold, data)
+        broken = _events(fold, read(data))
         derived.malformed = bool(broken)
         problems += broken
         body: Any = fold.body()
@@ -143,7 +134,7 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
             problems.append(f"response body: {error}" if whole else "the response body ended early")
     fields = cast(Object, body) if isinstance(body, dict) else {}
     answer = dialect.answer(fields, request.fields, cut_short)
-    derived.attributes |= answer.attributes
+    derived.attributes |= counted_in(response.headers) | answer.attributes
     if answer.finish_reasons:
         derived.attributes[a.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
     if answer.messages:
@@ -153,30 +144,24 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
             derived.attributes[a.PLAYHEAD_TOOL_CALLED] = list[Any](called)
     if derived.streamed:
         derived.attributes[a.GEN_AI_REQUEST_STREAM] = True
+    derived.provider = provider_said(response.headers, fields) or derived.provider
     kind, derived.error_message = error_of(body)
     status = response.status_code or 0
+    if status >= 400 and not kind and not derived.error_message:
+        kind, derived.error_message = refusal_of(body, response.headers)
     failed = bool(kind or derived.error_message)
     derived.error_type = kind or (str(status) if status >= 400 else "_OTHER" if failed else "")
     return problems
 
 
-def _is_stream(response: WireResponse, data: bytes) -> bool:
-    media_type = header(response.headers, "content-type").lower()
-    if media_type:
-        return "text/event-stream" in media_type
-    return data.lstrip(b"\xef\xbb\xbf\r\n").startswith((b"data:", b"event:", b":"))
-
-
-def _events(fold: Fold, data: bytes) -> list[str]:
+def _events(fold: Fold, events: Events) -> list[str]:
     """Feed a stream's events to ``fold``; returns problems.
 
     An event that is not a JSON object is skipped.
     """
-    parser = SseParser()
-    events = parser.feed(data)
-    last = parser.close()
     problems: list[str] = []
-    for number, event in enumerate([*events, last] if last else events):
+    last = events.unfinished
+    for number, event in enumerate([*events.whole, last] if last else events.whole):
         if event.data.strip() == b"[DONE]":
             fold.done()
             continue
@@ -190,4 +175,4 @@ def _events(fold: Fold, data: bytes) -> list[str]:
             fold.event(event.name, cast(Object, value))
         else:
             problems.append(f"event {number} of the stream is no object")
-    return problems
+    return [*problems, events.problem] if events.problem else problems

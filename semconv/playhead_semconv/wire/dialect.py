@@ -14,6 +14,7 @@ import msgspec
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import InputMessage, OutputMessage, Part, ToolDefinition
+from playhead_semconv.wire.encodings import header
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
 
 
@@ -56,6 +57,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def provider(self) -> str:
+        """The provider that this wire alone tells; empty where others speak it too."""
+        ...
+
+    @property
     def operation(self) -> str:
         """Value of ``gen_ai.operation.name``."""
         ...
@@ -72,7 +78,7 @@ class Dialect(Protocol):
 
     @property
     def tools_fields(self) -> tuple[str, ...]:
-        """Fields of the request that hold arrays of tools."""
+        """Fields of the request that hold tools."""
         ...
 
     def parameters(self, request: Object) -> dict[str, Value]:
@@ -87,8 +93,8 @@ class Dialect(Protocol):
         """Return the parts for the value of ``instructions_field``."""
         ...
 
-    def tool(self, item: Any) -> ToolDefinition:
-        """Return the definition for one item of ``tools_fields``."""
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return the definitions for the value of one of ``tools_fields``."""
         ...
 
     def fold(self) -> Fold:
@@ -103,19 +109,64 @@ class Dialect(Protocol):
         ...
 
 
+class LastEvent:
+    """The fold of what is not streamed: keeps the last event, in case a server streams nevertheless."""
+
+    def __init__(self) -> None:
+        self._body: Object = {}
+
+    def event(self, name: str, value: Object) -> None:
+        """Keep the next event."""
+        self._body = value
+
+    def done(self) -> None:
+        """No-op."""
+
+    def ended(self, whole: bool) -> bool:
+        """Whether the body is complete."""
+        return whole
+
+    def body(self) -> Object:
+        """Return the last event."""
+        return self._body
+
+
+class Plain:
+    """What a dialect is that has nothing of its own to say: no instructions, no tools, no stream."""
+
+    provider: str = ""
+    instructions_field: str = ""
+    tools_fields: tuple[str, ...] = ()
+
+    def instructions(self, value: Any) -> list[Part]:
+        """Return no parts: there are no instructions besides the messages."""
+        return []
+
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return no definitions: there are no tools."""
+        return []
+
+    def fold(self) -> Fold:
+        """Return a fold for a server that streams nevertheless."""
+        return LastEvent()
+
+
 def definition(kind: str, name: str, fields: Object, schema_field: str, *others: str) -> ToolDefinition:
     """Return the definition of a tool; ``schema_field`` of ``fields`` holds its parameters' schema.
 
     Fields named neither here nor in ``others`` are kept as extras; so is a schema that is not valid.
     """
-    schema, description = fields.get(schema_field), text(fields.get("description"))
+    schema = fields.get(schema_field)
+    description = fields.get("description")
     known = ["type", "name", *others]
     if isinstance(schema, dict | bool):
         known.append(schema_field)
     else:
         schema = None
-    if description is not None:
+    if isinstance(description, str):
         known.append("description")
+    else:
+        description = None
     return ToolDefinition(
         type=kind, name=name, description=description, parameters=schema, extras=rest(fields, *known)
     )
@@ -124,16 +175,51 @@ def definition(kind: str, name: str, fields: Object, schema_field: str, *others:
 def error_of(body: Any) -> tuple[str, str]:
     """Return type and message of the error in a response body; empty where there is none.
 
-    The type is the provider's code, else its type. Known forms: ``{"error": {...}}`` (OpenAI, Anthropic,
-    Azure), ``{"error": "text"}``.
+    The type is the provider's code, its status in words (Google), else its type. Known forms:
+    ``{"error": {...}}`` (OpenAI, Anthropic, Azure, Google), ``{"error": "text"}`` (Ollama).
     """
     error = mapping(body).get("error")
     if isinstance(error, str):
         return "", error
     fields = mapping(error)
     code = fields.get("code")
-    kind = text(code) or (str(code) if integer(code) is not None else None) or text(fields.get("type"))
+    status = text(fields.get("status")) if integer(code) is not None else None
+    kind = (
+        text(code)
+        or status
+        or (str(code) if integer(code) is not None else None)
+        or text(fields.get("type"))
+    )
     return kind or "", text(fields.get("message")) or ""
+
+
+def refusal_of(body: Any, headers: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return type and message of a request that was refused without an ``error`` in the body.
+
+    Known forms: ``{"message": …}`` (Cohere, Mistral; Bedrock, with the type in a header),
+    ``{"detail": …}``.
+    """
+    fields = mapping(body)
+    code = fields.get("code")
+    kind = header(headers, "x-amzn-errortype").partition(":")[0]
+    kind = kind or text(fields.get("__type")) or text(code) or text(fields.get("type")) or ""
+    found = (text(fields.get(name)) for name in ("message", "Message", "detail"))
+    return kind, next((one for one in found if one), "")
+
+
+_COUNTED = {
+    "x-amzn-bedrock-input-token-count": a.GEN_AI_USAGE_INPUT_TOKENS,
+    "x-amzn-bedrock-output-token-count": a.GEN_AI_USAGE_OUTPUT_TOKENS,
+}
+
+
+def counted_in(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
+    """Return usage that headers tell: on Bedrock, of models whose bodies do not."""
+    return {
+        _COUNTED[name.lower()]: int(value)
+        for name, value in headers
+        if name.lower() in _COUNTED and value.isdecimal() and len(value) < 19
+    }
 
 
 def tokens(usage: Object, paths: Iterable[tuple[str, str, str]]) -> dict[str, Value]:

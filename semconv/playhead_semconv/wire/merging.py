@@ -37,6 +37,8 @@ def _merged(have: Any, value: Any, append: bool = True) -> Any:
         if isinstance(have, Pieces):
             have.append(value)
             return have
+        if isinstance(have, list):  # an array of parts that goes on with text
+            return _extended(cast(list[Any], have), [value])
         return Pieces([value])
     if isinstance(value, dict):
         target: Object = cast(Object, have) if isinstance(have, dict) else {}
@@ -57,9 +59,36 @@ def _extended(have: Any, items: list[Any]) -> Any:
                 index = max(have, default=-1) + 1
             have[index] = _merged(have.get(index), item)
         return have
-    target = cast(list[Any], have) if isinstance(have, list) else []
-    target.extend(items)
+    target: list[Any] = []
+    if isinstance(have, Pieces):
+        target = [have]
+    elif isinstance(have, list):
+        target = cast(list[Any], have)
+    for item in items:
+        last = target[-1] if target else None
+        if isinstance(item, str) and isinstance(last, Pieces):
+            last.append(item)
+        elif isinstance(item, str):
+            target.append(Pieces([item]))
+        elif _continues(last, item):
+            merge(cast(Object, last), cast(Object, item))
+        else:
+            target.append(_merged(None, item) if _kind(item) in _GROWING else item)
     return target
+
+
+_GROWING = frozenset({"thinking", "text"})
+"""Types of parts that the next delta may continue."""
+
+
+def _kind(item: Any) -> Any:
+    kind = cast(Object, item).get("type") if isinstance(item, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _continues(last: Any, item: Any) -> bool:
+    kind = _kind(item)
+    return kind in _GROWING and kind == _kind(last)
 
 
 def _index(item: Any) -> int | None:

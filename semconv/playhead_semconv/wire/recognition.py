@@ -8,19 +8,9 @@ from typing import Any, cast
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.providers import provider_at
-from playhead_semconv.wire.derive import Derived, wire_of
+from playhead_semconv.wire.catalogue import at_path, fits
+from playhead_semconv.wire.derive import Derived
 from playhead_semconv.wire.reading import Object, parse
-
-_ASKS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
-    "openai.chat": (("messages", (list,)),),
-    "openai.responses": (("model", (str,)), ("input", (str, list))),
-    "openai.embeddings": (("input", (str, list)),),
-    "anthropic.messages": (("model", (str,)), ("messages", (list,)), ("max_tokens", (int,))),
-}
-"""Wire → fields that every request has, and their types.
-
-Where the model is in the path of a deployment, as on Azure, no field holds it.
-"""
 
 
 def recognised(method: str, url: str, body: bytes) -> str | None:
@@ -28,18 +18,17 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
 
     Other paths end in ``/responses`` or ``/messages``, too, so the body must match as well.
     """
-    wire = wire_of(method, url)
-    if wire is None:
+    wires = list(at_path(method, url))
+    if not wires:
         return None
     try:
-        request: Any = parse(body)
+        request: Any = parse(body) if body else {}
     except (ValueError, RecursionError):
         return None
     if not isinstance(request, dict):
         return None
     fields = cast(Object, request)
-    asks = all(isinstance(fields.get(name), types) for name, types in _ASKS[wire])
-    return wire if asks else None
+    return next((wire.name for wire in wires if fits(wire, fields)), None)
 
 
 def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:
@@ -50,7 +39,8 @@ def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> di
     said = dict(derived.attributes)
     if derived.request_model:
         said[a.GEN_AI_REQUEST_MODEL] = derived.request_model
-    said[a.GEN_AI_PROVIDER_NAME] = provider_at(host, wire.partition(".")[0])
+    if provider := provider_at(host) or derived.provider:
+        said[a.GEN_AI_PROVIDER_NAME] = provider
     if derived.error_type:
         said[a.ERROR_TYPE] = derived.error_type
     if derived.streamed and waited_ns is not None:

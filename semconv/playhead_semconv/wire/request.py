@@ -12,7 +12,7 @@ from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import encode, encode_one
 from playhead_semconv.wire.dialect import Dialect
 from playhead_semconv.wire.prefix import SENTINEL, Known, PrefixCache, array_start
-from playhead_semconv.wire.reading import Object, parse, sequence
+from playhead_semconv.wire.reading import Object, parse
 
 
 class Request(msgspec.Struct):
@@ -135,10 +135,7 @@ def _instructions(dialect: Dialect, source: bytes, cache: PrefixCache | None) ->
 
 def _tools(dialect: Dialect, sources: list[bytes], cache: PrefixCache | None) -> str:
     def convert() -> bytes:
-        items: list[Any] = []
-        for value in map(parse, sources):
-            items += sequence(value)
-        return encode([dialect.tool(item) for item in items])
+        return encode([tool for source in sources for tool in dialect.tools(parse(source))])
 
     source = b",".join(sources)
     return (cache.memo(f"{dialect.wire} tools", source, convert) if cache else convert()).decode()

@@ -41,6 +41,48 @@ CLAUDE = {
 }
 
 
+OTHERS: dict[str, tuple[str, bytes, dict[str, Any], str, float | None]] = {
+    "gemini.generate_content": (
+        "POST https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent",
+        b'{"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}',
+        {
+            "candidates": [
+                {"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+            ],
+            "usageMetadata": {"promptTokenCount": 1000, "candidatesTokenCount": 20},
+        },
+        "gemini-2.5-flash",
+        0.00035,
+    ),
+    "bedrock.converse": (
+        "POST https://gateway.corp/model/amazon.nova-micro-v1%3A0/converse",
+        b'{"messages":[{"role":"user","content":[{"text":"Hello"}]}]}',
+        {
+            "output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}},
+            "stopReason": "end_turn",
+            "usage": {"inputTokens": 1000, "outputTokens": 20},
+        },
+        "amazon.nova-micro-v1:0",
+        0.0000378,
+    ),
+    "ollama.chat": (
+        "POST http://localhost:11434/api/chat",
+        b'{"model":"qwen-of-ours","messages":[{"role":"user","content":"Hello"}]}',
+        {
+            "model": "qwen-of-ours",
+            "message": {"role": "assistant", "content": "Hi"},
+            "done": True,
+            "done_reason": "stop",
+            "prompt_eval_count": 1000,
+            "eval_count": 20,
+        },
+        "qwen-of-ours",
+        None,
+    ),
+}
+"""Wire → method and URL, body, answer, model, cost."""
+
+
 def request(
     made: HandMade,
     key: str = OPENAI,
@@ -92,6 +134,21 @@ class Meant(OnEngine):
             "openai.chat" if one.span_id == stored.span_id else "" for one in store.spans(TRACE)
         ]
         assert list(store.verify()) == []
+
+    @pytest.mark.parametrize("wire", sorted(OTHERS))
+    def test_so_is_one_on_another_wire(self, store: WholeStore, wire: str):
+        key, body, said, model, cost_usd = OTHERS[wire]
+        made = HandMade().start()
+        asked = request(made, key, body, said)
+        store.commit(batch_of(made.exit()))
+        assert Meanings(store).of_new() == 1
+        found = run_of(store, TRACE)
+        assert (found.steps, found.models) == (1, [model])
+        assert (found.input_tokens, found.output_tokens, found.cost_usd) == (1000, 20, cost_usd)
+        (stored,) = store.spans(TRACE, [span_id(asked)])
+        at = attributes(whole_span(store, stored))
+        assert at[a.PLAYHEAD_WIRE] == wire
+        assert json.loads(at[a.GEN_AI_OUTPUT_MESSAGES])[0]["parts"][0]["content"] == "Hi"
 
     def test_it_is_looked_at_once_and_again_when_somebody_asks(self, store: WholeStore):
         made = HandMade().start()

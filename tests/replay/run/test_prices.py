@@ -112,3 +112,24 @@ def test_a_model_without_a_price_is_named_and_the_sum_says_so():
 )
 def test_a_cost_is_written_with_two_digits(usd: str, text: str):
     assert str(Cost(Decimal(usd))) == text
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "usd"),
+    [
+        ("aws.bedrock", "amazon.nova-micro-v1:0", "0.175"),
+        ("aws.bedrock", "us.anthropic.claude-3-5-sonnet-20240620-v1:0", "18"),
+        ("gcp.gemini", "gemini-2.5-flash", "2.8"),
+        ("gcp.vertex_ai", "gemini-2.5-flash", "2.8"),
+        ("gcp.gen_ai", "gemini-2.5-flash", "2.8"),
+        ("mistral_ai", "mistral-large-latest", "8"),
+        ("cohere", "command-a-03-2025", "12.5"),
+        ("groq", "llama-3.3-70b-versatile", "1.38"),
+        ("x_ai", "grok-4", "18"),
+        ("moonshot_ai", "kimi-k2-0711-preview", "3.1"),
+    ],
+)
+def test_every_provider_has_its_prices(provider: str, model: str, usd: str):
+    used = call(model, provider, input_tokens=1_000_000, output_tokens=1_000_000)
+    found = price_of(used, THEN_NS)
+    assert found is not None and found == Decimal(usd)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.conventions import check_content
+from support.event_streams import chunk, event
 
 from playhead_semconv.wire import DIALECTS, PrefixCache, WireResponse, derive
 
@@ -24,6 +25,14 @@ WORDS = st.sampled_from(
     response.output_item.added function_call response.output_text.delta
     response.function_call_arguments.delta reasoning_content custom web_search_call
     code_interpreter_call results compaction tool_result tool_use document base64
+    contents parts candidates functionCall function_call functionResponse inlineData thought args
+    finishReason usageMetadata promptTokenCount promptTokensDetails modality tokenCount predictions
+    embeddings values toolUse toolResult toolUseId reasoningContent reasoningText contentBlockIndex
+    messageStart contentBlockStart contentBlockDelta messageStop metadata start stopReason usage output
+    inferenceConfig toolConfig toolSpec inputSchema results outputText prompt generations tool_plan
+    message-start content-start content-delta tool-call-start tool-call-delta message-end citation-start
+    citations tokens billed_units response done done_reason thinking images options systemInstruction
+    generationConfig functionDeclarations instances requests texts reasoning additional_tools
     data:image/png;base64,AAAA data:text/plain,hi https://example.org/a.png {"a":1} json_schema
     """.split()
 )
@@ -56,6 +65,8 @@ SLOW = (HealthCheck.too_slow,)
 WIRES = st.sampled_from(sorted(DIALECTS))
 STREAM = [("content-type", "text/event-stream")]
 JSON = [("content-type", "application/json")]
+AMAZON = [("content-type", "application/vnd.amazon.eventstream")]
+LINES = [("content-type", "application/x-ndjson")]
 
 
 def dumped(value: Any) -> bytes:
@@ -73,7 +84,9 @@ def checked(wire: str, body: bytes, response: WireResponse) -> None:
     assert derived == derive(wire, body, response, PrefixCache())
 
 
-@given(WIRES, st.binary(), st.binary(), st.sampled_from([STREAM, JSON, []]), st.booleans())
+@given(
+    WIRES, st.binary(), st.binary(), st.sampled_from([STREAM, JSON, AMAZON, LINES, []]), st.booleans()
+)
 def test_any_bytes(wire: str, body: bytes, data: bytes, headers: list[tuple[str, str]], complete: bool):
     checked(wire, body, WireResponse(200, headers, [data], complete))
 
@@ -86,6 +99,16 @@ def any_events(wire: str, request: dict[str, Any], events: list[tuple[str, Any]]
     chunks = [b"event: %s\ndata: %s\n\n" % (name.encode(), dumped(value)) for name, value in events]
     chunks += [b"data: [DONE]\n\n"] * done
     checked(wire, dumped(request), WireResponse(200, STREAM, chunks, True))
+
+
+def any_framing(wire: str, request: dict[str, Any], values: list[tuple[str, Any]], cut: int):
+    amazon = b"".join(event(name, value) for name, value in values)
+    amazon += b"".join(chunk(value) for _, value in values)
+    lines = b"".join(dumped(value) + b"\n" for _, value in values)
+    array = b"[" + b",".join(dumped(value) for _, value in values) + b"]"
+    for headers, data in ((AMAZON, amazon), (LINES, lines), (JSON, array)):
+        for received in (data, data[: cut % (len(data) + 1)]):
+            checked(wire, dumped(request), WireResponse(200, headers, [received], True))
 
 
 @pytest.mark.parametrize("wire", sorted(DIALECTS))
@@ -179,6 +202,9 @@ def any_pieces(wire: str, events: list[dict[str, Any]], cuts: list[int]):
 PROPERTIES = {
     any_objects: given(WIRES, REQUESTS, OBJECTS, st.sampled_from([200, 400, 500])),
     any_events: given(WIRES, REQUESTS, st.lists(st.tuples(WORDS, OBJECTS), max_size=8), st.booleans()),
+    any_framing: given(
+        WIRES, REQUESTS, st.lists(st.tuples(WORDS, OBJECTS), max_size=6), st.integers(0, 5000)
+    ),
     any_conversation: given(bodies(), st.sampled_from([16 << 20, 400, 2000])),
     any_pieces: given(WIRES, st.lists(OBJECTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000))),
 }

@@ -35,9 +35,7 @@ def test_dialects_by_path():
     for method, path in [
         ("GET", "/v1/responses"),
         ("POST", "/v1/threads/t/messages"),
-        ("POST", "/v1/messages/count_tokens"),
         ("POST", "/v1/responses/r/cancel"),
-        ("POST", "/v1/completions"),
     ]:
         assert wire_of(method, path) is None
 
@@ -523,7 +521,7 @@ def test_an_error_within_a_stream():
         ),
         ({"error": {"code": 503, "message": "Later"}}, 503, "503", "Later"),
         ({"error": "model not found"}, 404, "404", "model not found"),
-        ({"detail": "Not Found"}, 404, "404", ""),
+        ({"detail": "Not Found"}, 404, "404", "Not Found"),
         ([], 500, "500", ""),
     ],
 )

@@ -223,7 +223,8 @@ class Deriver:
                 request, chunks = _bytes_of(whole, found)
             except TapeError:
                 return None
-        return derive(wire, request, response_of(exchange, chunks), self._cache)
+        url = exchange.ask.key.partition(" ")[2]
+        return derive(wire, request, response_of(exchange, chunks), self._cache, url)
 
     def _linked(self, instance: bytes) -> LinkedTape | None:
         tape = self._tape(instance)

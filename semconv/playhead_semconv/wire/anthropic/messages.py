@@ -17,7 +17,7 @@ from playhead_semconv.genai.messages import (
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
 from playhead_semconv.wire.anthropic.blocks import block_parts
 from playhead_semconv.wire.anthropic.message_fold import MessageFold
-from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
+from playhead_semconv.wire.dialect import Plain, ResponseContent, definition, tokens
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -25,6 +25,7 @@ from playhead_semconv.wire.reading import (
     mapping,
     number,
     rest,
+    sequence,
     strings,
     text,
 )
@@ -47,7 +48,7 @@ _USAGE = (
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-class AnthropicMessages:
+class AnthropicMessages(Plain):
     """The dialect."""
 
     wire = "anthropic.messages"
@@ -91,12 +92,9 @@ class AnthropicMessages:
         """Return the parts for ``system``: text, or blocks."""
         return block_parts(value)
 
-    def tool(self, item: Any) -> ToolDefinition:
-        """Return the definition for one item of ``tools``. The provider's own tools have a type."""
-        value = mapping(item)
-        kind = text(value.get("type")) or "custom"
-        name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
-        return definition("function" if kind == "custom" else kind, name, value, "input_schema")
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return the definitions for an array of tools."""
+        return [_tool(item) for item in sequence(value)]
 
     def fold(self) -> MessageFold:
         """Return a new fold for a stream."""
@@ -126,3 +124,11 @@ class AnthropicMessages:
             [_FINISH_REASONS.get(reason, reason)] if reason else [],
             found | tokens(usage, _USAGE),
         )
+
+
+def _tool(item: Any) -> ToolDefinition:
+    """Return the definition for one item of ``tools``. The provider's own tools have a type."""
+    value = mapping(item)
+    kind = text(value.get("type")) or "custom"
+    name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
+    return definition("function" if kind == "custom" else kind, name, value, "input_schema")

@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
-from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
+from playhead_semconv.wire.dialect import Fold, Plain, ResponseContent, definition, tokens
 from playhead_semconv.wire.media import audio_type
 from playhead_semconv.wire.merging import merge, settled
 from playhead_semconv.wire.openai.common import content_parts, output_type, refusal, sampling
@@ -56,14 +56,13 @@ _USAGE = (
 )
 
 
-class OpenAIChat:
+class OpenAIChat(Plain):
     """The dialect."""
 
     wire = "openai.chat"
     operation = GenAiOperationName.CHAT
     messages_field = "messages"
-    instructions_field = ""
-    tools_fields = ("tools", "functions")
+    tools_fields: tuple[str, ...] = ("tools", "functions")
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
@@ -105,22 +104,11 @@ class OpenAIChat:
             extras = rest(value, "role", "name", *_PART_FIELDS)
         return InputMessage(role=role, parts=parts, name=text(value.get("name")), extras=extras)
 
-    def instructions(self, value: Any) -> list[Part]:
-        """Return no parts: system messages are among the messages."""
-        return []
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return the definitions for an array of tools."""
+        return [_tool(item) for item in sequence(value)]
 
-    def tool(self, item: Any) -> ToolDefinition:
-        """Return the definition for one item of ``tools`` or ``functions``."""
-        value = mapping(item)
-        kind = text(value.get("type")) or "function"
-        nested = value.get(kind)
-        if isinstance(nested, dict):
-            fields = mapping(nested) | rest(value, "type", kind)
-        else:
-            fields = value
-        return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
-
-    def fold(self) -> ChatFold:
+    def fold(self) -> Fold:
         """Return a new fold for a stream."""
         return ChatFold()
 
@@ -154,20 +142,41 @@ class OpenAIChat:
         return ResponseContent(messages, reasons, found | tokens(mapping(body.get("usage")), _USAGE))
 
 
-_PART_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio", "reasoning_content")
+def _tool(item: Any) -> ToolDefinition:
+    """Return the definition for one item of ``tools`` or ``functions``."""
+    value = mapping(item)
+    kind = text(value.get("type")) or "function"
+    nested = value.get(kind)
+    if isinstance(nested, dict):
+        fields = mapping(nested) | rest(value, "type", kind)
+    else:
+        fields = value
+    return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
+
+
+_PART_FIELDS = (
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "audio",
+    "reasoning_content",
+    "reasoning",
+)
 
 
 def _parts(value: Object, audio: str | None) -> list[Part]:
     """Return the parts of a message; ``audio``: MIME type of the audio that the model was asked for."""
     parts: list[Part] = []
-    if reasoning := text(value.get("reasoning_content")):
-        parts.append(Reasoning(content=reasoning))
+    told = (text(value.get(name)) for name in ("reasoning_content", "reasoning"))  # some send both
+    parts += [Reasoning(content=one) for one in dict.fromkeys(told) if one]
     parts += content_parts(value.get("content"))
     if declined := text(value.get("refusal")):
         parts.append(refusal(declined))
     parts += _audio(mapping(value.get("audio")), audio)
     parts += [_tool_call(mapping(item)) for item in sequence(value.get("tool_calls"))]
-    if call := mapping(value.get("function_call")):
+    call = mapping(value.get("function_call"))
+    if text(call.get("name")):  # some send an empty one with every answer
         parts.append(_tool_call({"function": call}))
     return parts
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
-from playhead_semconv.genai.messages import Blob, File, Generic, Part, Text, Uri
+from playhead_semconv.genai.messages import Blob, File, Generic, Part, Reasoning, Text, Uri
 from playhead_semconv.values import GenAiOutputType
 from playhead_semconv.wire.media import audio_type, located, modality_of
 from playhead_semconv.wire.reading import Object, given, mapping, number, rest, sequence, text
@@ -109,6 +109,16 @@ def _file(value: Object) -> Part | None:
     return Blob(modality=modality_of(None), content=data)
 
 
+def _thinking(value: Object) -> Part | None:
+    """Convert reasoning among the content, as Mistral sends it."""
+    said = value.get("thinking")
+    if isinstance(said, str):
+        return Reasoning(content=said, extras=rest(value, "type", "thinking"))
+    texts = [text(mapping(item).get("text")) for item in sequence(said)]
+    content = "".join(one for one in texts if one)
+    return Reasoning(content=content, extras=rest(value, "type", "thinking")) if content else None
+
+
 _FILE_FIELDS = ("file_id", "file_url", "file_data", "filename")
 
 _CONTENT = {
@@ -120,6 +130,7 @@ _CONTENT = {
     "image_url": _image,
     "input_image": _image,
     "input_audio": _audio,
+    "thinking": _thinking,
     "file": _file,
     "input_file": _file,
 }

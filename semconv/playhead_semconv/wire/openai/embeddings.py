@@ -9,9 +9,9 @@ from typing import Any
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
-from playhead_semconv.genai.messages import Generic, InputMessage, Part, ToolDefinition
+from playhead_semconv.genai.messages import Generic, InputMessage, Part
 from playhead_semconv.values import GenAiOperationName
-from playhead_semconv.wire.dialect import ResponseContent, tokens
+from playhead_semconv.wire.dialect import Plain, ResponseContent, tokens
 from playhead_semconv.wire.openai.common import content_parts
 from playhead_semconv.wire.reading import Object, given, integer, mapping, sequence, strings, text
 
@@ -22,14 +22,12 @@ _USAGE = (
 )
 
 
-class OpenAIEmbeddings:
+class OpenAIEmbeddings(Plain):
     """The dialect."""
 
     wire = "openai.embeddings"
     operation = GenAiOperationName.EMBEDDINGS
     messages_field = "input"
-    instructions_field = ""
-    tools_fields = ()
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
@@ -50,18 +48,6 @@ class OpenAIEmbeddings:
             parts = content_parts(item)
         return InputMessage(role="user", parts=parts)
 
-    def instructions(self, value: Any) -> list[Part]:
-        """Return no parts: there are no instructions."""
-        return []
-
-    def tool(self, item: Any) -> ToolDefinition:
-        """Return an empty definition: there are no tools."""
-        return ToolDefinition(type="function", name="")
-
-    def fold(self) -> _NoStream:
-        """Return a fold, although embeddings are not streamed."""
-        return _NoStream()
-
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: model, usage, and the dimension if the request lacks it."""
         found = given(
@@ -81,25 +67,3 @@ def _dimension(body: Object) -> int | None:
     if isinstance(vector, str):
         return len(vector.rstrip("=")) * 3 // 4 // 4 or None
     return len(sequence(vector)) or None
-
-
-class _NoStream:
-    """Keeps the last event, in case a server streams nevertheless."""
-
-    def __init__(self) -> None:
-        self._body: Object = {}
-
-    def event(self, name: str, value: Object) -> None:
-        """Keep the next event."""
-        self._body = value
-
-    def done(self) -> None:
-        """No-op."""
-
-    def ended(self, whole: bool) -> bool:
-        """Whether the body is complete."""
-        return whole
-
-    def body(self) -> Object:
-        """Return the last event."""
-        return self._body

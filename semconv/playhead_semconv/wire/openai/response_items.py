@@ -80,6 +80,9 @@ def item_parts(value: Object) -> tuple[str, list[Part]]:
     if kind == "compaction":
         extras = rest(value, "type", "id")
         return "assistant", [Compaction(id=text(value.get("id")), extras=extras)]
+    if kind == "additional_tools":
+        role = text(value.get("role")) or "developer"
+        return role, [Generic(type=kind, extras=rest(value, "type", "role"))]
     role = "user" if kind in _USER_ITEMS else "assistant"
     return role, [Generic(type=kind or "item", extras=rest(value, "type"))]
 

@@ -16,7 +16,7 @@ from playhead_semconv.genai.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
-from playhead_semconv.wire.dialect import ResponseContent, definition, tokens
+from playhead_semconv.wire.dialect import Plain, ResponseContent, definition, tokens
 from playhead_semconv.wire.openai.common import output_type, sampling
 from playhead_semconv.wire.openai.response_items import item_message, item_parts
 from playhead_semconv.wire.openai.responses_fold import ResponseFold
@@ -41,7 +41,7 @@ _USAGE = (
 )
 
 
-class OpenAIResponses:
+class OpenAIResponses(Plain):
     """The dialect."""
 
     wire = "openai.responses"
@@ -75,15 +75,9 @@ class OpenAIResponses:
         items = cast(list[Any], value) if isinstance(value, list) else [value]
         return [part for item in items for part in item_message(item).parts]
 
-    def tool(self, item: Any) -> ToolDefinition:
-        """Return the definition for one item of ``tools``.
-
-        A tool without a name is named by its type.
-        """
-        value = mapping(item)
-        kind = text(value.get("type")) or "function"
-        name = text(value.get("name")) or text(value.get("server_label")) or kind
-        return definition(kind, name, value, "parameters")
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return the definitions for an array of tools."""
+        return [_tool(item) for item in sequence(value)]
 
     def fold(self) -> ResponseFold:
         """Return a new fold for a stream."""
@@ -109,6 +103,17 @@ class OpenAIResponses:
             [reason] if reason else [],
             found | tokens(mapping(body.get("usage")), _USAGE),
         )
+
+
+def _tool(item: Any) -> ToolDefinition:
+    """Return the definition for one item of ``tools``.
+
+    A tool without a name is named by its type.
+    """
+    value = mapping(item)
+    kind = text(value.get("type")) or "function"
+    name = text(value.get("name")) or text(value.get("server_label")) or kind
+    return definition(kind, name, value, "parameters")
 
 
 def _conversation(fields: Object) -> str | None:

@@ -1,0 +1,1 @@
+"""Cohere, version 2 of its API: chat and embeddings."""

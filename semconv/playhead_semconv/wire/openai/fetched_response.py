@@ -1,0 +1,27 @@
+"""A response of OpenAI that was made before and is fetched: ``GET …/responses/resp_…``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from playhead_semconv.values import GenAiOperationName
+from playhead_semconv.wire.dialect import ResponseContent
+from playhead_semconv.wire.openai.responses import OpenAIResponses
+from playhead_semconv.wire.reading import Object
+
+
+class OpenAIFetchedResponse(OpenAIResponses):
+    """The dialect."""
+
+    wire = "openai.fetched_response"
+    operation = GenAiOperationName.FETCH_RESPONSE
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body`` without usage, which the call that made it has."""
+        found = super().answer(body, request, cut_short)
+        told = {
+            name: value
+            for name, value in found.attributes.items()
+            if not name.startswith("gen_ai.usage.")
+        }
+        return msgspec.structs.replace(found, attributes=told)
