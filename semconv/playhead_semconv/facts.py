@@ -202,3 +202,9 @@ class Exchange(msgspec.Struct):
     """How much of that it had sent before the head came."""
     delivery: Delivery | None = None
     """When the request came, where the world began the exchange."""
+    asked: Content | None = None
+    """The body that the program asked with, where an operator sent another; None: that of ``ask``."""
+    controls: list[Fact] = []
+    """What operators and rules did to it before it went out, in order: halts, edits, the release."""
+    released: Delivery | None = None
+    """When it went on, where it was halted."""

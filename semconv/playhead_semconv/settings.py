@@ -121,6 +121,11 @@ class Settings:
     content: str = _setting(
         "full", "full, or metadata: no message content is recorded.", choices=("full", "metadata")
     )
+    control: str = _setting(
+        "",
+        "Whether operators may pause the agent and edit what it asks: on, or rules that hold from its"
+        " start, `pause tool=send_email; stop cost>1`; see below. Default: off.",
+    )
     checks: str = _setting(
         "", "Files of check functions, `:` between them, that look at each span of what is recorded."
     )

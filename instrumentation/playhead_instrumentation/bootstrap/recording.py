@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any
+from typing import Any, Protocol
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -30,6 +30,14 @@ from playhead_semconv.tape.protocols import Outlet
 log = logging.getLogger(__name__)
 
 
+class Closing(Protocol):
+    """Something that is closed when the recording ends."""
+
+    def close(self) -> None:
+        """Close it. Idempotent."""
+        ...
+
+
 class Recording:
     """The recording of this process. Made by `start_recording`."""
 
@@ -43,6 +51,8 @@ class Recording:
         self.providers = Providers(self.processor, self)
         self.exit_status = ExitStatus()
         self.calls = Calls(self.providers.tracer, self._finisher)
+        self.control: Closing | None = None
+        """What lets operators control this process, if anything does."""
         self._ended = False
 
     def _finisher(self) -> Finish:
@@ -118,6 +128,8 @@ class Recording:
 
     def _stop(self, code: int | None, error: ErrorRecord | None) -> None:
         try:
+            if self.control is not None:
+                self.control.close()
             if self.session is not None:
                 self.session.abandon()
             self.calls.abandon()

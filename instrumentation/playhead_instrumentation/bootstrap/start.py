@@ -212,6 +212,8 @@ def _start(
         installing.watch(PATCHES, recording.session)
         if recording.settings.workspace != "off" and _is_first(rerun):
             _take_snapshots(recording.session, notices)
+        if recording.settings.control and (rerun is None or rerun.plan is not None):
+            _control(recording, recording.session, recording.root)
     _watch_children(recording, plumbing)
     if delivers:
         _load_checks(recording.settings, notices)
@@ -282,6 +284,13 @@ def _session(
     recording.processor.connect(running.sink, partial(_lane, running), ended)
     running.driver.untold = recording.processor.untold
     return running
+
+
+def _control(recording: Recording, running: Session, root: RunRoot) -> None:
+    """Let operators control this process."""
+    from playhead_instrumentation.control.opening import open_control  # few want it
+
+    recording.control = open_control(running, lambda: root.ids, recording.notices.problem)
 
 
 def _own_context(recording: Recording, headers: Mapping[str, str]) -> Context:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Type
 import blake3
 from opentelemetry.trace import SpanContext
 
+from playhead_instrumentation.driver.departures import AT_ONCE, Departure, Departures
 from playhead_instrumentation.driver.gate import Gate, Turn
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
@@ -69,6 +70,8 @@ class Recorder(Protocol):
     """Whether the world answers behind the end of the tape (fork or resume)."""
     content: bool
     """Whether bodies are recorded, or only their sizes."""
+    control: Departures | None
+    """Says which asks wait before they go out; None: none does."""
     gate: Gate
     """Says when what comes may enter the program."""
     redactor: Redactor
@@ -94,6 +97,7 @@ class Call:
         "_span_id",
         "_trace_id",
         "body",
+        "departure",
         "ended",
         "id",
         "last_seq",
@@ -117,6 +121,8 @@ class Call:
         """The request body as it went on tape."""
         self.replaced: bytes | None = None
         """Body to send instead of the program's own (an edit of a fork); None: the program's own."""
+        self.departure: Departure | None = None
+        """What the ask waits for before it goes out; None: nothing."""
         self.scrub: Scrub | None = None
         """Set by the boundary with the head; applied to all later parts."""
         self.last_seq = -1
@@ -133,6 +139,18 @@ class Call:
         self._trace_id, self._span_id = span
         # list.pop is atomic, also in a finalizer: the caller that pops the item writes the end.
         self._open = [None]
+
+    @property
+    def ids(self) -> SpanIds:
+        """Trace and span of the exchange."""
+        return self._trace_id, self._span_id
+
+    def depart(self) -> Departure:
+        """The turn of the ask, before it goes out.
+
+        Behind it `verdict`, `replaced` and `body` are final: an operator may have changed them.
+        """
+        return self.departure or AT_ONCE
 
     def answer(
         self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
@@ -178,7 +196,8 @@ class Call:
         """
         verdict = self.verdict
         if not isinstance(verdict, Played):
-            return self._driver.gate.arrive(None, self.id)
+            turn, control = self._driver.gate.arrive(None, self.id), self._driver.control
+            return turn if control is None else control.arrival(self, turn)
         gate = self._driver.gate
         due = verdict.due(self._arrived if index is None else index)
         if due is None and verdict.reopen is None and not verdict.made:
@@ -216,6 +235,8 @@ class Call:
         """The head of the answer (status, headers, …), without credentials."""
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
+        if self._driver.control is not None:
+            self._driver.control.answered(self, values)
 
     def part(
         self,
@@ -329,11 +350,23 @@ class Call:
         elif isinstance(self.verdict, Live):
             self._driver.went(self.id)
         self.ended = End(how, at, error, self.time_ns)
+        if self._driver.control is not None:
+            self._driver.control.ended(self)
         return True
 
     def _at_end(self) -> Mapping[str, Any]:
         """Further attributes of the end fact."""
         return {}
+
+    def intervened(
+        self,
+        name: str,
+        attributes: dict[str, Any],
+        body: Content | None = None,
+        at: Delivery | None = None,
+    ) -> None:
+        """Append a fact about what was done to the exchange before it went out."""
+        self._append(name, attributes, body, at)
 
     def _append(
         self, name: str, attributes: dict[str, Any], body: Content | None, at: Delivery | None = None

@@ -19,6 +19,7 @@ from opentelemetry.trace import SpanContext
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.bodies import Bodies
 from playhead_instrumentation.driver.call import Call, ids_of
+from playhead_instrumentation.driver.departures import Departures
 from playhead_instrumentation.driver.gate import Gate
 from playhead_instrumentation.driver.played_exchange import deliveries_of
 from playhead_instrumentation.driver.reads import Reads
@@ -116,6 +117,8 @@ class Driver:
         """Whether the process is ending: what its remaining threads do is no part of the run."""
         self.killed: Callable[[], None] | None = None
         """Kills this process if the recorded one was killed; called where it would end by itself."""
+        self.control: Departures | None = None
+        """Says which asks wait before they go out, and what becomes of them; None: none waits."""
         self.branches = False
         """Whether the world answers behind the end of the tape (fork or resume)."""
         self.files: Files | None = None
@@ -164,7 +167,7 @@ class Driver:
         if lane.declared_on != self.sink.instance:
             self.declare(lane)
         attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
-        kept, content = self._written(body or b"", attributes)
+        kept, content = self.written(body or b"", attributes)
         late = self.redactor.late()
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
@@ -172,13 +175,14 @@ class Driver:
         replaced = edited(body or b"", verdict.edits) if isinstance(verdict, Live) else None
         if replaced is not None:
             attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
-            kept, content = self._written(replaced, attributes)
+            kept, content = self.written(replaced, attributes)
         if isinstance(verdict, Played):
             recorded = verdict.exchange
             if verdict.fidelity is Fidelity.CHANGED or a.PLAYHEAD_EDITED_ANSWER in recorded.ask.details:
                 attributes[a.PLAYHEAD_EDITED_ANSWER] = True
             own, sent = content.digest, recorded.ask.body.digest
-            if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details and own != sent:
+            sent_other = a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details and own != sent
+            if sent_other and recorded.asked is None:
                 # The recording is of a fork, which had sent this body instead of the program's.
                 attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
                 kept = verdict.read(recorded.ask.body)
@@ -217,6 +221,8 @@ class Driver:
                 None if body is None else content,
             )
         )
+        if self.control is not None:
+            call.departure = self.control.departure(call, key, body)
         return call
 
     def _replace(self, live: Live, attributes: dict[str, Any]) -> None:
@@ -334,7 +340,7 @@ class Driver:
             self.wakes.close()
         self.gate.close()
 
-    def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:
+    def written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:
         """A body as it goes on tape, and its content. Redactions are noted in ``attributes``."""
         if not self.content:
             return body, Content(b"", len(body))

@@ -84,7 +84,12 @@ def due_of(exchange: Exchange, index: int) -> Delivery | None:
 
 
 def deliveries_of(exchange: Exchange, start: int = 0) -> Iterator[Delivery]:
-    """All deliveries of an exchange, from item ``start`` on; last, when the program left it."""
+    """All deliveries of an exchange, from item ``start`` on; last, when the program left it.
+
+    From the first item on, that is with the one at which it went out if it had been halted.
+    """
+    if start == 0 and exchange.released is not None:
+        yield exchange.released
     for index in range(start, len(exchange.parts) + 2):
         due = due_of(exchange, index)
         if due is not None:

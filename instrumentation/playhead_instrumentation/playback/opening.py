@@ -25,6 +25,7 @@ from playhead_instrumentation.host.files.workspace import Workspace
 from playhead_instrumentation.playback.branch import Branch
 from playhead_instrumentation.playback.player import Player, deliveries
 from playhead_instrumentation.playback.printed_before import Printed
+from playhead_instrumentation.playback.repeated import Repeated
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import EXCHANGES
 from playhead_semconv.errors import PlayheadError
@@ -47,6 +48,7 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
         time = FlowingTime(started_ns(tape))
         gate, virtual = TapeGate(player.order, level=player.level, spun=player.spun), None
     driver = Driver(sink, redactor, player, gate, tape, allowed)
+    driver.control = Repeated(driver)
     driver.states.varied = player.varied
     driver.lane_ends = player.lane_ends
     driver.reads = _reads(opening, driver, player, tape, time)
@@ -122,6 +124,7 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     driver = Driver(sink, redactor, branch, gate, tape)
+    driver.control = Repeated(driver)
     driver.branches = True
     driver.lane_ends = branch.lane_ends
     driver.reads = _reads(opening, driver, branch, tape, time)

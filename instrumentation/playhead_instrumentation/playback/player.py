@@ -328,8 +328,9 @@ class Player:
         return None
 
     def _body_of(self, number: int) -> bytes:
+        recorded = self._exchange(number)
         try:
-            return self._tape.read(self._exchange(number).ask.body)
+            return self._tape.read(recorded.asked or recorded.ask.body)
         except TapeError:
             return b""
 
@@ -416,4 +417,4 @@ def _undelivered(recording: Exchange) -> Exchange:
     """A recording without its deliveries: it answers as soon as it is asked."""
     parts = [replace(part, delivery=None) for part in recording.parts]
     end = None if recording.end is None else replace(recording.end, delivery=None)
-    return replace(recording, head_delivery=None, parts=parts, end=end)
+    return replace(recording, head_delivery=None, parts=parts, end=end, released=None, controls=[])

@@ -12,7 +12,7 @@ from playhead_receiver.access.database import AccessFile
 ROWS_KEPT = 1_000_000
 PRUNE_EVERY = 1024
 
-Action: TypeAlias = Literal["read", "search", "export", "mark", "delete"]
+Action: TypeAlias = Literal["read", "search", "export", "mark", "control", "delete"]
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -8,4 +8,4 @@ Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
 
 SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
 """``ingest``: send OTLP, put checkpoints. ``read``: read runs and checkpoints. ``control``: mark runs,
-delete checkpoints. ``admin``: all, delete runs, audit."""
+control them while they go on, delete checkpoints. ``admin``: all, delete runs, audit."""

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
+from playhead_receiver.control import agents
 from playhead_receiver.endpoints.about import about
 from playhead_receiver.endpoints.refusal import http_status, is_retryable, status_of
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
@@ -28,6 +29,7 @@ from playhead_receiver.intake.encodings import (
 from playhead_receiver.intake.export import REQUESTS, Acknowledgement, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.tenants.tenants import Tenants
+from playhead_semconv.control.messages import LISTEN, REPORT
 from playhead_semconv.errors import PlayheadError
 
 PROTOBUF = "application/x-protobuf"
@@ -41,6 +43,8 @@ ROUTES: tuple[tuple[str, str, Scope | None], ...] = (
     ("/v1/traces", "POST", "ingest"),
     ("/v1/logs", "POST", "ingest"),
     ("/v1/metrics", "POST", "ingest"),
+    (LISTEN, "POST", "ingest"),
+    (REPORT, "POST", "ingest"),
     ("/v1/playhead", "GET", None),
     ("/health", "GET", None),
 )
@@ -100,6 +104,7 @@ def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) ->
 
     endpoints = {f"/v1/{signal}": receive(signal) for signal in REQUESTS}
     endpoints |= {"/v1/playhead": say, "/health": health}
+    endpoints |= agents.endpoints(tenants, guard, lambda problem: _refuse(problem, JSON))
     return Starlette(
         routes=[Route(path, endpoints[path], methods=[method]) for path, method, _ in ROUTES]
     )

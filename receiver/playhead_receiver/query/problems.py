@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from playhead_receiver.access import Forbidden, Unauthenticated
+from playhead_receiver.control.hub import HeldByOther, NotControlled, TooMany
 from playhead_receiver.intake.budget import RETRY_AFTER_S
 from playhead_semconv.errors import (
     CheckpointUnknown,
@@ -73,8 +74,10 @@ def status_of(problem: PlayheadError) -> int:
         return 413
     if isinstance(problem, (RunUnknown, NotFound, CheckpointUnknown)):
         return 404
-    if isinstance(problem, (RunAmbiguous, NodesMissing)):
+    if isinstance(problem, (RunAmbiguous, NodesMissing, NotControlled, HeldByOther)):
         return 409
+    if isinstance(problem, TooMany):
+        return 429
     if isinstance(problem, UsageError):
         return 422
     if isinstance(problem, Busy):

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_receiver.configuration import Storage
+from playhead_receiver.control.hub import Hub
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
@@ -41,6 +42,8 @@ class House(msgspec.Struct):
     indexer: Indexer | None
     keeper: Housekeeper
     checkpoints: TenantCheckpoints
+    hub: Hub
+    """Where agents and operators meet."""
     lock: WriterLock | None = None
     """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
@@ -155,4 +158,5 @@ class Tenants:
         indexer = Indexer(needed(store, Search)) if self._storage.search else None
         url = self._storage.url
         place = place_of_tenant(url, tenant) if url and tenant else url
-        return House(store, intake, indexer, keeper, TenantCheckpoints(folder, place), lock)
+        checkpoints = TenantCheckpoints(folder, place)
+        return House(store, intake, indexer, keeper, checkpoints, Hub(), lock)

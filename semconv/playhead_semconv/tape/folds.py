@@ -21,6 +21,9 @@ from playhead_semconv.facts import (
 )
 from playhead_semconv.secrets.scrubbing import repacked
 
+CONTROLS = (e.PLAYHEAD_CONTROL_HALT, e.PLAYHEAD_CONTROL_EDIT, e.PLAYHEAD_CONTROL_RELEASE)
+"""Facts about an exchange that was halted before it went out."""
+
 
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
@@ -57,7 +60,9 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
         if exchange is None:
             continue
         exchange.last_seq = fact.seq
-        if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
+        if fact.name in CONTROLS:
+            _intervene(exchange, fact)
+        elif fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
             exchange.head = fact.attributes
             exchange.head_delivery = fact.delivery
             exchange.head_time_ns = fact.time_ns
@@ -80,6 +85,22 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
         if exchange.parts and a.PLAYHEAD_REDACTED_UNPACKED in exchange.parts[-1].attributes:
             _repack(exchange)
     return exchanges
+
+
+def _intervene(exchange: Exchange, fact: Fact) -> None:
+    """Apply what an operator or a rule did to an exchange before it went out."""
+    exchange.controls = [*exchange.controls, fact]
+    ask, details = exchange.ask, exchange.ask.details
+    if fact.name == e.PLAYHEAD_CONTROL_EDIT and fact.body is not None:
+        if exchange.asked is None:
+            exchange.asked = ask.body
+            details = {**details, a.PLAYHEAD_EDITED_DIGEST: ask.body.digest.hex()}
+        exchange.ask = msgspec.structs.replace(ask, body=fact.body, details=details)
+    elif fact.name == e.PLAYHEAD_CONTROL_RELEASE:
+        exchange.released = fact.delivery
+        if fact.attributes.get(a.PLAYHEAD_CONTROL_ACTION) in ("answer", "reject"):
+            details = {**details, a.PLAYHEAD_EDITED_ANSWER: True}
+            exchange.ask = msgspec.structs.replace(ask, details=details)
 
 
 def _repack(exchange: Exchange) -> None:

@@ -104,6 +104,11 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
     exchange = begin(session, _outgoing, request, body)
     if exchange is None:
         return await original(connector, request, *args, **kwargs)
+    try:
+        await exchange.departs()
+    except BaseException as error:
+        await exchange.cancelled(error)
+        raise
     if exchange.call.replaced is not None:
         request.__dict__[SENT] = exchange.call.replaced
         request.headers["Content-Length"] = str(len(exchange.call.replaced))

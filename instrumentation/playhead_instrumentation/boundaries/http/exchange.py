@@ -120,6 +120,22 @@ class HttpExchange:
             if attempt.resend_count:
                 note(span, {a.HTTP_REQUEST_RESEND_COUNT: attempt.resend_count})
 
+    def depart(self) -> None:
+        """Wait until the request may go out; an operator may have edited it by then."""
+        if self.call.departure is not None:
+            self.call.depart().wait()
+            self._departed()
+
+    async def departs(self) -> None:
+        """The same in a task."""
+        if self.call.departure is not None:
+            await self.call.depart()
+            self._departed()
+
+    def _departed(self) -> None:
+        self.attempt.request_body = self.call.body
+        self.attempt.last_seq = self.call.last_seq
+
     @property
     def over(self) -> bool:
         """Whether the end fact is on the tape."""

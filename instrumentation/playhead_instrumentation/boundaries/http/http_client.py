@@ -188,6 +188,11 @@ def _endheaders(
         return original(connection, message_body, encode_chunked=encode_chunked)
     if body is None and not streams:
         message_body = told(exchange, iter(message_body or ()), "iso-8859-1")
+    try:
+        exchange.depart()
+    except BaseException as error:
+        exchange.failed(error)
+        raise
     if exchange.call.replaced is not None:
         message_body = exchange.call.replaced
         size = b"Content-Length: %d" % len(message_body)

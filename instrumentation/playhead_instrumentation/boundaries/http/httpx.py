@@ -135,6 +135,7 @@ class SyncAttempt:
         if exchange is None:
             return handle_request(request)
         try:
+            exchange.depart()
             try:
                 response = exchange.call.answer(
                     self._send, self._again, exchange, request, body, handle_request
@@ -185,6 +186,7 @@ class AsyncAttempt:
         if exchange is None:
             return await handle_async_request(request)
         try:
+            await exchange.departs()
             try:
                 response = await exchange.call.answer(
                     self._send, self._again, exchange, request, body, handle_async_request

@@ -95,6 +95,7 @@ def _make_request(
         return original(pool, connection, method, url, *args, **kwargs)
     if body is None:
         kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
+    _depart(exchange)
     if exchange.call.replaced is not None:
         kwargs["body"] = exchange.call.replaced
         headers = dict(kwargs.get("headers") or {})
@@ -115,6 +116,15 @@ def _make_request(
     if exchange.attempt.status_code is None:
         exchange.abandoned()
     return response
+
+
+def _depart(exchange: HttpExchange) -> None:
+    """Wait until the request may go out. What interrupts the wait ends the attempt."""
+    try:
+        exchange.depart()
+    except BaseException as error:
+        exchange.failed(error)
+        raise
 
 
 def _nothing(*_: Any) -> None:

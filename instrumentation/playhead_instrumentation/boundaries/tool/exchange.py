@@ -57,7 +57,7 @@ class Tool(Protocol):
 class ToolExchange:
     """What is known of one call while it is in progress."""
 
-    __slots__ = ("_asked", "_part", "_result", "_session", "_span", "_tool", "at_end", "call")
+    __slots__ = ("_part", "_result", "_session", "_span", "_tool", "asked", "at_end", "call")
 
     def __init__(
         self, session: Session, tool: Tool, form: str, asked: bytes, details: dict[str, Any]
@@ -87,7 +87,8 @@ class ToolExchange:
         )
         self._session: Final = session
         self._tool: Final = tool
-        self._asked: Final = asked
+        self.asked = asked
+        """The arguments with which the tool is called."""
         self._part = 0
         self._result: bytes | None = None
         self.at_end: Final[dict[str, Any]] = {}
@@ -105,9 +106,13 @@ class ToolExchange:
         finally:
             otel_context.detach(outer)
 
+    def sent(self, asked: bytes) -> None:
+        """The tool is called with these arguments instead."""
+        self.asked = asked
+
     def changed(self, asked: bytes) -> bool:
         """Whether the arguments have changed since the call began."""
-        return asked != self._asked
+        return asked != self.asked
 
     def say(self, text: str) -> None:
         """Tell the user ``text``, once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final, Literal, TypeVar, cast, overload
@@ -136,6 +137,21 @@ class Marked:
             exchange.say(f"an argument of {self.name} counts by its class only: {cls}")
         return exchange
 
+    def edited(
+        self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, or those that an operator put in their place."""
+        replaced = exchange.call.replaced
+        if replaced is None or self._signature is None:
+            return args, kwargs
+        before, after = json.loads(exchange.asked), json.loads(replaced)
+        changed = {name: one for name, one in after.items() if before.get(name) != one}
+        exchange.sent(replaced)
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        bound.arguments.update(values.read(json.dumps(changed).encode()))
+        return bound.args, bound.kwargs
+
     def check(self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Warn where the call has changed its arguments, since a replay does not."""
         try:
@@ -167,6 +183,9 @@ def _call(marked: Marked) -> Any:
         if going is None:
             return marked.perform(None, args, kwargs)
         try:
+            if going.call.departure is not None:
+                going.call.depart().wait()
+                args, kwargs = marked.edited(going, args, kwargs)
             return going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
             going.failed(error)
@@ -196,6 +215,9 @@ def _async_call(marked: Marked) -> Any:
         if going is None:
             return await marked.perform(None, args, kwargs)
         try:
+            if going.call.departure is not None:
+                await going.call.depart()
+                args, kwargs = marked.edited(going, args, kwargs)
             return await going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
             going.failed(error)
@@ -245,6 +267,9 @@ def _stream(marked: Marked) -> Any:
         if going is None:
             return (yield from function(*args, **kwargs))
         try:
+            if going.call.departure is not None:
+                going.call.depart().wait()
+                args, kwargs = marked.edited(going, args, kwargs)
             return (yield from going.call.answer(live, again, going, args, kwargs))
         except BaseException as error:
             going.failed(error)
@@ -297,6 +322,9 @@ def _async_stream(marked: Marked) -> Any:
             if going is None:
                 source = function(*args, **kwargs)
             else:
+                if going.call.departure is not None:
+                    await going.call.depart()
+                    args, kwargs = marked.edited(going, args, kwargs)
                 source = going.call.answer(live, again, going, args, kwargs)
             while True:
                 try:

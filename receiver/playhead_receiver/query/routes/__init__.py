@@ -4,6 +4,7 @@ from playhead_receiver.query.routes import (
     artifacts,
     audit,
     checkpoints,
+    control,
     conversations,
     events,
     live,
@@ -24,6 +25,7 @@ ROUTERS = (
     stats.router,
     live.router,
     checkpoints.router,
+    control.router,
     audit.router,
     operations.router,
 )

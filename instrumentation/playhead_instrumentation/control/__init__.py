@@ -1,0 +1,1 @@
+"""Control of the running program by operators and rules. Imported only where the setting is on."""

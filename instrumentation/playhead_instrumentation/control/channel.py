@@ -1,0 +1,238 @@
+"""The link to the receiver: reports go up, orders come down, over HTTP.
+
+Two threads of playhead's own. One posts reports, the other asks for orders and waits for the answer. The
+program never waits for either. A receiver that does not answer is asked again.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import ssl
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from playhead_instrumentation.control.desk import Desk
+from playhead_instrumentation.runtime import at_fork, lanes
+from playhead_instrumentation.runtime.own_waits import apart
+from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_semconv.control.messages import (
+    LISTEN,
+    LISTEN_S,
+    MOST_ORDER_BYTES,
+    REPORT,
+    REPORT_S,
+    Listen,
+    Orders,
+    Problem,
+    Report,
+)
+from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.process.interpreter_threads import Bell, Thread
+from playhead_semconv.settings import Settings
+
+AGAIN_S = 1.0
+"""Seconds after which a receiver that does not answer is asked again."""
+CONNECT_S = 5.0
+LAST_WORDS_S = 0.5
+"""How long the end of the process may wait for its last report."""
+MOST_PROBLEMS = 20
+
+log = logging.getLogger(__name__)
+
+
+class Address:
+    """Where the receiver is, and how it is reached."""
+
+    def __init__(self, settings: Settings) -> None:
+        """`ConfigurationError` where the endpoint is not reached over HTTP."""
+        parts = urlsplit(settings.endpoint)
+        if settings.protocol == "grpc" or parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError(
+                f"an agent that sends to {settings.endpoint} over {settings.protocol} cannot be controlled",
+                hint="PLAYHEAD_PROTOCOL=http/protobuf, and an endpoint that begins with http",
+            )
+        self._host, self._port = parts.hostname, parts.port
+        path = parts.path.rstrip("/")
+        for signal in ("/v1/traces", "/v1/logs", "/v1/metrics"):
+            path = path.removesuffix(signal)
+        self._path = path
+        self._trust: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._trust = ssl.create_default_context(cafile=settings.certificate or None)
+            if settings.client_certificate:
+                self._trust.load_cert_chain(settings.client_certificate, settings.client_key or None)
+        self._headers = {"Content-Type": "application/json", "User-Agent": "playhead"}
+        if settings.token:
+            self._headers["Authorization"] = f"Bearer {settings.token}"
+
+    def post(self, path: str, message: msgspec.Struct, timeout_s: float) -> bytes:
+        """The answer to a message. OSError, `http.client.HTTPException`, `Refused`."""
+        made: http.client.HTTPConnection
+        if self._trust is None:
+            made = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        else:
+            made = http.client.HTTPSConnection(
+                self._host, self._port, timeout=timeout_s, context=self._trust
+            )
+        try:
+            made.request("POST", f"{self._path}{path}", msgspec.json.encode(message), self._headers)
+            answer = made.getresponse()
+            data = answer.read(MOST_ORDER_BYTES + 1)
+        finally:
+            made.close()
+        if answer.status != 200 or len(data) > MOST_ORDER_BYTES:
+            raise Refused(f"the receiver answered {answer.status} at {path}")
+        return data
+
+
+class Refused(Exception):
+    """The receiver answers, but not as it should."""
+
+
+class Channel:
+    """The link between the desk of this process and the receiver."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        address: Address,
+        describe: Callable[[], Report],
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """``describe``: what a report says of the process. ``say``: told once of what hinders it."""
+        self._desk: Final = desk
+        self._address: Final = address
+        self._describe = describe
+        self._say = say
+        self._said = False
+        self._start_afresh()
+        desk.changed = self._tell
+        desk.heard_s = lambda: self._heard_s
+
+    def start(self) -> None:
+        """Start the threads. Repeated in the child of every fork."""
+        self._begin()
+        at_fork.in_child(self._after_fork)
+
+    def close(self) -> None:
+        """The process ends: say so, and let everything go."""
+        if self._over:
+            return
+        self._over = True
+        self._bell.ring()
+        self._desk.close()
+        with apart():
+            Thread(f"{lanes.OWN_THREADS}control-end", self._last_words).start()
+            self._told.wait(LAST_WORDS_S)
+
+    def _start_afresh(self) -> None:
+        self._bell = Bell()
+        self._told = Bell()
+        self._over = False
+        self._taken = 0
+        self._number = 0
+        self._problems: list[Problem] = []
+        self._heard_s = REAL.now_s()
+
+    def _begin(self) -> None:
+        for name, run in (("reports", self._report), ("orders", self._listen)):
+            Thread(f"{lanes.OWN_THREADS}{name}", run).start()
+
+    def _after_fork(self) -> None:
+        over = self._over
+        self._desk.after_fork()
+        self._start_afresh()
+        self._over = over
+        if not over:
+            self._begin()
+
+    def _tell(self) -> None:
+        self._bell.ring()
+
+    def _report(self) -> None:
+        while not self._over:
+            try:
+                self._post_report(ends=False)
+                wait_s = min(REPORT_S, self._desk.look())
+            except Exception as problem:
+                self._hindered(problem)
+                wait_s = min(AGAIN_S, self._looked_s())
+            self._bell.wait(wait_s)
+
+    def _looked_s(self) -> float:
+        try:
+            return self._desk.look()
+        except Exception:
+            log.debug("playhead could not look after what waits", exc_info=True)
+            return AGAIN_S
+
+    def _post_report(self, *, ends: bool) -> None:
+        self._number += 1
+        problems = self._problems[:]
+        report = msgspec.structs.replace(
+            self._describe(),
+            number=self._number,
+            halted=[] if ends else self._desk.halted(),
+            holds=[] if ends else self._desk.holds(),
+            taken=self._taken,
+            problems=problems,
+            ends=ends,
+        )
+        self._address.post(REPORT, report, CONNECT_S)
+        del self._problems[: len(problems)]
+        self._heard_s = REAL.now_s()
+
+    def _last_words(self) -> None:
+        try:
+            self._post_report(ends=True)
+        except Exception:
+            log.debug("playhead could not say that the process ends", exc_info=True)
+        self._told.ring()
+
+    def _listen(self) -> None:
+        while not self._over:
+            try:
+                asked = Listen(self._describe().instance, self._taken, LISTEN_S)
+                data = self._address.post(LISTEN, asked, LISTEN_S + CONNECT_S)
+                orders = msgspec.json.decode(data, type=Orders)
+            except Exception as problem:
+                self._hindered(problem)
+                REAL.sleep(AGAIN_S)
+                continue
+            self._heard_s = REAL.now_s()
+            if not orders.known:
+                self._bell.ring()
+                REAL.sleep(AGAIN_S / 10)
+                continue
+            self._carry_out(orders)
+
+    def _carry_out(self, orders: Orders) -> None:
+        for order in orders.orders:
+            if order.number <= self._taken:
+                continue
+            try:
+                said = self._desk.take(order)
+            except Exception as problem:
+                log.debug("playhead could not carry out an order", exc_info=True)
+                said = f"{type(problem).__name__} in the agent"
+            if said:
+                self._problems = [*self._problems, Problem(order.number, said)][-MOST_PROBLEMS:]
+            self._taken = order.number
+        if orders.orders:
+            self._bell.ring()
+
+    def _hindered(self, problem: Exception) -> None:
+        log.debug("playhead does not reach the receiver for control", exc_info=True)
+        if isinstance(problem, Refused) and not self._said:
+            self._said = True
+            self._say(f"the agent cannot be controlled: {problem}")
+
+
+def report_of(instance: bytes, trace_id: bytes, agent: str) -> Report:
+    """What a report says of this process."""
+    return Report(instance.hex(), trace_id.hex(), os.getpid(), agent)

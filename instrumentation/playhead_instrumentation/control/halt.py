@@ -1,0 +1,239 @@
+"""Waits of the program for an operator: in a thread, or in a task without blocking its loop."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final
+
+from playhead_instrumentation.control.given import made_answer, made_rejection
+from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.driver import edited
+from playhead_instrumentation.driver.gate import Turn, running_loop
+from playhead_instrumentation.driver.verdict import Live
+from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.control.messages import MOST_BODY_BYTES, Halted, Order
+from playhead_semconv.facts import Delivery
+from playhead_semconv.process.interpreter_threads import Bell
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from playhead_instrumentation.control.desk import Desk
+
+LOOK_S = 1.0
+"""How often a blocked thread looks whether it may go on, so that signals reach it."""
+
+
+class Waiter:
+    """Something that waits for orders, which come from another thread."""
+
+    def __init__(self) -> None:
+        self._orders: deque[Order] = deque()
+        self._bell = Bell()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._future: asyncio.Future[None] | None = None
+
+    def order(self, order: Order) -> None:
+        """Hand over an order, from any thread."""
+        self._orders.append(order)
+        loop = self._loop
+        if loop is None:
+            self._bell.ring()
+            return
+        try:
+            loop.call_soon_threadsafe(self._stir)
+        except RuntimeError:  # the loop is closed
+            return
+
+    def _stir(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    def block(self, decide: Callable[[], Order | None]) -> Order:
+        """Block until ``decide`` gives an order. The wait counts as one for the outside world."""
+        with Outside():
+            while True:
+                order = decide()
+                if order is not None:
+                    return order
+                self._bell.wait(LOOK_S)
+
+    def suspend(
+        self, loop: asyncio.AbstractEventLoop, decide: Callable[[], Order | None]
+    ) -> Generator[Any, None, Order]:
+        """The same for a task of ``loop``, which goes on meanwhile."""
+        self._loop = loop
+        with Shadow():
+            while True:
+                self._future = loop.create_future()
+                order = decide()
+                if order is not None:
+                    return order
+                yield from self._future
+
+    def next(self) -> Order | None:
+        """The next order; None: there is none."""
+        return self._orders.popleft() if self._orders else None
+
+
+class Halt(Waiter):
+    """The departure of an ask that is halted."""
+
+    def __init__(self, desk: Desk, call: Call, key: str, body: bytes | None, reason: str) -> None:
+        """``reason``: see `Halted.reason`."""
+        super().__init__()
+        self.call: Final = call
+        self.reason: Final = reason
+        self.number = 0
+        """Given by the desk."""
+        self.since_ns = time.time_ns()
+        self.trace_id: Final = desk.trace_of(call)
+        self._desk: Final = desk
+        self._key: Final = key
+        self._body = body
+        """What goes out, with its credentials; None: it comes in pieces."""
+        self.by_rule = False
+        """Whether a rule halted it, and not an operator."""
+
+    def wait(self) -> None:
+        """Block until an operator lets the ask go out, or time does."""
+        if not self._desk.enters(self):
+            return
+        try:
+            order = self.block(self._decided)
+        except BaseException:
+            self._left()
+            raise
+        resume()
+        self._goes_on(order, self._desk.driver.gate.arrive(None, self.call.id).wait())
+
+    def __await__(self) -> Generator[Any, None, None]:
+        loop = running_loop()
+        if loop is None:  # a runtime other than asyncio: its thread blocks
+            self.wait()
+            return
+        if not self._desk.enters(self):
+            return
+        try:
+            order = yield from self.suspend(loop, self._decided)
+            at: Delivery | None = yield from self._desk.driver.gate.arrive(
+                None, self.call.id
+            ).__await__()
+        except BaseException:
+            self._left()
+            raise
+        self._goes_on(order, at)
+
+    def halted(self, most_bytes: int) -> Halted:
+        """What operators are told of it; of a body over ``most_bytes`` the size only."""
+        shown = self.call.body if self._desk.driver.content and self._body is not None else None
+        text: str | None = None
+        if shown is not None and len(shown) <= min(most_bytes, MOST_BODY_BYTES):
+            try:
+                text = shown.decode()
+            except UnicodeDecodeError:
+                text = None
+        id = self.call.id
+        return Halted(
+            self.number,
+            self.trace_id,
+            str(id),
+            id.kind,
+            self._key,
+            f"{id.lane:016x}",
+            self.reason,
+            self.since_ns,
+            len(self.call.body),
+            text,
+        )
+
+    def halts(self) -> None:
+        """Record that the ask waits."""
+        self.call.intervened(
+            e.PLAYHEAD_CONTROL_HALT,
+            {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._desk.halter(self)},
+        )
+
+    def edited(self, order: Order) -> bytes:
+        """The body with the edits of an order. `UsageError`, ValueError where they do not fit."""
+        if self._body is None:
+            raise ValueError("its body is made while it is sent")
+        body = edited(self._body, order.edits)
+        return self._body if body is None else body
+
+    def _decided(self) -> Order | None:
+        while (order := self.next()) is not None:
+            if order.what != "edit":
+                return order
+            self._edit(order)
+        return None
+
+    def _edit(self, order: Order) -> None:
+        body = self.edited(order)
+        self._body = self.call.replaced = body
+        attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: order.by}
+        self.call.body, content = self._desk.driver.written(body, attributes)
+        self.call.intervened(e.PLAYHEAD_CONTROL_EDIT, attributes, content)
+        self._desk.changed()
+
+    def _goes_on(self, order: Order, at: Delivery | None) -> None:
+        call = self.call
+        attributes: dict[str, Any] = {
+            a.PLAYHEAD_CONTROL_ACTION: order.said
+            if order.what == "continue" and order.said
+            else order.what,
+            a.PLAYHEAD_CONTROL_BY: order.by,
+        }
+        call.intervened(e.PLAYHEAD_CONTROL_RELEASE, attributes, at=at)
+        if order.what == "answer" and order.answer is not None:
+            given = made_answer(call.id.kind, order.answer)
+        elif order.what == "reject":
+            given = made_rejection(call.id.kind, order.said)
+        else:
+            given = None
+        if given is not None and isinstance(call.verdict, Live):
+            call.verdict = given
+            self._desk.driver.went(call.id)
+        self._desk.leaves(self)
+
+    def _left(self) -> None:
+        """The program is interrupted, or cancels the task."""
+        self._desk.leaves(self)
+        self.call.intervened(e.PLAYHEAD_CONTROL_RELEASE, {a.PLAYHEAD_CONTROL_ACTION: "left"})
+
+
+class HeldArrival(Waiter):
+    """A turn of something that arrives while the program is paused."""
+
+    def __init__(self, desk: Desk, call: Call, turn: Turn) -> None:
+        super().__init__()
+        self.call: Final = call
+        self._desk = desk
+        self._turn: Any = turn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._turn, name)
+
+    def wait(self) -> Delivery | None:
+        """Block until the program goes on; then as the turn does."""
+        if self._desk.arrives(self):
+            try:
+                self.block(self.next)
+            finally:
+                self._desk.arrived(self)
+        return self._turn.wait()
+
+    def __await__(self) -> Generator[Any, None, Delivery | None]:
+        loop = running_loop()
+        if loop is None:
+            return self.wait()
+        if self._desk.arrives(self):
+            try:
+                yield from self.suspend(loop, self.next)
+            finally:
+                self._desk.arrived(self)
+        return (yield from self._turn.__await__())

@@ -1,0 +1,126 @@
+"""Says which rule applies to an ask: by what is asked, and by what the run has done so far."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+import msgspec
+
+from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_semconv.control.rules import COUNTED, Rule
+from playhead_semconv.facts import digest_of
+from playhead_semconv.process.interpreter_threads import make_lock
+
+MOST_RUNS = 1000
+"""Runs of which sums are kept; the one that asked least recently is forgotten first."""
+
+REPEATS = 3
+"""So many equal asks in a row are a loop."""
+
+
+class Spending(Protocol):
+    """What the calls of models have used."""
+
+    def tokens(self, trace: str) -> float:
+        """Input and output tokens of a run."""
+        ...
+
+    def cost_usd(self, trace: str) -> float:
+        """Cost of a run, as far as prices are known."""
+        ...
+
+
+class _Asked(msgspec.Struct):
+    """Request bodies have more fields; only this one is looked at."""
+
+    model: str = ""
+
+
+class _Run:
+    """What a run has done since rules hold."""
+
+    def __init__(self) -> None:
+        self.since_s = REAL.now_s()
+        self.steps = 0
+        self.failed = False
+        self.last: tuple[str, str, bytes] | None = None
+        self.times = 0
+        self.told: set[Rule] = set()
+        """Limits at which it has paused already: it pauses once for each."""
+
+
+class Watching:
+    """Keeps sums by run and compares them with rules. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = make_lock()
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self.spending: Spending | None = None
+        """Set where a rule needs it."""
+
+    def failed(self, trace: str) -> None:
+        """Something that a run asked has failed."""
+        self._run(trace).failed = True
+
+    def applies(
+        self, rules: Iterable[Rule], trace: str, call: Call, key: str, body: bytes | None
+    ) -> Rule | None:
+        """The first rule that applies to an ask; None: it may go out. Counts the ask."""
+        run = self._run(trace)
+        with self._lock:
+            run.steps += 1
+            asked = call.id.kind, key, digest_of(body or b"")
+            run.times = run.times + 1 if asked == run.last else 1
+            run.last = asked
+            for rule in rules:
+                if rule not in run.told and self._is_met(rule, run, trace, call, key, body):
+                    if rule.what in COUNTED and rule.action == "pause":
+                        run.told.add(rule)
+                    elif rule.what == "error":
+                        run.failed = False
+                    elif rule.what == "loop":
+                        run.times = 0
+                    return rule
+        return None
+
+    def _is_met(
+        self, rule: Rule, run: _Run, trace: str, call: Call, key: str, body: bytes | None
+    ) -> bool:
+        if rule.what == "tool":
+            name = key.removeprefix("tools/call ") if call.id.kind == "mcp" else key
+            return call.id.kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
+        if rule.what == "model":
+            return call.id.kind == "http" and fnmatchcase(_model_of(body), rule.name)
+        if rule.what == "error":
+            return run.failed
+        if rule.what == "loop":
+            return run.times >= REPEATS
+        if rule.what == "steps":
+            return run.steps > rule.limit
+        if rule.what == "seconds":
+            return REAL.now_s() - run.since_s > rule.limit
+        if self.spending is None:
+            return False
+        spent = self.spending.tokens if rule.what == "tokens" else self.spending.cost_usd
+        return rule.what in ("tokens", "cost") and spent(trace) > rule.limit
+
+    def _run(self, trace: str) -> _Run:
+        with self._lock:
+            run = self._runs.get(trace)
+            if run is None:
+                run = self._runs[trace] = _Run()
+            self._runs.move_to_end(trace)
+            while len(self._runs) > MOST_RUNS:
+                self._runs.popitem(last=False)
+            return run
+
+
+def _model_of(body: bytes | None) -> str:
+    try:
+        return msgspec.json.decode(body or b"", type=_Asked).model
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return ""

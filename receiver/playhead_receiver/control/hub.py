@@ -1,0 +1,302 @@
+"""The hub of a tenant: agents report to it and take orders from it, operators give them.
+
+It keeps everything in memory. After a restart agents report what they know: who holds which run, what
+waits. Nothing of a run depends on it: an agent goes on by itself when a lease is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from playhead_semconv.control.messages import REPORT_S, Halted, Listen, Order, Orders, Problem, Report
+from playhead_semconv.errors import UsageError
+
+MOST_AGENTS = 1000
+"""Processes of one tenant that are connected at once; more are not taken."""
+MOST_ORDERS = 1000
+"""Orders on their way to one process."""
+SILENT_S = 3 * REPORT_S
+"""A process that has said nothing for so long is not connected any more."""
+MOST_PROBLEMS = 100
+MOST_HELD = 10_000
+"""Runs that are held at once."""
+KEPT_BYTES = 64 << 20
+"""Bodies of halted requests that are kept; of further ones the size only."""
+LONGEST_NAME = 200
+LONGEST_LEASE_S = 7 * 86400.0
+
+Clock = Callable[[], float]
+
+
+class NotControlled(UsageError):
+    """No process of the run is connected for control."""
+
+    code = "not-controlled"
+
+
+class HeldByOther(UsageError):
+    """Another operator holds the run."""
+
+    code = "held"
+
+
+class NotDone(UsageError):
+    """The agent has not carried out an order."""
+
+    code = "not-done"
+
+
+class TooMany(UsageError):
+    """The hub has no room for another process or order."""
+
+    code = "too-many"
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who holds a run, and for how long."""
+
+    holder: str
+    left_s: float
+    paused: bool
+    rules: list[str]
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """A process that takes orders for a run."""
+
+    instance: str
+    pid: int
+    agent: str
+
+
+class Controlled(msgspec.Struct, frozen=True):
+    """The control of one run, as of now."""
+
+    processes: list[Connected]
+    lease: Lease | None
+    halted: list[tuple[str, Halted]]
+    """Each with the instance of its process; oldest first."""
+    revision: int
+
+
+class _Agent:
+    """A connected process."""
+
+    def __init__(self, report: Report, now_s: float) -> None:
+        self.report = report
+        self.seen_s = now_s
+        self.orders: list[Order] = []
+        self.problems: dict[int, str] = {}
+
+
+class _Held:
+    """A run that somebody holds."""
+
+    def __init__(self, holder: str, until_s: float) -> None:
+        self.holder = holder
+        self.until_s = until_s
+        self.paused = False
+        self.rules: list[str] = []
+
+
+class Hub:
+    """Safe from any thread; nothing here waits."""
+
+    def __init__(self, now_s: Clock = time.monotonic) -> None:
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._agents: dict[str, _Agent] = {}
+        self._held: dict[str, _Held] = {}
+        # Numbers rise over restarts too: an agent takes no number twice.
+        self._numbers = itertools.count(time.time_ns())
+        self._watchers: set[Callable[[], None]] = set()
+        self.revision = 0
+        """Counts the changes that operators and agents may wait for."""
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call ``changed`` after each change, from any thread. Returns what ends that."""
+        with self._lock:
+            self._watchers.add(changed)
+        return lambda: self._watchers.discard(changed)
+
+    # What agents say.
+
+    def reported(self, report: Report) -> None:
+        """Take a report. `TooMany`."""
+        with self._lock:
+            agent = self._agents.get(report.instance)
+            if agent is not None and report.number < agent.report.number:
+                return
+            before = None if agent is None else agent.report
+            if report.ends:
+                self._agents.pop(report.instance, None)
+            elif agent is None:
+                self._forget_silent()
+                if len(self._agents) >= MOST_AGENTS:
+                    raise TooMany(f"{MOST_AGENTS} processes are connected already")
+                agent = self._agents[report.instance] = _Agent(report, self._now_s())
+            if agent is not None:
+                agent.report = self._fitting(report)
+                agent.seen_s = self._now_s()
+                self._adopt(report)
+                self._taken(agent, report.taken, report.problems)
+        if before is None or report.ends or _told(before) != _told(report):
+            self._changed()
+
+    def orders_for(self, asked: Listen) -> Orders:
+        """The orders that a process has not taken yet."""
+        with self._lock:
+            agent = self._agents.get(asked.instance)
+            if agent is None:
+                return Orders(known=False)
+            agent.seen_s = self._now_s()
+            return Orders([order for order in agent.orders if order.number > asked.taken])
+
+    def _taken(self, agent: _Agent, taken: int, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            agent.problems[problem.order] = problem.said
+        while len(agent.problems) > MOST_PROBLEMS:
+            del agent.problems[next(iter(agent.problems))]
+        agent.orders = [order for order in agent.orders if order.number > taken]
+
+    def _adopt(self, report: Report) -> None:
+        """Take over the leases that a process knows and this receiver does not: it has just begun."""
+        for hold in report.holds:
+            held = self._held.get(hold.trace_id)
+            if (held is None or held.until_s <= self._now_s()) and len(self._held) < MOST_HELD:
+                until_s = self._now_s() + max(0.0, min(hold.lease_s, LONGEST_LEASE_S))
+                held = self._held[hold.trace_id] = _Held(hold.holder[:LONGEST_NAME], until_s)
+                held.paused, held.rules = hold.paused, hold.rules
+
+    def _fitting(self, report: Report) -> Report:
+        """``report``, without bodies where too many are kept already."""
+        others = (one.report for one in self._agents.values() if one.report.instance != report.instance)
+        kept = sum(len(halt.body or "") for one in others for halt in one.halted)
+        if kept + sum(len(halt.body or "") for halt in report.halted) <= KEPT_BYTES:
+            return report
+        halted = [msgspec.structs.replace(halt, body=None) for halt in report.halted]
+        return msgspec.structs.replace(report, halted=halted)
+
+    def _forget_silent(self) -> None:
+        since_s = self._now_s() - SILENT_S
+        for instance in [name for name, one in self._agents.items() if one.seen_s < since_s]:
+            del self._agents[instance]
+        for trace in [name for name, one in self._held.items() if one.until_s <= self._now_s()]:
+            del self._held[trace]
+
+    # What operators ask and order.
+
+    def controlled(self, trace_id: str, instances: Iterable[str]) -> Controlled:
+        """The control of a run. ``instances``: of its processes, as the store knows them."""
+        with self._lock:
+            agents = self._of(trace_id, frozenset(instances))
+            held = self._held.get(trace_id)
+            halted = [
+                (agent.report.instance, halt)
+                for agent in agents
+                for halt in agent.report.halted
+                if trace_id in (halt.trace_id, agent.report.trace_id)
+            ]
+            halted.sort(key=lambda one: one[1].since_ns)
+            return Controlled(
+                [Connected(one.report.instance, one.report.pid, one.report.agent) for one in agents],
+                self._lease(held),
+                halted,
+                self.revision,
+            )
+
+    def give(self, order: Order, instances: Iterable[str], instance: str = "") -> int:
+        """Send an order to the processes of its run, or to one of them; returns its number.
+
+        ``order.number`` is given here. `NotControlled`, `HeldByOther`, `TooMany`.
+        """
+        with self._lock:
+            self._forget_silent()
+            agents = self._of(order.trace_id, frozenset(instances))
+            if not agents:
+                raise NotControlled(
+                    "no process of this run is connected for control",
+                    cause="it has ended, or it was started without",
+                    hint="start it with PLAYHEAD_CONTROL=on",
+                )
+            if instance:
+                agents = [one for one in agents if one.report.instance == instance]
+            held = self._held.get(order.trace_id)
+            if held is not None and held.holder != order.by:
+                left_s = held.until_s - self._now_s()
+                raise HeldByOther(
+                    f"{held.holder} holds this run for {left_s:.0f} s more",
+                    hint="wait, or ask for it",
+                )
+            if any(len(one.orders) >= MOST_ORDERS for one in agents):
+                raise TooMany("the agent does not take its orders")
+            number = next(self._numbers)
+            order = msgspec.structs.replace(order, number=number)
+            self._hold(order)
+            for agent in agents:
+                agent.orders.append(order)
+        self._changed()
+        return number
+
+    def taken(self, number: int, trace_id: str, instances: Iterable[str]) -> bool:
+        """Whether the processes of the run have taken an order. `NotDone` where one could not do it."""
+        with self._lock:
+            agents = self._of(trace_id, frozenset(instances))
+            said = [one.problems[number] for one in agents if number in one.problems]
+            waits = any(order.number == number for one in agents for order in one.orders)
+        if said:
+            raise NotDone(said[0])
+        return not waits
+
+    def _of(self, trace_id: str, instances: frozenset[str]) -> list[_Agent]:
+        since_s = self._now_s() - SILENT_S
+        return [
+            one
+            for one in self._agents.values()
+            if one.seen_s >= since_s
+            and (
+                one.report.trace_id == trace_id
+                or one.report.instance in instances
+                or any(halt.trace_id == trace_id for halt in one.report.halted)
+            )
+        ]
+
+    def _hold(self, order: Order) -> None:
+        held = self._held.get(order.trace_id)
+        if order.what == "continue" and not order.halt:
+            if held is not None and not held.rules:
+                del self._held[order.trace_id]
+            elif held is not None:
+                held.paused = False
+        elif order.what in ("pause", "step", "rules", "renew"):
+            until_s = self._now_s() + order.lease_s
+            if held is None:
+                held = self._held[order.trace_id] = _Held(order.by, until_s)
+            held.until_s = until_s
+            held.paused = held.paused or order.what in ("pause", "step")
+            if order.what == "rules":
+                held.rules = order.rules
+
+    def _lease(self, held: _Held | None) -> Lease | None:
+        left_s = 0.0 if held is None else held.until_s - self._now_s()
+        if held is None or left_s <= 0:
+            return None
+        return Lease(held.holder, left_s, held.paused, held.rules)
+
+    def _changed(self) -> None:
+        with self._lock:
+            self.revision += 1
+            watchers = list(self._watchers)
+        for changed in watchers:
+            changed()
+
+
+def _told(report: Report) -> Report:
+    """What of a report is news."""
+    holds = [msgspec.structs.replace(hold, lease_s=0.0) for hold in report.holds]
+    return msgspec.structs.replace(report, number=0, holds=holds)

@@ -1,0 +1,219 @@
+"""``/v1/runs/{run}/control``, and the orders that an operator gives a running agent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio
+import msgspec
+from fastapi import APIRouter, Depends, Query
+
+from playhead_receiver.control.hub import Controlled, Hub, NotDone
+from playhead_receiver.control.waiting import Waiting
+from playhead_receiver.query.asked import ApiRequest, Controlling, Reading, RunName
+from playhead_receiver.query.models.control import (
+    AnswerRequest,
+    Asked,
+    Breakpoints,
+    ConnectedProcess,
+    Continue,
+    ControlState,
+    EditRequest,
+    HaltedItem,
+    LeaseItem,
+    Limits,
+    Pause,
+    Reject,
+    Renew,
+    Step,
+)
+from playhead_semconv.control.messages import Answer, Halted, Order
+from playhead_semconv.control.rules import read_rules
+from playhead_semconv.rerun.plans import Edit
+
+router = APIRouter(tags=["control"])
+
+NOBODY = "an operator"
+"""Who asks, where nobody says it and no token is needed."""
+
+
+class Target:
+    """The run that is controlled."""
+
+    def __init__(self, asked: ApiRequest, name: str) -> None:
+        summary = asked.run(name)
+        self.trace_id = summary.trace_id
+        self.instances = summary.instances
+        self.hub: Hub = asked.house.hub
+        self._asked = asked
+
+    def by(self, said: str) -> str:
+        """Who asks."""
+        named = [word for word in (said, self._asked.caller.name) if word]
+        return " via ".join(named) or NOBODY
+
+    def controlled(self) -> Controlled:
+        """The control of the run, as of now."""
+        return self.hub.controlled(self.trace_id, self.instances)
+
+    def halt(self, word: str) -> tuple[str, int]:
+        """The process and the number of what waits; nothing where no word is said. `NotDone`."""
+        if not word:
+            return "", 0
+        found = [(at, one.number) for at, one in self.controlled().halted if word in _words(at, one)]
+        if len(found) != 1:
+            what = "nothing waits" if not found else f"{len(found)} wait"
+            raise NotDone(f"{what} under {word!r}", hint="GET /v1/runs/RUN/control")
+        return found[0]
+
+    def state(self, *, taken: bool = True) -> ControlState:
+        """What the API says of it."""
+        found = self.controlled()
+        lease = None if found.lease is None else LeaseItem.model_validate(found.lease)
+        return ControlState(
+            trace_id=self.trace_id,
+            revision=found.revision,
+            processes=[ConnectedProcess.model_validate(one) for one in found.processes],
+            lease=lease,
+            halted=[_item(*one) for one in found.halted],
+            taken=taken,
+        )
+
+    async def give(self, said: Asked, order: Order, halt: str = "") -> ControlState:
+        """Send an order, and wait until the agent has taken it."""
+        instance, number = self.halt(halt)
+        order = msgspec.structs.replace(order, halt=number)
+        given = self.hub.give(order, self.instances, instance)
+        taken = False
+        with Waiting(self.hub) as waiting, anyio.move_on_after(said.wait_s):
+            while not taken:
+                waiting.looks()
+                taken = self.hub.taken(given, self.trace_id, self.instances)
+                if not taken:
+                    await waiting.changed()
+        return self.state(taken=taken)
+
+    def order(self, what: object, said: Asked, **more: object) -> Order:
+        """An order of who asks."""
+        fields = {"number": 0, "what": what, "trace_id": self.trace_id, "by": self.by(said.by), **more}
+        return msgspec.convert(fields, Order)
+
+
+def _target(asked: Controlling, run: RunName) -> Target:
+    target = Target(asked, run)
+    asked.note("control", target.trace_id)
+    return target
+
+
+def _shown(asked: Reading, run: RunName) -> Target:
+    target = Target(asked, run)
+    asked.note("read", target.trace_id)
+    return target
+
+
+Ordered = Annotated[Target, Depends(_target)]
+Shown = Annotated[Target, Depends(_shown)]
+
+
+@router.get("/v1/runs/{run}/control")
+async def show_control(
+    target: Shown,
+    after: Annotated[
+        int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait for another `revision` than this.")
+    ] = None,
+    wait_s: Annotated[float, Query(ge=0, le=60, description="How long at most.")] = 20.0,
+) -> ControlState:
+    """Who holds a run, and what of it waits, with the requests that would go out."""
+    if after is not None:
+        with Waiting(target.hub) as waiting, anyio.move_on_after(wait_s):
+            waiting.looks()
+            while target.hub.revision == after:
+                await waiting.changed()
+                waiting.looks()
+    return target.state()
+
+
+@router.post("/v1/runs/{run}/pause")
+async def pause_run(target: Ordered, said: Pause) -> ControlState:
+    """Halt a run at its next step. What is on its way goes on, and does not arrive."""
+    return await target.give(said, target.order("pause", said, lease_s=said.lease_s))
+
+
+@router.post("/v1/runs/{run}/step")
+async def step_run(target: Ordered, said: Step) -> ControlState:
+    """Let one go out, the oldest by default; the run stays paused."""
+    return await target.give(said, target.order("step", said, lease_s=said.lease_s), said.halt)
+
+
+@router.post("/v1/runs/{run}/continue")
+async def continue_run(target: Ordered, said: Continue) -> ControlState:
+    """Let a run go on, or one of those that wait."""
+    return await target.give(said, target.order("continue", said), said.halt)
+
+
+@router.post("/v1/runs/{run}/edit")
+async def edit_request(target: Ordered, said: EditRequest) -> ControlState:
+    """Edit a request that waits, or the arguments of a tool. It goes on waiting."""
+    edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]
+    return await target.give(said, target.order("edit", said, edits=edits), said.halt)
+
+
+@router.post("/v1/runs/{run}/reject")
+async def reject_request(target: Ordered, said: Reject) -> ControlState:
+    """Reject what waits: it does not go out, and the program gets an error."""
+    return await target.give(said, target.order("reject", said, said=said.message), said.halt)
+
+
+@router.post("/v1/runs/{run}/answer")
+async def answer_request(target: Ordered, said: AnswerRequest) -> ControlState:
+    """Answer what waits by hand: it does not go out."""
+    answer = Answer(said.body, said.status)
+    return await target.give(said, target.order("answer", said, answer=answer), said.halt)
+
+
+@router.post("/v1/runs/{run}/breakpoints")
+async def set_breakpoints(target: Ordered, said: Breakpoints) -> ControlState:
+    """Say where a run is to halt by itself. The agent decides."""
+    return await target.give(said, _rules(target, said, "pause", said.on))
+
+
+@router.post("/v1/runs/{run}/limits")
+async def set_limits(target: Ordered, said: Limits) -> ControlState:
+    """Say where what a run asks is to be rejected. The agent decides."""
+    return await target.give(said, _rules(target, said, "stop", said.stop))
+
+
+@router.post("/v1/runs/{run}/lease")
+async def renew_lease(target: Ordered, said: Renew) -> ControlState:
+    """Hold a run for longer."""
+    return await target.give(said, target.order("renew", said, lease_s=said.lease_s))
+
+
+def _rules(target: Target, said: Breakpoints | Limits, action: str, texts: list[str]) -> Order:
+    """Rules of one action in place of those before; the rules of the other action stay."""
+    given = [str(rule) for rule in read_rules(f"{action} {text}" for text in texts)]
+    lease = target.controlled().lease
+    kept = [] if lease is None else [rule for rule in lease.rules if not rule.startswith(f"{action} ")]
+    return target.order("rules", said, rules=[*kept, *given], lease_s=said.lease_s)
+
+
+def _id(instance: str, halt: Halted) -> str:
+    return f"{instance[:8]}-{halt.number}"
+
+
+def _words(instance: str, halt: Halted) -> tuple[str, str]:
+    return _id(instance, halt), str(halt.number)
+
+
+def _item(instance: str, halt: Halted) -> HaltedItem:
+    return HaltedItem(
+        id=_id(instance, halt),
+        kind=halt.kind,
+        key=halt.key,
+        trace_id=halt.trace_id,
+        exchange=halt.exchange,
+        reason=halt.reason,
+        since_ns=halt.since_ns,
+        size_bytes=halt.size_bytes,
+        body=halt.body,
+    )

@@ -1,0 +1,130 @@
+"""What an agent and a receiver tell each other, as JSON over HTTP.
+
+The agent posts a `Report` to ``/v1/control/report`` whenever something has changed, and at least every
+`REPORT_S`. It listens at ``/v1/control/listen``, which is answered when there are orders.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from playhead_semconv.rerun.plans import Edit
+
+REPORT, LISTEN = "/v1/control/report", "/v1/control/listen"
+"""Paths on the port that takes OTLP."""
+REPORT_S = 5.0
+"""An agent that has said nothing for three times as long is not connected any more."""
+LISTEN_S = 20.0
+"""Longest time for which a question for orders waits."""
+
+MOST_HALTED = 1000
+"""Halted exchanges in one report at most."""
+MOST_BODY_BYTES = 1 << 20
+"""Of a larger body a report has the size only."""
+MOST_BODIES_BYTES = 2 << 20
+"""Bodies in one report together."""
+MOST_REPORT_BYTES = 8 << 20
+MOST_ORDER_BYTES = 4 << 20
+
+What: TypeAlias = Literal["pause", "continue", "step", "edit", "reject", "answer", "rules", "renew"]
+
+
+class Halted(msgspec.Struct, frozen=True):
+    """An exchange that waits before it goes out."""
+
+    number: int
+    """Counts up in its process, from 1."""
+    trace_id: str
+    """Of the run that asks, hexadecimal."""
+    exchange: str
+    kind: str
+    """``http``, ``tool``, …"""
+    key: str
+    """What is asked: method and URL, or the name of the tool."""
+    lane: str
+    reason: str
+    """``pause``, ``step``, or the condition of a rule."""
+    since_ns: int
+    size_bytes: int
+    body: str | None = None
+    """What would go out, without credentials; None where it is no text, too large, or not recorded."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Who holds a run, as its process knows it."""
+
+    trace_id: str
+    holder: str
+    lease_s: float
+    """Seconds until the run goes on by itself."""
+    paused: bool
+    rules: list[str] = []
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An order that could not be carried out."""
+
+    order: int
+    said: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The state of an agent's process."""
+
+    instance: str
+    trace_id: str
+    """Of the run that the process belongs to."""
+    pid: int = 0
+    agent: str = ""
+    number: int = 0
+    """Counts up; a report with a smaller number than the last one is out of date."""
+    halted: list[Halted] = []
+    holds: list[Hold] = []
+    taken: int = 0
+    """The last order that was carried out, or failed."""
+    problems: list[Problem] = []
+    ends: bool = False
+    """Whether this is the last report of the process."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer by hand."""
+
+    body: str
+    status: int = 200
+    """HTTP status; of no meaning for a tool."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Something that an agent is to do. Orders are sent again until the agent has taken them."""
+
+    number: int
+    what: What
+    trace_id: str
+    by: str
+    lease_s: float = 0.0
+    halt: int = 0
+    """`Halted.number` to which it applies; 0: the run."""
+    edits: list[Edit] = []
+    answer: Answer | None = None
+    said: str = ""
+    """Why something is rejected."""
+    rules: list[str] = []
+
+
+class Listen(msgspec.Struct, frozen=True):
+    """A question for orders."""
+
+    instance: str
+    taken: int = 0
+    wait_s: float = LISTEN_S
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """The answer: orders in ascending order; none where nothing came in time."""
+
+    orders: list[Order] = []
+    known: bool = True
+    """Whether the receiver knows the process; if not, it is to report."""
