@@ -77,9 +77,7 @@ class Stage:
         path.write_text(textwrap.dedent(text))
         return path
 
-    def start(
-        self, *words: str | Path, control: str = "on", **variables: str
-    ) -> subprocess.Popen[str]:
+    def start(self, *words: str | Path, control: str = "on", **variables: str) -> subprocess.Popen[str]:
         env: Mapping[str, str] = {**self.home.environ, "PLAYHEAD_CONTROL": control, **variables}
         return self.home.start("record", *words, env=env)
 

@@ -72,7 +72,7 @@ class Desk:
         self._watching: Final = Watching()
         self._holds: dict[str, Held] = {}
         self._halts: dict[int, Halt] = {}
-        self._arrivals: set[HeldArrival] = set()
+        self._arrivals: dict[int, HeldArrival] = {}
         self._count = 0
         self._look()
 
@@ -156,23 +156,28 @@ class Desk:
     def arrives(self, arrival: HeldArrival) -> bool:
         """Something has arrived; False if it may enter."""
         with self._lock:
-            hold = self._hold(self.trace_of(arrival.call))
+            hold = self._hold(arrival.trace_id)
             if hold is None or not hold.paused or arrival.call.id in hold.passing:
                 return False
-            self._arrivals.add(arrival)
-            return True
+            self._count += 1
+            arrival.number = self._count
+            self._arrivals[arrival.number] = arrival
+        self.changed()
+        return True
 
     def arrived(self, arrival: HeldArrival) -> None:
         """It waits no longer."""
         with self._lock:
-            self._arrivals.discard(arrival)
+            self._arrivals.pop(arrival.number, None)
+        self.changed()
 
     # What the channel asks.
 
     def halted(self) -> list[Halted]:
         """What waits, oldest first."""
         with self._lock:
-            halts = list(self._halts.values())[:MOST_HALTED]
+            halts = list[Halt | HeldArrival](self._halts.values())
+            halts = [*halts, *self._arrivals.values()][:MOST_HALTED]
         left, told = MOST_BODIES_BYTES, list[Halted]()
         for halt in halts:
             told.append(halt.halted(left))
@@ -290,6 +295,7 @@ class Desk:
         """Let one go out, the oldest by default; the run stays paused."""
         halts = self._of(order.trace_id)
         halt = self._halts.get(order.halt) if order.halt else next(iter(halts), None)
+        arrives = self._arrivals.get(order.halt)
         if hold is not None:
             hold.paused = hold.steps = True
         if halt is not None:
@@ -297,7 +303,9 @@ class Desk:
             self._free(halt.call.id)
         else:
             free = [
-                one for one in self._arrivals if self._is_of(self.trace_of(one.call), order.trace_id)
+                one
+                for one in self._arrivals.values()
+                if self._is_of(self.trace_of(one.call), order.trace_id)
             ]
             if not free:
                 self._look()
@@ -309,7 +317,7 @@ class Desk:
         return ""
 
     def _free(self, id: ExchangeId) -> None:
-        for arrival in self._arrivals:
+        for arrival in self._arrivals.values():
             if arrival.call.id == id:
                 arrival.order(Order(0, "continue", "", ""))
 
@@ -337,8 +345,8 @@ class Desk:
         said = "" if action == "continue" else action
         for halt in self._of(trace):
             halt.order(Order(0, "continue", trace, by, said=said))
-        for arrival in self._arrivals:
-            if self._is_of(self.trace_of(arrival.call), trace):
+        for arrival in self._arrivals.values():
+            if self._is_of(arrival.trace_id, trace):
                 arrival.order(Order(0, "continue", trace, by))
 
     def _expires(self, trace: str, held: Held) -> None:

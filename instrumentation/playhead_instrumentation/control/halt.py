@@ -212,11 +212,30 @@ class HeldArrival(Waiter):
     def __init__(self, desk: Desk, call: Call, turn: Turn) -> None:
         super().__init__()
         self.call: Final = call
+        self.number = 0
+        """Given by the desk."""
+        self.trace_id: Final = desk.trace_of(call)
+        self._since_ns = time.time_ns()
         self._desk = desk
         self._turn: Any = turn
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._turn, name)
+
+    def halted(self, most_bytes: int) -> Halted:
+        """What operators are told of it."""
+        id = self.call.id
+        return Halted(
+            self.number,
+            self.trace_id,
+            str(id),
+            id.kind,
+            "",
+            f"{id.lane:016x}",
+            "arrives",
+            self._since_ns,
+            0,
+        )
 
     def wait(self) -> Delivery | None:
         """Block until the program goes on; then as the turn does."""

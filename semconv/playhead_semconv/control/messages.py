@@ -42,10 +42,10 @@ class Halted(msgspec.Struct, frozen=True):
     kind: str
     """``http``, ``tool``, …"""
     key: str
-    """What is asked: method and URL, or the name of the tool."""
+    """What is asked: method and URL, or the name of the tool; empty for what arrives."""
     lane: str
     reason: str
-    """``pause``, ``step``, or the condition of a rule."""
+    """``pause``, ``step``, or the condition of a rule; ``arrives``: it is an answer that arrives."""
     since_ns: int
     size_bytes: int
     body: str | None = None
