@@ -188,6 +188,8 @@ class Receiver:
         """Finish what is under way, then let go of everything. Idempotent."""
         if self._serving is not None:
             self._serving.stopping = True
+        if self._tenants is not None:
+            self._tenants.let_go()
         stopped = None if self._grpc is None else self._grpc.stop(drain_s)
         for server in (self._query, self._http):
             if server is not None:

@@ -46,6 +46,10 @@ class Operator:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def connected(self) -> list[dict[str, Any]]:
+        """The processes that take orders."""
+        return self._client.get("/v1/control").json()["processes"]
+
     def halted(self, run: str, count: int = 1) -> list[dict[str, Any]]:
         """Wait until so many wait."""
         found: list[dict[str, Any]] = []

@@ -40,7 +40,7 @@ from playhead_replay.forks.workspace import copied
 from playhead_replay.goldens.golden_file import read_golden
 from playhead_replay.goldens.golden_paths import place_of
 from playhead_replay.report.compare import compare
-from playhead_replay.run.prices import price_of
+from playhead_semconv.genai.prices import price_of
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -62,7 +62,7 @@ def cost(run: RunSummary) -> str:
     """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
     from decimal import Decimal
 
-    from playhead_replay.run.prices import Cost
+    from playhead_semconv.genai.prices import Cost
 
     if run.cost_usd is None:
         return ""

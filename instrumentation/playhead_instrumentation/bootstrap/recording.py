@@ -30,11 +30,15 @@ from playhead_semconv.tape.protocols import Outlet
 log = logging.getLogger(__name__)
 
 
-class Closing(Protocol):
-    """Something that is closed when the recording ends."""
+class Control(Protocol):
+    """What lets operators control this process."""
+
+    def used(self, trace_id: bytes, attributes: dict[str, Any], began_ns: int) -> None:
+        """A call of a model is over; ``attributes``: of its span."""
+        ...
 
     def close(self) -> None:
-        """Close it. Idempotent."""
+        """The process ends: let everything go. Idempotent."""
         ...
 
 
@@ -51,8 +55,8 @@ class Recording:
         self.providers = Providers(self.processor, self)
         self.exit_status = ExitStatus()
         self.calls = Calls(self.providers.tracer, self._finisher)
-        self.control: Closing | None = None
-        """What lets operators control this process, if anything does."""
+        self.control: Control | None = None
+        """What lets operators control this process, if anything does. Set before the first call."""
         self._ended = False
 
     def _finisher(self) -> Finish:
@@ -63,6 +67,7 @@ class Recording:
             self.settings.span_budget_bytes,
             content=self.settings.content != "metadata",
             scrub=self._scrub,
+            told=None if self.control is None else self.control.used,
         )
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:

@@ -290,7 +290,9 @@ def _control(recording: Recording, running: Session, root: RunRoot) -> None:
     """Let operators control this process."""
     from playhead_instrumentation.control.opening import open_control  # few want it
 
-    recording.control = open_control(running, lambda: root.ids, recording.notices.problem)
+    recording.control = open_control(
+        running, lambda: root.ids, recording.notices.problem, recording.drain
+    )
 
 
 def _own_context(recording: Recording, headers: Mapping[str, str]) -> Context:

@@ -55,8 +55,17 @@ class Held:
 class Desk:
     """Says which asks of the program wait, and lets them go. Safe from any thread."""
 
-    def __init__(self, driver: Driver, own_trace: Callable[[], str], rules: Iterable[Rule] = ()) -> None:
-        """``own_trace``: trace id of the process's own run. ``rules``: they hold from the start."""
+    def __init__(
+        self,
+        driver: Driver,
+        own_trace: Callable[[], str],
+        watching: Watching,
+        rules: Iterable[Rule] = (),
+    ) -> None:
+        """``own_trace``: trace id of the process's own run. ``rules``: they hold from the start.
+
+        `ConfigurationError` where a rule cannot be kept here.
+        """
         self.driver: Final = driver
         self.changed: Callable[[], None] = _nothing
         """Called when operators are to be told something new."""
@@ -69,7 +78,8 @@ class Desk:
         self._repeats: Final[Departures | None] = driver.control
         self._lock = threading.RLock()
         self._rules: Final = list(rules)
-        self._watching: Final = Watching()
+        self._watching: Final = watching
+        watching.needs(self._rules)
         self._holds: dict[str, Held] = {}
         self._halts: dict[int, Halt] = {}
         self._arrivals: dict[int, HeldArrival] = {}
@@ -177,7 +187,7 @@ class Desk:
         """What waits, oldest first."""
         with self._lock:
             halts = list[Halt | HeldArrival](self._halts.values())
-            halts = [*halts, *self._arrivals.values()][:MOST_HALTED]
+            halts = [one for one in (*halts, *self._arrivals.values()) if not one.going][:MOST_HALTED]
         left, told = MOST_BODIES_BYTES, list[Halted]()
         for halt in halts:
             told.append(halt.halted(left))
@@ -240,8 +250,7 @@ class Desk:
             self.watchful = self._pausing = False
             for trace in list(self._holds):
                 self._release(trace, "left", RULE)
-            for halt in self._halts.values():
-                halt.order(Order(0, "continue", halt.trace_id, RULE, said="left"))
+            self._release(self._own_trace(), "left", RULE)
             self._holds.clear()
 
     def after_fork(self) -> None:
@@ -262,7 +271,9 @@ class Desk:
             hold.passing.clear()
             self._say(order.what, order.by, trace)
         elif order.what == "rules" and hold is not None:
-            hold.rules = read_rules(order.rules)
+            rules = read_rules(order.rules)
+            self._watching.needs(rules)
+            hold.rules = rules
             self._say(order.what, order.by, trace, [str(rule) for rule in hold.rules])
         elif order.what == "continue" and not order.halt:
             self._say(order.what, order.by, trace)
@@ -276,8 +287,9 @@ class Desk:
         elif order.what != "renew":
             halt = self._which(order)
             if order.what == "edit":
-                halt.edited(order)
-            elif order.what == "answer" and order.answer is not None:
+                halt.edit(order)
+                return ""
+            if order.what == "answer" and order.answer is not None:
                 check_answer(halt.call.id.kind, order.answer)
             halt.order(order)
         self._look()
@@ -294,7 +306,8 @@ class Desk:
     def _step(self, order: Order, hold: Held | None) -> str:
         """Let one go out, the oldest by default; the run stays paused."""
         halts = self._of(order.trace_id)
-        halt = self._halts.get(order.halt) if order.halt else next(iter(halts), None)
+        wanted = [halt for halt in halts if order.halt in (0, halt.number)]
+        halt = next(iter(wanted), None)
         arrives = self._arrivals.get(order.halt)
         if hold is not None:
             hold.paused = hold.steps = True
@@ -325,7 +338,7 @@ class Desk:
         """The halted ask that an order is about."""
         if order.halt:
             halt = self._halts.get(order.halt)
-            if halt is None or not self._is_of(halt.trace_id, order.trace_id):
+            if halt is None or halt.going or not self._is_of(halt.trace_id, order.trace_id):
                 raise ValueError(f"nothing waits under the number {order.halt}")
             return halt
         halts = self._of(order.trace_id)
@@ -335,7 +348,9 @@ class Desk:
         return halts[0]
 
     def _of(self, trace: str) -> list[Halt]:
-        return [halt for halt in self._halts.values() if self._is_of(halt.trace_id, trace)]
+        """Those of a run that wait, oldest first."""
+        halts = self._halts.values()
+        return [halt for halt in halts if not halt.going and self._is_of(halt.trace_id, trace)]
 
     def _is_of(self, trace: str, asked: str) -> bool:
         return trace == asked or asked == self._own_trace()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from playhead_instrumentation.control.given import made_answer, made_rejection
@@ -32,13 +32,16 @@ class Waiter:
     """Something that waits for orders, which come from another thread."""
 
     def __init__(self) -> None:
+        self.going = False
+        """Whether it has got an order, and is about to go on."""
         self._orders: deque[Order] = deque()
         self._bell = Bell()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._future: asyncio.Future[None] | None = None
 
     def order(self, order: Order) -> None:
-        """Hand over an order, from any thread."""
+        """Hand over the order that ends the wait, from any thread."""
+        self.going = True
         self._orders.append(order)
         loop = self._loop
         if loop is None:
@@ -53,31 +56,22 @@ class Waiter:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
-    def block(self, decide: Callable[[], Order | None]) -> Order:
-        """Block until ``decide`` gives an order. The wait counts as one for the outside world."""
+    def block(self) -> Order:
+        """Block until there is an order. The wait counts as one for the outside world."""
         with Outside():
-            while True:
-                order = decide()
-                if order is not None:
-                    return order
+            while not self._orders:
                 self._bell.wait(LOOK_S)
+        return self._orders[0]
 
-    def suspend(
-        self, loop: asyncio.AbstractEventLoop, decide: Callable[[], Order | None]
-    ) -> Generator[Any, None, Order]:
+    def suspend(self, loop: asyncio.AbstractEventLoop) -> Generator[Any, None, Order]:
         """The same for a task of ``loop``, which goes on meanwhile."""
         self._loop = loop
         with Shadow():
             while True:
                 self._future = loop.create_future()
-                order = decide()
-                if order is not None:
-                    return order
+                if self._orders:
+                    return self._orders[0]
                 yield from self._future
-
-    def next(self) -> Order | None:
-        """The next order; None: there is none."""
-        return self._orders.popleft() if self._orders else None
 
 
 class Halt(Waiter):
@@ -104,7 +98,7 @@ class Halt(Waiter):
         if not self._desk.enters(self):
             return
         try:
-            order = self.block(self._decided)
+            order = self.block()
         except BaseException:
             self._left()
             raise
@@ -119,7 +113,7 @@ class Halt(Waiter):
         if not self._desk.enters(self):
             return
         try:
-            order = yield from self.suspend(loop, self._decided)
+            order = yield from self.suspend(loop)
             at: Delivery | None = yield from self._desk.driver.gate.arrive(
                 None, self.call.id
             ).__await__()
@@ -158,27 +152,20 @@ class Halt(Waiter):
             {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._desk.halter(self)},
         )
 
-    def edited(self, order: Order) -> bytes:
-        """The body with the edits of an order. `UsageError`, ValueError where they do not fit."""
+    def edit(self, order: Order) -> None:
+        """Put another body in the place of what would go out. `UsageError`, ValueError."""
         if self._body is None:
-            raise ValueError("its body is made while it is sent")
-        body = edited(self._body, order.edits)
-        return self._body if body is None else body
-
-    def _decided(self) -> Order | None:
-        while (order := self.next()) is not None:
-            if order.what != "edit":
-                return order
-            self._edit(order)
-        return None
-
-    def _edit(self, order: Order) -> None:
-        body = self.edited(order)
+            raise ValueError("its body is made while it is sent: it cannot be edited")
+        try:
+            body = edited(self._body, order.edits)
+        except ValueError as problem:
+            raise ValueError(f"its body is no JSON: {problem}") from None
+        if body is None:
+            return
         self._body = self.call.replaced = body
         attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: order.by}
         self.call.body, content = self._desk.driver.written(body, attributes)
         self.call.intervened(e.PLAYHEAD_CONTROL_EDIT, attributes, content)
-        self._desk.changed()
 
     def _goes_on(self, order: Order, at: Delivery | None) -> None:
         call = self.call
@@ -241,7 +228,7 @@ class HeldArrival(Waiter):
         """Block until the program goes on; then as the turn does."""
         if self._desk.arrives(self):
             try:
-                self.block(self.next)
+                self.block()
             finally:
                 self._desk.arrived(self)
         return self._turn.wait()
@@ -252,7 +239,7 @@ class HeldArrival(Waiter):
             return self.wait()
         if self._desk.arrives(self):
             try:
-                yield from self.suspend(loop, self.next)
+                yield from self.suspend(loop)
             finally:
                 self._desk.arrived(self)
         return (yield from self._turn.__await__())

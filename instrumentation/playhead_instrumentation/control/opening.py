@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from playhead_instrumentation.control.channel import Address, Channel, report_of
 from playhead_instrumentation.control.desk import Desk
+from playhead_instrumentation.control.watching import Watching
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.control.rules import rules_of_setting
 from playhead_semconv.errors import PlayheadError
 
+RunIds = Callable[[], tuple[bytes, bytes]]
+"""Trace and span id of the process's own run; asked again after a fork."""
+
+
+class Control:
+    """The desk of this process, and its link to the receiver."""
+
+    def __init__(self, desk: Desk, channel: Channel, watching: Watching) -> None:
+        self._desk = desk
+        self._channel = channel
+        self._watching = watching
+
+    def used(self, trace_id: bytes, attributes: dict[str, Any], began_ns: int) -> None:
+        """A call of a model is over; ``attributes``: of its span."""
+        if self._watching.spending is not None:
+            self._watching.spending.used(trace_id.hex(), attributes, began_ns)
+
+    def close(self) -> None:
+        """The process ends: let everything go. Idempotent."""
+        self._channel.close()
+
 
 def open_control(
-    session: Session, run: Callable[[], tuple[bytes, bytes]], say: Callable[[str], None]
-) -> Channel | None:
+    session: Session,
+    run: RunIds,
+    say: Callable[[str], None],
+    settle: Callable[[float], bool],
+) -> Control | None:
     """Let operators control this process; None where the setting is off.
 
-    ``run``: trace and span id of the process's own run. ``say``: told what hinders it.
+    ``say``: told what hinders it. ``settle``: waits until calls that are over are told of.
     """
     settings = session.settings
     try:
         rules = rules_of_setting(settings.control)
         if rules is None:
             return None
-        desk = Desk(session.driver, lambda: run()[0].hex(), rules)
+        watching = Watching(settle)
+        desk = Desk(session.driver, lambda: run()[0].hex(), watching, rules)
         agent = str(session.process.attributes.get(a.PLAYHEAD_RUN_AGENT, ""))
         channel = Channel(
             desk,
@@ -37,4 +64,4 @@ def open_control(
         return None
     session.driver.control = desk
     channel.start()
-    return channel
+    return Control(desk, channel, watching)

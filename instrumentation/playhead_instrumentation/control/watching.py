@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from playhead_semconv.process.interpreter_threads import make_lock
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that asked least recently is forgotten first."""
 
+SETTLE_S = 1.0
+"""How long an ask waits until what earlier calls used is known."""
+
 REPEATS = 3
 """So many equal asks in a row are a loop."""
 
@@ -25,12 +28,20 @@ REPEATS = 3
 class Spending(Protocol):
     """What the calls of models have used."""
 
+    def used(self, trace: str, attributes: dict[str, Any], began_ns: int) -> None:
+        """A call is over; ``attributes``: of its span."""
+        ...
+
     def tokens(self, trace: str) -> float:
         """Input and output tokens of a run."""
         ...
 
     def cost_usd(self, trace: str) -> float:
         """Cost of a run, as far as prices are known."""
+        ...
+
+    def prices(self) -> None:
+        """Costs will be asked for. `ConfigurationError` where prices are not known here."""
         ...
 
 
@@ -56,21 +67,35 @@ class _Run:
 class Watching:
     """Keeps sums by run and compares them with rules. Safe from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[float], bool]) -> None:
+        """``settle``: waits until calls that are over have been told of, at most so many seconds."""
         self._lock = make_lock()
+        self._settle: Final = settle
         self._runs: OrderedDict[str, _Run] = OrderedDict()
         self.spending: Spending | None = None
         """Set where a rule needs it."""
+
+    def needs(self, rules: Iterable[Rule]) -> None:
+        """Be able to keep these rules from now on. `ConfigurationError`."""
+        wanted = {rule.what for rule in rules}
+        if wanted & {"tokens", "cost"} and self.spending is None:
+            from playhead_instrumentation.control.spending import Spent
+
+            self.spending = Spent()
+        if "cost" in wanted and self.spending is not None:
+            self.spending.prices()
 
     def failed(self, trace: str) -> None:
         """Something that a run asked has failed."""
         self._run(trace).failed = True
 
     def applies(
-        self, rules: Iterable[Rule], trace: str, call: Call, key: str, body: bytes | None
+        self, rules: Sequence[Rule], trace: str, call: Call, key: str, body: bytes | None
     ) -> Rule | None:
         """The first rule that applies to an ask; None: it may go out. Counts the ask."""
         run = self._run(trace)
+        if self.spending is not None and any(rule.what in ("tokens", "cost") for rule in rules):
+            self._settle(SETTLE_S)
         with self._lock:
             run.steps += 1
             asked = call.id.kind, key, digest_of(body or b"")

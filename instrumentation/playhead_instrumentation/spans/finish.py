@@ -57,12 +57,17 @@ class Finisher:
         *,
         content: bool = True,
         scrub: Callable[[str], str] = lambda text: text,
+        told: Callable[[bytes, dict[str, Any], int], None] | None = None,
     ) -> None:
-        """``content``: whether messages go on spans. ``scrub`` removes secrets from an error's text."""
+        """``content``: whether messages go on spans. ``scrub`` removes secrets from an error's text.
+
+        ``told``: told of each call: trace id, attributes of its span, and its start in ns.
+        """
         self._sink = sink
         self._budget_bytes = budget_bytes
         self._content = content
         self._scrub = scrub
+        self._told = told
         self._cache = PrefixCache()
 
     def __call__(self, call: LogicalCall) -> None:
@@ -113,6 +118,8 @@ class Finisher:
             if derivable:
                 attributes[a.PLAYHEAD_DERIVED] = derivable
         note(span, attributes)
+        if self._told is not None:
+            self._told(on_tape.trace_id, attributes, call.started_ns)
         if outcome.error_type:
             span.set_status(StatusCode.ERROR, self._scrub(outcome.message) or None)
         end_span(span, call.ended_ns)

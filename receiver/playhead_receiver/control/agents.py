@@ -99,7 +99,7 @@ async def _orders(hub: Hub, asked: Listen) -> Orders:
         while True:
             waiting.looks()
             orders = hub.orders_for(asked)
-            if orders.orders or not orders.known:
+            if orders.orders or hub.closed or not orders.known:
                 return orders
             await waiting.changed()
     return hub.orders_for(asked)

@@ -115,6 +115,8 @@ class Hub:
         # Numbers rise over restarts too: an agent takes no number twice.
         self._numbers = itertools.count(time.time_ns())
         self._watchers: set[Callable[[], None]] = set()
+        self.closed = False
+        """Whether nobody is to wait for a change any more: the receiver stops."""
         self.revision = 0
         """Counts the changes that operators and agents may wait for."""
 
@@ -123,6 +125,11 @@ class Hub:
         with self._lock:
             self._watchers.add(changed)
         return lambda: self._watchers.discard(changed)
+
+    def close(self) -> None:
+        """The receiver stops: let all who wait go."""
+        self.closed = True
+        self._changed()
 
     # What agents say.
 
@@ -209,6 +216,13 @@ class Hub:
                 halted,
                 self.revision,
             )
+
+    def connected(self) -> list[tuple[Report, Lease | None]]:
+        """All connected processes, as of their last report, and who holds their own runs."""
+        with self._lock:
+            self._forget_silent()
+            reports = [one.report for one in self._agents.values()]
+            return [(one, self._lease(self._held.get(one.trace_id))) for one in reports]
 
     def give(self, order: Order, instances: Iterable[str], instance: str = "") -> int:
         """Send an order to the processes of its run, or to one of them; returns its number.

@@ -126,6 +126,11 @@ class Tenants:
             with suppress(StoreError):  # the next request for the tenant reports it
                 self.house(tenant)
 
+    def let_go(self) -> None:
+        """The receiver is about to stop: let agents and operators go that wait for something."""
+        for house in self.open_houses().values():
+            house.hub.close()
+
     def close(self) -> None:
         """Stop indexing and maintenance, and close all stores except the receiver's own."""
         for tenant, house in self.open_houses().items():

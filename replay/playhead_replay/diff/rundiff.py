@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
-from playhead_replay.run.prices import Cost
+from playhead_semconv.genai.prices import Cost
 from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing

@@ -10,7 +10,7 @@ from playhead_replay.diff.side import Side
 from playhead_replay.run.inbound_requests import InboundRequest
 from playhead_replay.run.messages import Messages, derived_attributes
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.prices import Cost, cost_of
+from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_replay.run.run import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a

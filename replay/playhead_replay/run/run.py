@@ -27,7 +27,7 @@ from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.prices import Cost, cost_of
+from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_replay.run.spans import Span, grow, spans_of
 from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, number_steps

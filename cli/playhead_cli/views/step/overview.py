@@ -19,7 +19,7 @@ from playhead_cli.views.step.conversation import (
 )
 from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.views.words import AGAIN, FOLD, clock, count, label, one_line, seconds, took
-from playhead_replay.run.prices import cost_of
+from playhead_semconv.genai.prices import cost_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.in_words import OF_CONVENTIONS, text_of

@@ -157,3 +157,19 @@ class ControlState(Model):
     """Oldest first."""
     taken: bool = True
     """Whether the agent has taken the order; if not, it takes it when it is heard of again."""
+
+
+class Process(ConnectedProcess):
+    """A connected process."""
+
+    trace_id: str
+    """Of its own run: whoever pauses that pauses all that the process does."""
+    halted: int
+    """How much of it waits."""
+    holder: str | None
+
+
+class Processes(Model):
+    """The processes that take orders."""
+
+    processes: list[Process]

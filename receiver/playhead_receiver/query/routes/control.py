@@ -23,6 +23,8 @@ from playhead_receiver.query.models.control import (
     LeaseItem,
     Limits,
     Pause,
+    Process,
+    Processes,
     Reject,
     Renew,
     Step,
@@ -90,12 +92,14 @@ class Target:
                 waiting.looks()
                 taken = self.hub.taken(given, self.trace_id, self.instances)
                 if not taken:
+                    if self.hub.closed:
+                        break
                     await waiting.changed()
         return self.state(taken=taken)
 
-    def order(self, what: object, said: Asked, **more: object) -> Order:
+    def order(self, what: object, asked: Asked, **more: object) -> Order:
         """An order of who asks."""
-        fields = {"number": 0, "what": what, "trace_id": self.trace_id, "by": self.by(said.by), **more}
+        fields = {"number": 0, "what": what, "trace_id": self.trace_id, "by": self.by(asked.by), **more}
         return msgspec.convert(fields, Order)
 
 
@@ -115,6 +119,26 @@ Ordered = Annotated[Target, Depends(_target)]
 Shown = Annotated[Target, Depends(_shown)]
 
 
+@router.get("/v1/control")
+def list_processes(asked: Reading) -> Processes:
+    """The processes that are connected for control."""
+    asked.note("read", "control")
+    found = asked.house.hub.connected()
+    return Processes(
+        processes=[
+            Process(
+                instance=one.instance,
+                pid=one.pid,
+                agent=one.agent,
+                trace_id=one.trace_id,
+                halted=len(one.halted),
+                holder=None if lease is None else lease.holder,
+            )
+            for one, lease in found
+        ]
+    )
+
+
 @router.get("/v1/runs/{run}/control")
 async def show_control(
     target: Shown,
@@ -127,7 +151,7 @@ async def show_control(
     if after is not None:
         with Waiting(target.hub) as waiting, anyio.move_on_after(wait_s):
             waiting.looks()
-            while target.hub.revision == after:
+            while target.hub.revision == after and not target.hub.closed:
                 await waiting.changed()
                 waiting.looks()
     return target.state()

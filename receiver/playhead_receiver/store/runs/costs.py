@@ -1,4 +1,4 @@
-"""Computes the cost of tokens quickly, by the prices of `playhead_replay.run.prices`.
+"""Computes the cost of tokens quickly, by the prices of `playhead_semconv.genai.prices`.
 
 If a model's price is proportional to the tokens, it is looked up once, not for every span.
 """
@@ -85,7 +85,7 @@ def _rates(model: str, asked_model: str, provider: str, day: int) -> tuple[Decim
 
 
 def _asked(model: str, asked_model: str, provider: str, usage: Usage, began_ns: int) -> Decimal | None:
-    from playhead_replay.run.prices import (
+    from playhead_semconv.genai.prices import (
         price_of,  # imported late: a large package, and most commands need no price
     )
 

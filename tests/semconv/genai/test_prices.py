@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead_replay.run.prices import Cost, cost_of, price_of
+from playhead_semconv.genai.prices import Cost, cost_of, price_of
 from playhead_semconv import attributes as a
 
 THEN_NS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 1_000_000_000

@@ -1,0 +1,71 @@
+"""What the calls of models have used so far, by run. Imported only where a rule asks for it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from importlib.util import find_spec
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.process.interpreter_threads import make_lock
+from playhead_semconv.untrusted.counts import count_in
+
+MOST_RUNS = 1000
+"""Runs of which sums are kept; the one that was used least recently is forgotten first."""
+
+
+class _Sums:
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.cost_usd = 0.0
+
+
+class Spent:
+    """Sums of tokens and costs. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = make_lock()
+        self._runs: OrderedDict[str, _Sums] = OrderedDict()
+        self._priced = False
+
+    def prices(self) -> None:
+        """Costs will be asked for. `ConfigurationError` where prices are not known here."""
+        if find_spec("genai_prices") is None:
+            raise ConfigurationError(
+                "what calls cost is not known here: genai-prices is not installed",
+                hint="pip install 'playhead-instrumentation[cost]'",
+            )
+        self._priced = True
+
+    def used(self, trace: str, attributes: dict[str, Any], began_ns: int) -> None:
+        """A call is over; ``attributes``: of its span."""
+        cost_usd = 0.0
+        if self._priced:
+            from playhead_semconv.genai.prices import price_of  # few rules ask for costs
+
+            cost_usd = float(price_of(attributes, began_ns) or 0)
+        with self._lock:
+            sums = self._of(trace)
+            for name in (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS):
+                sums.tokens += count_in(attributes, name) or 0
+            sums.cost_usd += cost_usd
+
+    def tokens(self, trace: str) -> float:
+        """Input and output tokens of a run."""
+        with self._lock:
+            return self._of(trace).tokens
+
+    def cost_usd(self, trace: str) -> float:
+        """Cost of a run, as far as prices are known."""
+        with self._lock:
+            return self._of(trace).cost_usd
+
+    def _of(self, trace: str) -> _Sums:
+        sums = self._runs.get(trace)
+        if sums is None:
+            sums = self._runs[trace] = _Sums()
+        self._runs.move_to_end(trace)
+        while len(self._runs) > MOST_RUNS:
+            self._runs.popitem(last=False)
+        return sums

@@ -1,0 +1,185 @@
+"""Nobody freezes an agent for ever: leases, two operators, missing scopes, a receiver that dies."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.controlling import Operator, Stage, on_stage, said_back
+from support.home import Home
+from support.running import until
+from support.scripted import ScriptedServer
+
+from playhead_receiver.access import TokenBook
+from playhead_receiver.access.database import AccessFile
+from playhead_receiver.configuration import Access
+from playhead_receiver.host.writer_lock import running
+from playhead_replay import Run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+ASKS = """
+    import sys
+    from openai import OpenAI
+
+    client = OpenAI()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(2):
+        answer = client.chat.completions.create(
+            model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
+        )
+        print(answer.choices[0].message.content, flush=True)
+"""
+SAID = ["You said question 0", "You said question 1"]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with on_stage(tmp_path) as stage:
+        stage.provider.script([said_back], repeat=True)
+        yield stage
+
+
+def ready(agent: subprocess.Popen[str]) -> None:
+    assert agent.stdout is not None
+    assert agent.stdout.readline() == "ready\n"
+
+
+def goes(agent: subprocess.Popen[str]) -> None:
+    assert agent.stdin is not None
+    agent.stdin.write("go\n")
+    agent.stdin.flush()
+
+
+def ordered(run: Run) -> list[str]:
+    """What was ordered, and how what waited went on."""
+    (tape,) = run.tapes
+    names = (e.PLAYHEAD_CONTROL_ORDER, e.PLAYHEAD_CONTROL_RELEASE)
+    return [str(fact.attributes[a.PLAYHEAD_CONTROL_ACTION]) for fact in tape.named(*names)]
+
+
+def test_a_run_goes_on_when_its_lease_is_over(stage: Stage):
+    agent = stage.start(stage.script(ASKS))
+    ready(agent)
+    stage.operator.order("agent-1", "pause", lease_s=3)
+    goes(agent)
+    stage.operator.halted("agent-1")
+    assert stage.ended(agent).splitlines() == SAID
+    assert ordered(stage.home.run("agent-1")) == ["pause", "expired", "expired"]
+    assert stage.home.report("agent-1", input="go\n")[1]["verdict"] == "identical"
+
+
+def test_a_renewed_lease_holds_for_longer(stage: Stage):
+    agent = stage.start(stage.script(ASKS))
+    ready(agent)
+    stage.operator.order("agent-1", "pause", lease_s=2)
+    assert stage.operator.order("agent-1", "lease", lease_s=500)["lease"]["left_s"] > 400
+    goes(agent)
+    stage.operator.halted("agent-1")
+    stage.operator.order("agent-1", "continue")
+    assert stage.ended(agent).splitlines() == SAID
+    assert stage.operator.state("agent-1") | {"revision": 0} == {
+        "trace_id": stage.home.run("agent-1").trace_id,
+        "revision": 0,
+        "processes": [],
+        "lease": None,
+        "halted": [],
+        "taken": True,
+    }
+
+
+def test_the_second_operator_sees_who_holds_the_run(stage: Stage):
+    agent = stage.start(stage.script(ASKS))
+    ready(agent)
+    stage.operator.order("agent-1", "pause")
+    bob = Operator(stage.receiver.query_endpoint, "bob")
+    for what in ("pause", "continue", "step", "reject"):
+        refused = bob.post("agent-1", what)
+        assert refused.status_code == 409
+        assert refused.json()["detail"].startswith("anna holds this run for ")
+    assert bob.state("agent-1")["lease"]["holder"] == "anna"
+    stage.operator.order("agent-1", "continue")
+    bob.order("agent-1", "pause")
+    goes(agent)
+    bob.halted("agent-1")
+    bob.order("agent-1", "continue")
+    bob.close()
+    assert stage.ended(agent).splitlines() == SAID
+
+
+def test_a_run_that_is_not_controlled_is_refused(stage: Stage):
+    agent = stage.start(stage.script(ASKS), control="off")
+    ready(agent)
+    refused = stage.operator.post("agent-1", "pause")
+    assert refused.status_code == 409
+    assert refused.json()["hint"] == "start it with PLAYHEAD_CONTROL=on"
+    goes(agent)
+    assert stage.ended(agent).splitlines() == SAID
+
+
+def test_control_needs_its_scope(tmp_path: Path):
+    book = TokenBook(AccessFile(tmp_path / "data"))
+    reads, controls, sends = (book.create(name, [name])[1] for name in ("read", "control", "ingest"))
+    with on_stage(tmp_path, Access(guarded=True)) as stage:
+        stage.provider.script([said_back], repeat=True)
+        agent = stage.start(stage.script(ASKS), PLAYHEAD_TOKEN=sends)
+        ready(agent)
+        url = stage.receiver.query_endpoint
+        for token, status in ((reads, 403), (sends, 403), ("", 401)):
+            refused = Operator(url, token=token)
+            assert refused.post("agent-1", "pause").status_code == status
+            refused.close()
+        may = Operator(url, "anna", controls)
+        may.order("agent-1", "pause")
+        goes(agent)
+        sees = Operator(url, token=reads)
+        assert sees.halted("agent-1")
+        assert sees.state("agent-1")["lease"]["holder"] == "anna via control"
+        may.order("agent-1", "continue")
+        assert stage.ended(agent).splitlines() == SAID
+
+
+def receiver_of_its_own(folder: Path) -> subprocess.Popen[bytes]:
+    words = ["-m", "playhead_cli", "up", "--data-dir", str(folder / "data")]
+    ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
+    child = subprocess.Popen([sys.executable, *words, *ports], stderr=subprocess.DEVNULL)
+    until(lambda: (found := running(folder / "data")) is not None and found.query, "it listens")
+    return child
+
+
+@pytest.mark.parametrize(
+    ("control", "said"),
+    [("on", SAID), ("on; stop lost", ["PermissionDeniedError"])],
+    ids=["goes on", "stops"],
+)
+def test_a_receiver_that_dies_while_a_run_is_paused(tmp_path: Path, control: str, said: list[str]):
+    with ScriptedServer() as provider:
+        provider.script([said_back], repeat=True)
+        home = Home(tmp_path, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
+        script = tmp_path / "agent.py"
+        script.write_text("\n".join(line.removeprefix("    ") for line in ASKS.splitlines()))
+        receiver = receiver_of_its_own(tmp_path)
+        found = running(tmp_path / "data")
+        assert found is not None
+        agent = home.start("record", script, env={**home.environ, "PLAYHEAD_CONTROL": control})
+        ready(agent)
+        anna = Operator(found.query)
+        anna.order("agent-1", "pause", lease_s=20)
+        goes(agent)
+        anna.halted("agent-1")
+        anna.close()
+        receiver.send_signal(signal.SIGKILL)
+        receiver.wait()
+        out, err = agent.communicate(timeout=90)
+        if control == "on":
+            assert out.splitlines() == said
+        else:
+            assert said[0] in err
+        run = home.run("agent-1")
+        assert ordered(run)[:2] == ["pause", "lost"]
+        assert home.report("agent-1", input="go\n")[1]["verdict"] == "identical"
