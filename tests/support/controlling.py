@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,11 @@ class Stage:
         return out
 
 
+OPEN = Access()
+
+
 @contextmanager
-def on_stage(folder: Path, access: Access = Access()) -> Iterator[Stage]:
+def on_stage(folder: Path, access: Access = OPEN) -> Generator[Stage]:
     """A stage, gone afterwards."""
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
     with ScriptedServer() as provider:

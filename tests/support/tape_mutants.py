@@ -40,12 +40,12 @@ from playhead_replay.forks.workspace import copied
 from playhead_replay.goldens.golden_file import read_golden
 from playhead_replay.goldens.golden_paths import place_of
 from playhead_replay.report.compare import compare
-from playhead_semconv.genai.prices import price_of
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Content, ErrorRecord, ExchangeId
+from playhead_semconv.genai.prices import price_of
 from playhead_semconv.otlp import attributes_of, set_attributes
 from playhead_semconv.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_semconv.tape.frames_text import to_text

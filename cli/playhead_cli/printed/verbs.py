@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_cli.printed import changes, files, moments, runs, shown, surroundings
+from playhead_cli.printed import changes, controlled, files, moments, runs, shown, surroundings
 
 OF_VERBS: dict[str, tuple[Any, ...]] = {
     "demo": (surroundings.PrintedDemo,),
@@ -17,6 +17,12 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "tail": (runs.PrintedMoment,),
     "fork": (runs.PrintedBranch,),
     "rollback": (runs.PrintedBranch,),
+    "pause": (controlled.PrintedControl,),
+    "step": (controlled.PrintedControl,),
+    "continue": (controlled.PrintedControl,),
+    "edit": (controlled.PrintedControl,),
+    "reject": (controlled.PrintedControl,),
+    "answer": (controlled.PrintedControl,),
     "resume": (runs.PrintedBranch,),
     "replay": (runs.PrintedReport,),
     "export": (changes.PrintedExport,),

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     help="full, or metadata: no message content is recorded.",
     type=click.Choice(["full", "metadata"]),
 )
+@flag_setting("--control", help="Whether it can be paused: on, or rules: pause tool=NAME; stop cost>1.")
 @flag_setting("--instrumentors", help="Instrumentors of OpenTelemetry to load too, by name, or all.")
 @check_option
 def command(session: Session, python: str, checks: tuple[Path, ...], words: tuple[str, ...]) -> int:

@@ -53,7 +53,7 @@ class Address:
         parts = urlsplit(settings.endpoint)
         if settings.protocol == "grpc" or parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigurationError(
-                f"an agent that sends to {settings.endpoint} over {settings.protocol} cannot be controlled",
+                f"{settings.endpoint} over {settings.protocol} takes no questions for orders",
                 hint="PLAYHEAD_PROTOCOL=http/protobuf, and an endpoint that begins with http",
             )
         self._host, self._port = parts.hostname, parts.port

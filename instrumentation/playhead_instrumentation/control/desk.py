@@ -47,6 +47,8 @@ class Held:
         self.paused = False
         self.steps = False
         """Whether it is paused again after a step."""
+        self.ahead = 0
+        """Steps that were let go before there was one."""
         self.rules: list[Rule] = []
         self.passing: set[ExchangeId] = set()
         """Exchanges that were let out while it is paused: what comes of them arrives."""
@@ -126,9 +128,18 @@ class Desk:
                 said = f"the rule {rule} applies"
                 halt.order(Order(0, "reject", trace, RULE, said=said))
             return halt
-        if hold is None or not hold.paused:
+        if hold is None or not hold.paused or self._is_ahead(hold, call):
             return None
         return Halt(self, call, key, body, "step" if hold.steps else "pause")
+
+    def _is_ahead(self, hold: Held, call: Call) -> bool:
+        """Whether a step was let go before this one came."""
+        with self._lock:
+            if not hold.ahead:
+                return False
+            hold.ahead -= 1
+            hold.passing.add(call.id)
+            return True
 
     # What those who wait ask.
 
@@ -167,7 +178,7 @@ class Desk:
         """Something has arrived; False if it may enter."""
         with self._lock:
             hold = self._hold(arrival.trace_id)
-            if hold is None or not hold.paused or arrival.call.id in hold.passing:
+            if hold is None or not hold.paused or arrival.asked.id in hold.passing:
                 return False
             self._count += 1
             arrival.number = self._count
@@ -267,7 +278,7 @@ class Desk:
             self._lease(order)
         hold = self._holds.get(trace)
         if order.what == "pause" and hold is not None:
-            hold.paused, hold.steps = True, False
+            hold.paused, hold.steps, hold.ahead = True, False, 0
             hold.passing.clear()
             self._say(order.what, order.by, trace)
         elif order.what == "rules" and hold is not None:
@@ -282,7 +293,7 @@ class Desk:
                 hold.paused = hold.steps = False
                 if not hold.rules:
                     del self._holds[trace]
-        elif order.what == "step":
+        elif order.what == "step" and hold is not None:
             return self._step(order, hold)
         elif order.what != "renew":
             halt = self._which(order)
@@ -303,35 +314,32 @@ class Desk:
             hold.holder = order.by
             hold.until_s = REAL.now_s() + order.lease_s
 
-    def _step(self, order: Order, hold: Held | None) -> str:
-        """Let one go out, the oldest by default; the run stays paused."""
-        halts = self._of(order.trace_id)
-        wanted = [halt for halt in halts if order.halt in (0, halt.number)]
-        halt = next(iter(wanted), None)
-        arrives = self._arrivals.get(order.halt)
-        if hold is not None:
-            hold.paused = hold.steps = True
-        if halt is not None:
-            halt.order(order)
-            self._free(halt.call.id)
-        else:
-            free = [
-                one
-                for one in self._arrivals.values()
-                if self._is_of(self.trace_of(one.call), order.trace_id)
-            ]
-            if not free:
-                self._look()
-                return "nothing waits yet; the run halts at its next step"
-            if hold is not None:
-                hold.passing.add(free[0].call.id)
-            self._free(free[0].call.id)
+    def _step(self, order: Order, hold: Held) -> str:
+        """Let one go out or arrive, the oldest by default, else the next; the run stays paused."""
+        hold.paused = hold.steps = True
         self._look()
+        wanted = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
+        if wanted:
+            wanted[0].order(order)
+            return ""
+        arrivals = [
+            one
+            for one in self._arrivals.values()
+            if self._is_of(one.trace_id, order.trace_id) and order.halt in (0, one.number)
+        ]
+        if arrivals:
+            hold.passing.add(arrivals[0].asked.id)
+            self._free(arrivals[0].asked.id)
+        elif order.halt:
+            raise ValueError(f"nothing waits under the number {order.halt}")
+        else:
+            hold.ahead += 1
+            self._say(order.what, order.by, order.trace_id)
         return ""
 
     def _free(self, id: ExchangeId) -> None:
         for arrival in self._arrivals.values():
-            if arrival.call.id == id:
+            if arrival.asked.id == id:
                 arrival.order(Order(0, "continue", "", ""))
 
     def _which(self, order: Order) -> Halt:

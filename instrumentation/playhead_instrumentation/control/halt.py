@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from playhead_instrumentation.control.given import made_answer, made_rejection
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import edited
-from playhead_instrumentation.driver.gate import Turn, running_loop
+from playhead_instrumentation.driver.gate import Called, Turn, running_loop
 from playhead_instrumentation.driver.verdict import Live
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_semconv import attributes as a
@@ -21,6 +21,7 @@ from playhead_semconv.process.interpreter_threads import Bell
 
 if TYPE_CHECKING:
     import asyncio
+    from contextvars import Context
 
     from playhead_instrumentation.control.desk import Desk
 
@@ -198,20 +199,28 @@ class HeldArrival(Waiter):
 
     def __init__(self, desk: Desk, call: Call, turn: Turn) -> None:
         super().__init__()
-        self.call: Final = call
+        self.asked: Final = call
+        """The exchange that it belongs to."""
         self.number = 0
         """Given by the desk."""
         self.trace_id: Final = desk.trace_of(call)
         self._since_ns = time.time_ns()
         self._desk = desk
-        self._turn: Any = turn
+        self._turn = turn
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._turn, name)
+    def give_up(self) -> None:
+        """As the turn does."""
+        self._turn.give_up()
+
+    def call(
+        self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        """As the turn does: what arrives in a callback of a loop is not held."""
+        return self._turn.call(loop, called, context)
 
     def halted(self, most_bytes: int) -> Halted:
         """What operators are told of it."""
-        id = self.call.id
+        id = self.asked.id
         return Halted(
             self.number,
             self.trace_id,
@@ -242,4 +251,5 @@ class HeldArrival(Waiter):
                 yield from self.suspend(loop)
             finally:
                 self._desk.arrived(self)
-        return (yield from self._turn.__await__())
+        at: Delivery | None = yield from self._turn.__await__()
+        return at

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
-from playhead_semconv.genai.prices import Cost
 from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.genai.in_words import said_in
 from playhead_semconv.genai.messages import OutputMessage
+from playhead_semconv.genai.prices import Cost
 
 SCHEMA_VERSION = 1
 

@@ -10,11 +10,11 @@ from playhead_replay.diff.side import Side
 from playhead_replay.run.inbound_requests import InboundRequest
 from playhead_replay.run.messages import Messages, derived_attributes
 from playhead_replay.run.outputs import Outputs
-from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_replay.run.run import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.messages import Text, ToolCall
+from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_semconv.untrusted.counts import count_in
 
 

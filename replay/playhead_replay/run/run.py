@@ -27,7 +27,6 @@ from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
-from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_replay.run.spans import Span, grow, spans_of
 from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, number_steps
@@ -37,6 +36,7 @@ from playhead_replay.run.unnamed_calls import tell_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeMissing
+from playhead_semconv.genai.prices import Cost, cost_of
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts

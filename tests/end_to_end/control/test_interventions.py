@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ TOOLS = """
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with on_stage(tmp_path) as stage:
-        stage.provider.script([said_back], repeat=True)
+        stage.provider.on("/v1/chat/completions", said_back, repeat=True)
         yield stage
 
 
@@ -57,7 +58,7 @@ def test_what_waits_is_answered_by_hand_or_rejected(stage: Stage, level: str):
     (waits,) = stage.operator.halted("agent-1")
     assert waits["reason"] == "model=*"
     by_hand = openai_chat.completion("by hand")
-    stage.operator.order("agent-1", "answer", body=json_reply(by_hand).parts[0].decode())
+    stage.operator.order("agent-1", "answer", body=json.dumps(by_hand))
     stage.operator.halted("agent-1")
     stage.operator.order("agent-1", "reject", message="not today")
     stage.operator.halted("agent-1")
@@ -132,7 +133,6 @@ LOOPS = """
 def test_breakpoints_at_errors_and_loops(stage: Stage):
     url = f"URL = {stage.provider.url!r}"
     stage.provider.on("/missing", json_reply({}, 404))
-    stage.provider._rules.reverse()
     script = stage.script(url + "\n" + LOOPS.replace("\n    ", "\n"))
     agent = stage.start(script, control="error; loop")
     (waits,) = stage.operator.halted("agent-1")

@@ -49,7 +49,7 @@ def test_requests_to_a_service_wait_and_go_on_one_by_one(tmp_path: Path):
                 traces = {
                     text: one["trace_id"] for one in waiting for text in answers if text in one["body"]
                 }
-                (mine,) = stage.operator.halted(traces["one"])
+                (_,) = stage.operator.halted(traces["one"])
                 change = [{"path": "messages[0].content", "value": "edited"}]
                 stage.operator.order(traces["one"], "edit", edits=change)
                 stage.operator.order(traces["one"], "continue")

@@ -19,11 +19,11 @@ from playhead_cli.views.step.conversation import (
 )
 from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.views.words import AGAIN, FOLD, clock, count, label, one_line, seconds, took
-from playhead_semconv.genai.prices import cost_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.in_words import OF_CONVENTIONS, text_of
 from playhead_semconv.genai.messages import FinishReason
+from playhead_semconv.genai.prices import cost_of
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.encodings import header as header_in
 

@@ -1,0 +1,50 @@
+"""What verbs print that control running agents."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class PrintedProcess(TypedDict):
+    """A process of the run that takes orders."""
+
+    instance: str
+    pid: int
+    agent: str
+
+
+class PrintedLease(TypedDict):
+    """Who holds the run."""
+
+    holder: str
+    left_s: float
+    paused: bool
+    rules: list[str]
+
+
+class PrintedHalt(TypedDict):
+    """Something that waits before it goes out."""
+
+    id: str
+    kind: str
+    key: str
+    trace_id: str
+    exchange: str
+    reason: str
+    since_ns: int
+    size_bytes: int
+    body: str | None
+
+
+class PrintedControl(TypedDict):
+    """``playhead pause``, ``step``, ``continue``, ``edit``, ``reject``, ``answer``: the run now."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str
+    revision: int
+    processes: list[PrintedProcess]
+    lease: PrintedLease | None
+    halted: list[PrintedHalt]
+    taken: bool
+    """Whether the agent has taken the order."""

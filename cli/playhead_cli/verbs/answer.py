@@ -1,0 +1,30 @@
+"""``playhead answer``: answer by hand what a paused agent is about to ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead_cli.operating.orders import Operator, orders, show, target_of
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+
+
+@verb("answer", short_help="answer by hand what a paused agent is about to ask")
+@orders
+@click.argument("body", metavar="BODY|@FILE")
+@click.option("--status", type=click.IntRange(100, 599), default=200, show_default=True)
+def command(session: Session, target: str, url: str | None, body: str, status: int) -> None:
+    """Give the answer in the place of the world: nothing goes out.
+
+    BODY is the body of the response, or what a tool returns, as JSON.
+    """
+    run, halt = target_of(target)
+    if body.startswith("@"):
+        try:
+            body = Path(body[1:]).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise UsageError(f"{body[1:]} cannot be read", cause=str(problem)) from None
+    show(session, run, Operator(session, url).order(run, "answer", halt=halt, body=body, status=status))

@@ -1,0 +1,59 @@
+"""``playhead edit``: change what a paused agent is about to ask."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.operating.orders import Operator, orders, show, target_of
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Edit
+
+
+@verb("edit", short_help="change what a paused agent is about to ask")
+@orders
+@click.argument("edits", metavar="[PATH=VALUE]...", nargs=-1)
+def command(session: Session, target: str, url: str | None, edits: tuple[str, ...]) -> None:
+    """Change the request that waits, or the arguments of a tool, and show it. It goes on waiting.
+
+    PATH=VALUE as in messages[-1].content=hello; +PATH=VALUE adds, PATH! removes. Without one, the
+    request is opened in $EDITOR.
+    """
+    from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, edit_by_hand, parse_edit
+
+    run, halt = target_of(target)
+    operator = Operator(session, url)
+    if edits:
+        parsed = [parse_edit(one) for one in edits]
+        wrong = next((root for root, _ in parsed if root not in (REQUEST, FUNCTION)), None)
+        if wrong is not None:
+            raise UsageError(f"{wrong} is not what waits", hint="request.…, or function.… of a tool")
+        made = [edit for _, edit in parsed]
+    else:
+        made = edit_by_hand(_document(operator.state(run), halt), os.environ)
+    show(session, run, operator.order(run, "edit", halt=halt, edits=[_said(edit) for edit in made]))
+
+
+def _document(state: dict[str, Any], halt: str) -> Any:
+    """What waits, as JSON. `UsageError`."""
+    waits = [
+        one for one in state["halted"] if not halt or halt in (one["id"], one["id"].rpartition("-")[2])
+    ]
+    if len(waits) != 1:
+        what = f"{len(waits)} wait" if waits else "nothing waits"
+        raise UsageError(what, hint="say which: RUN:N, as playhead pause RUN shows")
+    try:
+        return json.loads(waits[0]["body"] or "")
+    except ValueError:
+        raise UsageError("what waits is no JSON, or is not known here in full") from None
+
+
+def _said(edit: Edit) -> dict[str, Any]:
+    return {"path": edit.path, "value": edit.value, "remove": edit.remove, "add": edit.add}
