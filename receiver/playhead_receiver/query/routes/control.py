@@ -31,6 +31,7 @@ from playhead_receiver.query.models.control import (
 )
 from playhead_semconv.control.messages import Answer, Halted, Order
 from playhead_semconv.control.rules import read_rules
+from playhead_semconv.errors import RunUnknown
 from playhead_semconv.rerun.plans import Edit
 
 router = APIRouter(tags=["control"])
@@ -43,11 +44,16 @@ class Target:
     """The run that is controlled."""
 
     def __init__(self, asked: ApiRequest, name: str) -> None:
-        summary = asked.run(name)
-        self.trace_id = summary.trace_id
-        self.instances = summary.instances
         self.hub: Hub = asked.house.hub
         self._asked = asked
+        try:
+            summary = asked.run(name)
+            self.trace_id, self.instances = summary.trace_id, summary.instances
+        except RunUnknown:
+            # What waits is heard of here before the store has the run.
+            if not self.hub.controlled(name, ()).processes:
+                raise
+            self.trace_id, self.instances = name, list[str]()
 
     def by(self, said: str) -> str:
         """Who asks."""
