@@ -27,7 +27,7 @@
     │   ├── TooLarge              otlp-too-large: over a size limit
     │   ├── ReceiverPath          receiver-path: no OTLP at that address
     │   └── ReceiverRefused       receiver-refused: takes nothing from us
-    ├── Rejected              (1) rejected: an operator or a rule has rejected what the program asked
+    ├── AskRejected           (1) rejected: an operator or a rule has rejected what the program asked
     ├── ReplayFailed          (1) replay-failed: the program could not be started again
     └── StoreError            (1) the receiver's store
         ├── StoreBusy             store-busy: another receiver writes to this data directory
@@ -214,7 +214,7 @@ class TooLarge(WireError):
     code = "otlp-too-large"
 
 
-class Rejected(PlayheadError):
+class AskRejected(PlayheadError):
     """An operator or a rule has rejected what the program asked; it was not done."""
 
     code = "rejected"

@@ -32,7 +32,7 @@ POLL_S = 20.0
 UNKNOWN = 404
 
 
-class Refused(UsageError):
+class OrderRefused(UsageError):
     """The receiver refuses an order, or the agent cannot carry it out."""
 
     code = "control-refused"
@@ -64,7 +64,7 @@ class Operator:
         )
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
-        """Give an order; returns the control of the run. `Refused`, `NoReceiver`."""
+        """Give an order; returns the control of the run. `OrderRefused`, `NoReceiver`."""
         return self._asked("POST", f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said})
 
     def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Operator:
             return cast("dict[str, Any]", found)
         said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         what, cause, hint = (visible(str(said.get(name, ""))) for name in ("detail", "cause", "hint"))
-        kind = RunUnknown if answer.status == UNKNOWN else Refused
+        kind = RunUnknown if answer.status == UNKNOWN else OrderRefused
         raise kind(what or f"{self._url} answered {answer.status}", cause=cause, hint=hint)
 
 

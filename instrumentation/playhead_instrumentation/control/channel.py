@@ -26,10 +26,10 @@ from playhead_semconv.control.messages import (
     MOST_ORDER_BYTES,
     REPORT,
     REPORT_S,
-    Listen,
-    Orders,
-    Problem,
-    Report,
+    AgentReport,
+    ControlOrders,
+    OrderProblem,
+    OrdersWanted,
 )
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.process.interpreter_threads import Bell, Thread
@@ -71,7 +71,7 @@ class Address:
             self._headers["Authorization"] = f"Bearer {settings.token}"
 
     def post(self, path: str, message: msgspec.Struct, timeout_s: float) -> bytes:
-        """The answer to a message. OSError, `http.client.HTTPException`, `Refused`."""
+        """The answer to a message. OSError, `http.client.HTTPException`, `UnexpectedAnswer`."""
         made: http.client.HTTPConnection
         if self._trust is None:
             made = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
@@ -86,11 +86,11 @@ class Address:
         finally:
             made.close()
         if answer.status != 200 or len(data) > MOST_ORDER_BYTES:
-            raise Refused(f"the receiver answered {answer.status} at {path}")
+            raise UnexpectedAnswer(f"the receiver answered {answer.status} at {path}")
         return data
 
 
-class Refused(Exception):
+class UnexpectedAnswer(Exception):
     """The receiver answers, but not as it should."""
 
 
@@ -101,7 +101,7 @@ class Channel:
         self,
         desk: Desk,
         address: Address,
-        describe: Callable[[], Report],
+        describe: Callable[[], AgentReport],
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         """``describe``: what a report says of the process. ``say``: told once of what hinders it."""
@@ -136,7 +136,7 @@ class Channel:
         self._over = False
         self._taken = 0
         self._number = 0
-        self._problems: list[Problem] = []
+        self._problems: list[OrderProblem] = []
         self._heard_s = REAL.now_s()
 
     def _begin(self) -> None:
@@ -197,9 +197,9 @@ class Channel:
     def _listen(self) -> None:
         while not self._over:
             try:
-                asked = Listen(self._describe().instance, self._taken, LISTEN_S)
+                asked = OrdersWanted(self._describe().instance, self._taken, LISTEN_S)
                 data = self._address.post(LISTEN, asked, LISTEN_S + CONNECT_S)
-                orders = msgspec.json.decode(data, type=Orders)
+                orders = msgspec.json.decode(data, type=ControlOrders)
             except Exception as problem:
                 self._hindered(problem)
                 REAL.sleep(AGAIN_S)
@@ -211,7 +211,7 @@ class Channel:
                 continue
             self._carry_out(orders)
 
-    def _carry_out(self, orders: Orders) -> None:
+    def _carry_out(self, orders: ControlOrders) -> None:
         for order in orders.orders:
             if order.number <= self._taken:
                 continue
@@ -221,18 +221,18 @@ class Channel:
                 log.debug("playhead could not carry out an order", exc_info=True)
                 said = f"{type(problem).__name__} in the agent"
             if said:
-                self._problems = [*self._problems, Problem(order.number, said)][-MOST_PROBLEMS:]
+                self._problems = [*self._problems, OrderProblem(order.number, said)][-MOST_PROBLEMS:]
             self._taken = order.number
         if orders.orders:
             self._bell.ring()
 
     def _hindered(self, problem: Exception) -> None:
         log.debug("playhead does not reach the receiver for control", exc_info=True)
-        if isinstance(problem, Refused) and not self._said:
+        if isinstance(problem, UnexpectedAnswer) and not self._said:
             self._said = True
             self._say(f"the agent cannot be controlled: {problem}")
 
 
-def report_of(instance: bytes, trace_id: bytes, agent: str) -> Report:
+def report_of(instance: bytes, trace_id: bytes, agent: str) -> AgentReport:
     """What a report says of this process."""
-    return Report(instance.hex(), trace_id.hex(), os.getpid(), agent)
+    return AgentReport(instance.hex(), trace_id.hex(), os.getpid(), agent)

@@ -10,17 +10,16 @@ from typing import Any, Final
 from playhead_instrumentation.control.given import check_answer
 from playhead_instrumentation.control.halt import Halt, HeldArrival
 from playhead_instrumentation.control.watching import Watching
-from playhead_instrumentation.driver.call import Call
-from playhead_instrumentation.driver.departures import Departure, Departures
+from playhead_instrumentation.driver.call import Call, Departures
 from playhead_instrumentation.driver.driver import Driver
-from playhead_instrumentation.driver.gate import Turn
+from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Live, Played
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.control.messages import MOST_BODIES_BYTES, MOST_HALTED, Halted, Hold, Order
-from playhead_semconv.control.rules import Rule, read_rules
+from playhead_semconv.control.messages import MOST_BODIES_BYTES, MOST_HALTED, ControlOrder, Halted, Hold
+from playhead_semconv.control.rules import ControlRule, read_rules
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import ExchangeId, Fact
 
@@ -49,7 +48,7 @@ class Held:
         """Whether it is paused again after a step."""
         self.ahead = 0
         """Steps that were let go before there was one."""
-        self.rules: list[Rule] = []
+        self.rules: list[ControlRule] = []
         self.passing: set[ExchangeId] = set()
         """Exchanges that were let out while it is paused: what comes of them arrives."""
 
@@ -62,13 +61,13 @@ class Desk:
         driver: Driver,
         own_trace: Callable[[], str],
         watching: Watching,
-        rules: Iterable[Rule] = (),
+        rules: Iterable[ControlRule] = (),
     ) -> None:
         """``own_trace``: trace id of the process's own run. ``rules``: they hold from the start.
 
         `ConfigurationError` where a rule cannot be kept here.
         """
-        self.driver: Final = driver
+        self.driver = driver
         self.changed: Callable[[], None] = _nothing
         """Called when operators are to be told something new."""
         self.heard_s: Callable[[], float] = REAL.now_s
@@ -126,7 +125,7 @@ class Desk:
             halt.by_rule = True
             if rule.action == "stop":
                 said = f"the rule {rule} applies"
-                halt.order(Order(0, "reject", trace, RULE, said=said))
+                halt.order(ControlOrder(0, "reject", trace, RULE, said=said))
             return halt
         if hold is None or not hold.paused or self._is_ahead(hold, call):
             return None
@@ -220,7 +219,7 @@ class Desk:
                 for trace, held in self._holds.items()
             ]
 
-    def take(self, order: Order) -> str:
+    def take(self, order: ControlOrder) -> str:
         """Carry out an order. Returns why it cannot be; empty if it can."""
         try:
             with self._lock:
@@ -244,7 +243,7 @@ class Desk:
                 if halt.by_rule and waited_s > LOST_S and (lost or waited_s > PATIENCE_S):
                     why = "the receiver is lost" if lost else "nobody has answered"
                     halt.order(
-                        Order(
+                        ControlOrder(
                             0,
                             "reject",
                             halt.trace_id,
@@ -272,7 +271,7 @@ class Desk:
 
     # Orders.
 
-    def _take(self, order: Order) -> str:
+    def _take(self, order: ControlOrder) -> str:
         trace = order.trace_id
         if order.what in ("pause", "rules", "renew", "step"):
             self._lease(order)
@@ -306,7 +305,7 @@ class Desk:
         self._look()
         return ""
 
-    def _lease(self, order: Order) -> None:
+    def _lease(self, order: ControlOrder) -> None:
         hold = self._holds.get(order.trace_id)
         if hold is None and order.what in ("pause", "rules", "step"):
             hold = self._holds[order.trace_id] = Held(order.by)
@@ -314,7 +313,7 @@ class Desk:
             hold.holder = order.by
             hold.until_s = REAL.now_s() + order.lease_s
 
-    def _step(self, order: Order, hold: Held) -> str:
+    def _step(self, order: ControlOrder, hold: Held) -> str:
         """Let one go out or arrive, the oldest by default, else the next; the run stays paused."""
         hold.paused = hold.steps = True
         self._look()
@@ -340,9 +339,9 @@ class Desk:
     def _free(self, id: ExchangeId) -> None:
         for arrival in self._arrivals.values():
             if arrival.asked.id == id:
-                arrival.order(Order(0, "continue", "", ""))
+                arrival.order(ControlOrder(0, "continue", "", ""))
 
-    def _which(self, order: Order) -> Halt:
+    def _which(self, order: ControlOrder) -> Halt:
         """The halted ask that an order is about."""
         if order.halt:
             halt = self._halts.get(order.halt)
@@ -367,10 +366,10 @@ class Desk:
         """Let everything of a run go."""
         said = "" if action == "continue" else action
         for halt in self._of(trace):
-            halt.order(Order(0, "continue", trace, by, said=said))
+            halt.order(ControlOrder(0, "continue", trace, by, said=said))
         for arrival in self._arrivals.values():
             if self._is_of(arrival.trace_id, trace):
-                arrival.order(Order(0, "continue", trace, by))
+                arrival.order(ControlOrder(0, "continue", trace, by))
 
     def _expires(self, trace: str, held: Held) -> None:
         lost = REAL.now_s() - self.heard_s() > LOST_S
@@ -381,7 +380,7 @@ class Desk:
         if stops:
             for halt in self._of(trace):
                 halt.order(
-                    Order(
+                    ControlOrder(
                         0, "reject", trace, RULE, said="the receiver was lost while the run was paused"
                     )
                 )

@@ -7,8 +7,8 @@ from typing import Any
 
 from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv import attributes as a
-from playhead_semconv.control.messages import Answer
-from playhead_semconv.errors import Rejected, UsageError
+from playhead_semconv.control.messages import HandAnswer
+from playhead_semconv.errors import AskRejected, UsageError
 from playhead_semconv.facts import (
     Ask,
     Content,
@@ -27,7 +27,7 @@ FORBIDDEN = 403
 """HTTP status of a rejection. SDKs do not ask again after it."""
 
 
-def check_answer(kind: str, answer: Answer) -> None:
+def check_answer(kind: str, answer: HandAnswer) -> None:
     """`UsageError` where ``answer`` cannot answer an exchange of this kind."""
     if kind not in ANSWERED:
         raise UsageError(f"an exchange of kind {kind} cannot be answered by hand", hint="reject it")
@@ -40,7 +40,7 @@ def check_answer(kind: str, answer: Answer) -> None:
             raise UsageError("what a tool returns is JSON", cause=str(problem)) from None
 
 
-def made_answer(kind: str, answer: Answer) -> Played:
+def made_answer(kind: str, answer: HandAnswer) -> Played:
     """The verdict of an exchange that is answered by hand."""
     if kind == "tool":
         return _made(kind, {}, b'{"return":' + answer.body.encode() + b"}", None)
@@ -54,13 +54,13 @@ def made_rejection(kind: str, why: str) -> Played:
     """The verdict of an exchange that is rejected.
 
     HTTP: an answer with status 403, of which SDKs make their own error and do not try again. Else the
-    program gets `Rejected`.
+    program gets `AskRejected`.
     """
     said = why or "rejected by an operator"
     if kind == "http":
         error = {"type": "error", "error": {"type": "rejected", "code": "rejected", "message": said}}
         return _made(kind, _head(FORBIDDEN, "application/json"), json.dumps(error).encode(), None)
-    record = ErrorRecord(Rejected.__module__, Rejected.__qualname__, said, [said])
+    record = ErrorRecord(AskRejected.__module__, AskRejected.__qualname__, said, [said])
     return _made(kind, {}, b"", record)
 
 

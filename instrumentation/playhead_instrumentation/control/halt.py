@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from playhead_instrumentation.control.given import made_answer, made_rejection
 from playhead_instrumentation.driver.call import Call
-from playhead_instrumentation.driver.driver import edited
+from playhead_instrumentation.driver.driver import Driver, edited
 from playhead_instrumentation.driver.gate import Called, Turn, running_loop
 from playhead_instrumentation.driver.verdict import Live
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.control.messages import MOST_BODY_BYTES, Halted, Order
+from playhead_semconv.control.messages import MOST_BODY_BYTES, ControlOrder, Halted
 from playhead_semconv.facts import Delivery
 from playhead_semconv.process.interpreter_threads import Bell
 
@@ -23,10 +23,38 @@ if TYPE_CHECKING:
     import asyncio
     from contextvars import Context
 
-    from playhead_instrumentation.control.desk import Desk
-
 LOOK_S = 1.0
 """How often a blocked thread looks whether it may go on, so that signals reach it."""
+
+
+class Hall(Protocol):
+    """Where those wait who are halted; `desk.Desk` is one."""
+
+    driver: Driver
+
+    def trace_of(self, call: Call) -> str:
+        """Trace id of the run that asks."""
+        ...
+
+    def halter(self, halt: Halt) -> str:
+        """Who has halted it."""
+        ...
+
+    def enters(self, halt: Halt) -> bool:
+        """An ask is about to wait; False if it need not any more."""
+        ...
+
+    def leaves(self, halt: Halt) -> None:
+        """An ask waits no longer."""
+        ...
+
+    def arrives(self, arrival: HeldArrival) -> bool:
+        """Something has arrived; False if it may enter."""
+        ...
+
+    def arrived(self, arrival: HeldArrival) -> None:
+        """It waits no longer."""
+        ...
 
 
 class Waiter:
@@ -35,12 +63,12 @@ class Waiter:
     def __init__(self) -> None:
         self.going = False
         """Whether it has got an order, and is about to go on."""
-        self._orders: deque[Order] = deque()
+        self._orders: deque[ControlOrder] = deque()
         self._bell = Bell()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._future: asyncio.Future[None] | None = None
 
-    def order(self, order: Order) -> None:
+    def order(self, order: ControlOrder) -> None:
         """Hand over the order that ends the wait, from any thread."""
         self.going = True
         self._orders.append(order)
@@ -57,14 +85,14 @@ class Waiter:
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
-    def block(self) -> Order:
+    def block(self) -> ControlOrder:
         """Block until there is an order. The wait counts as one for the outside world."""
         with Outside():
             while not self._orders:
                 self._bell.wait(LOOK_S)
         return self._orders[0]
 
-    def suspend(self, loop: asyncio.AbstractEventLoop) -> Generator[Any, None, Order]:
+    def suspend(self, loop: asyncio.AbstractEventLoop) -> Generator[Any, None, ControlOrder]:
         """The same for a task of ``loop``, which goes on meanwhile."""
         self._loop = loop
         with Shadow():
@@ -78,16 +106,16 @@ class Waiter:
 class Halt(Waiter):
     """The departure of an ask that is halted."""
 
-    def __init__(self, desk: Desk, call: Call, key: str, body: bytes | None, reason: str) -> None:
+    def __init__(self, hall: Hall, call: Call, key: str, body: bytes | None, reason: str) -> None:
         """``reason``: see `Halted.reason`."""
         super().__init__()
         self.call: Final = call
         self.reason: Final = reason
         self.number = 0
-        """Given by the desk."""
+        """Given by the hall."""
         self.since_ns = time.time_ns()
-        self.trace_id: Final = desk.trace_of(call)
-        self._desk: Final = desk
+        self.trace_id: Final = hall.trace_of(call)
+        self._hall: Final = hall
         self._key: Final = key
         self._body = body
         """What goes out, with its credentials; None: it comes in pieces."""
@@ -96,7 +124,7 @@ class Halt(Waiter):
 
     def wait(self) -> None:
         """Block until an operator lets the ask go out, or time does."""
-        if not self._desk.enters(self):
+        if not self._hall.enters(self):
             return
         try:
             order = self.block()
@@ -104,18 +132,18 @@ class Halt(Waiter):
             self._left()
             raise
         resume()
-        self._goes_on(order, self._desk.driver.gate.arrive(None, self.call.id).wait())
+        self._goes_on(order, self._hall.driver.gate.arrive(None, self.call.id).wait())
 
     def __await__(self) -> Generator[Any, None, None]:
         loop = running_loop()
         if loop is None:  # a runtime other than asyncio: its thread blocks
             self.wait()
             return
-        if not self._desk.enters(self):
+        if not self._hall.enters(self):
             return
         try:
             order = yield from self.suspend(loop)
-            at: Delivery | None = yield from self._desk.driver.gate.arrive(
+            at: Delivery | None = yield from self._hall.driver.gate.arrive(
                 None, self.call.id
             ).__await__()
         except BaseException:
@@ -125,7 +153,7 @@ class Halt(Waiter):
 
     def halted(self, most_bytes: int) -> Halted:
         """What operators are told of it; of a body over ``most_bytes`` the size only."""
-        shown = self.call.body if self._desk.driver.content and self._body is not None else None
+        shown = self.call.body if self._hall.driver.content and self._body is not None else None
         text: str | None = None
         if shown is not None and len(shown) <= min(most_bytes, MOST_BODY_BYTES):
             try:
@@ -150,10 +178,10 @@ class Halt(Waiter):
         """Record that the ask waits."""
         self.call.intervened(
             e.PLAYHEAD_CONTROL_HALT,
-            {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._desk.halter(self)},
+            {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._hall.halter(self)},
         )
 
-    def edit(self, order: Order) -> None:
+    def edit(self, order: ControlOrder) -> None:
         """Put another body in the place of what would go out. `UsageError`, ValueError."""
         if self._body is None:
             raise ValueError("its body is made while it is sent: it cannot be edited")
@@ -165,10 +193,10 @@ class Halt(Waiter):
             return
         self._body = self.call.replaced = body
         attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: order.by}
-        self.call.body, content = self._desk.driver.written(body, attributes)
+        self.call.body, content = self._hall.driver.written(body, attributes)
         self.call.intervened(e.PLAYHEAD_CONTROL_EDIT, attributes, content)
 
-    def _goes_on(self, order: Order, at: Delivery | None) -> None:
+    def _goes_on(self, order: ControlOrder, at: Delivery | None) -> None:
         call = self.call
         attributes: dict[str, Any] = {
             a.PLAYHEAD_CONTROL_ACTION: order.said
@@ -185,27 +213,27 @@ class Halt(Waiter):
             given = None
         if given is not None and isinstance(call.verdict, Live):
             call.verdict = given
-            self._desk.driver.went(call.id)
-        self._desk.leaves(self)
+            self._hall.driver.went(call.id)
+        self._hall.leaves(self)
 
     def _left(self) -> None:
         """The program is interrupted, or cancels the task."""
-        self._desk.leaves(self)
+        self._hall.leaves(self)
         self.call.intervened(e.PLAYHEAD_CONTROL_RELEASE, {a.PLAYHEAD_CONTROL_ACTION: "left"})
 
 
 class HeldArrival(Waiter):
     """A turn of something that arrives while the program is paused."""
 
-    def __init__(self, desk: Desk, call: Call, turn: Turn) -> None:
+    def __init__(self, hall: Hall, call: Call, turn: Turn) -> None:
         super().__init__()
         self.asked: Final = call
         """The exchange that it belongs to."""
         self.number = 0
-        """Given by the desk."""
-        self.trace_id: Final = desk.trace_of(call)
+        """Given by the hall."""
+        self.trace_id: Final = hall.trace_of(call)
         self._since_ns = time.time_ns()
-        self._desk = desk
+        self._hall = hall
         self._turn = turn
 
     def give_up(self) -> None:
@@ -235,21 +263,21 @@ class HeldArrival(Waiter):
 
     def wait(self) -> Delivery | None:
         """Block until the program goes on; then as the turn does."""
-        if self._desk.arrives(self):
+        if self._hall.arrives(self):
             try:
                 self.block()
             finally:
-                self._desk.arrived(self)
+                self._hall.arrived(self)
         return self._turn.wait()
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         loop = running_loop()
         if loop is None:
             return self.wait()
-        if self._desk.arrives(self):
+        if self._hall.arrives(self):
             try:
                 yield from self.suspend(loop)
             finally:
-                self._desk.arrived(self)
+                self._hall.arrived(self)
         at: Delivery | None = yield from self._turn.__await__()
         return at

@@ -11,7 +11,7 @@ import msgspec
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.runtime.real_clock import REAL
-from playhead_semconv.control.rules import COUNTED, Rule
+from playhead_semconv.control.rules import COUNTED, ControlRule
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.interpreter_threads import make_lock
 
@@ -60,7 +60,7 @@ class _Run:
         self.failed = False
         self.last: tuple[str, str, bytes] | None = None
         self.times = 0
-        self.told: set[Rule] = set()
+        self.told: set[ControlRule] = set()
         """Limits at which it has paused already: it pauses once for each."""
 
 
@@ -75,7 +75,7 @@ class Watching:
         self.spending: Spending | None = None
         """Set where a rule needs it."""
 
-    def needs(self, rules: Iterable[Rule]) -> None:
+    def needs(self, rules: Iterable[ControlRule]) -> None:
         """Be able to keep these rules from now on. `ConfigurationError`."""
         wanted = {rule.what for rule in rules}
         if wanted & {"tokens", "cost"} and self.spending is None:
@@ -90,8 +90,8 @@ class Watching:
         self._run(trace).failed = True
 
     def applies(
-        self, rules: Sequence[Rule], trace: str, call: Call, key: str, body: bytes | None
-    ) -> Rule | None:
+        self, rules: Sequence[ControlRule], trace: str, call: Call, key: str, body: bytes | None
+    ) -> ControlRule | None:
         """The first rule that applies to an ask; None: it may go out. Counts the ask."""
         run = self._run(trace)
         if self.spending is not None and any(rule.what in ("tokens", "cost") for rule in rules):
@@ -113,7 +113,7 @@ class Watching:
         return None
 
     def _is_met(
-        self, rule: Rule, run: _Run, trace: str, call: Call, key: str, body: bytes | None
+        self, rule: ControlRule, run: _Run, trace: str, call: Call, key: str, body: bytes | None
     ) -> bool:
         if rule.what == "tool":
             name = key.removeprefix("tools/call ") if call.id.kind == "mcp" else key

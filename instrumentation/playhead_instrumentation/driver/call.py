@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Type
 import blake3
 from opentelemetry.trace import SpanContext
 
-from playhead_instrumentation.driver.departures import AT_ONCE, Departure, Departures
-from playhead_instrumentation.driver.gate import Gate, Turn
+from playhead_instrumentation.driver.gate import GOES_OUT, Departure, Gate, Turn
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
 from playhead_instrumentation.redaction import Redactor
@@ -60,6 +59,32 @@ class Scrub(Protocol):
 
     def chunk(self, data: bytes) -> bytes:
         """``data`` as it may go on tape."""
+        ...
+
+
+class Departures(Protocol):
+    """Says which asks wait before they go out: an operator, a rule, or a tape that tells of them.
+
+    Methods may be called from any thread; only the waits for what they return take time.
+    """
+
+    def departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
+        """What the ask of a call waits for; None: nothing. Its request fact is on the tape.
+
+        ``key``, ``body``: what is asked; the body as it goes out, None if it comes in pieces.
+        """
+        ...
+
+    def arrival(self, call: Call, turn: Turn) -> Turn:
+        """``turn``, or one that also waits as long as the program is paused."""
+        ...
+
+    def answered(self, call: Call, values: dict[str, Any]) -> None:
+        """The head of an answer is on the tape. Safe in a finalizer."""
+        ...
+
+    def ended(self, call: Call) -> None:
+        """The end of an exchange is on the tape. Safe in a finalizer."""
         ...
 
 
@@ -150,7 +175,7 @@ class Call:
 
         Behind it `verdict`, `replaced` and `body` are final: an operator may have changed them.
         """
-        return self.departure or AT_ONCE
+        return self.departure or GOES_OUT
 
     def answer(
         self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts

@@ -18,8 +18,7 @@ from opentelemetry.trace import SpanContext
 
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.driver.bodies import Bodies
-from playhead_instrumentation.driver.call import Call, ids_of
-from playhead_instrumentation.driver.departures import Departures
+from playhead_instrumentation.driver.call import Call, Departures, ids_of
 from playhead_instrumentation.driver.gate import Gate
 from playhead_instrumentation.driver.played_exchange import deliveries_of
 from playhead_instrumentation.driver.reads import Reads

@@ -147,6 +147,32 @@ class Gate(Protocol):
         ...
 
 
+class Departure(Protocol):
+    """The turn of an ask, before it goes out. A thread calls `wait`, a task awaits it; one, once."""
+
+    def wait(self) -> None:
+        """Block until the ask may go out."""
+        ...
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """The same for a task."""
+        ...
+
+
+class _GoesOut:
+    """Nothing keeps the ask."""
+
+    def wait(self) -> None:
+        """At once."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield
+
+
+GOES_OUT: Departure = _GoesOut()
+
+
 class OpenGate:
     """Holds nothing back and numbers deliveries: one tick of an event loop is one batch.
 

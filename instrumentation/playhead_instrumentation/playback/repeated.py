@@ -6,9 +6,8 @@ from collections.abc import Generator
 from typing import Any
 
 from playhead_instrumentation.driver.call import Call
-from playhead_instrumentation.driver.departures import Departure
 from playhead_instrumentation.driver.driver import Driver
-from playhead_instrumentation.driver.gate import Turn
+from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Delivery

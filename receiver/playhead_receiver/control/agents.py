@@ -17,16 +17,16 @@ from starlette.responses import Response
 
 from playhead_receiver.access.guard import Guard
 from playhead_receiver.control.hub import Hub, TooMany
-from playhead_receiver.control.waiting import Waiting
+from playhead_receiver.control.watch import HubWatch
 from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.control.messages import (
     LISTEN,
     LISTEN_S,
     MOST_REPORT_BYTES,
     REPORT,
-    Listen,
-    Orders,
-    Report,
+    AgentReport,
+    ControlOrders,
+    OrdersWanted,
 )
 from playhead_semconv.errors import MalformedOtlp, PlayheadError, TooLarge, UsageError
 
@@ -60,7 +60,7 @@ def endpoints(
 
     async def report(request: Request) -> Response:
         try:
-            hub, said = await admitted(request, Report)
+            hub, said = await admitted(request, AgentReport)
             hub.reported(said)
             return Response(b"{}", media_type=JSON)
         except PlayheadError as problem:
@@ -70,7 +70,7 @@ def endpoints(
 
     async def listen(request: Request) -> Response:
         try:
-            hub, asked = await admitted(request, Listen)
+            hub, asked = await admitted(request, OrdersWanted)
             if listening[0] >= MOST_LISTENING:
                 raise TooMany(f"{MOST_LISTENING} agents are listening already")
             listening[0] += 1
@@ -93,9 +93,9 @@ def _refused(problem: PlayheadError, refuse: Callable[[PlayheadError], Response]
     return refuse(problem)
 
 
-async def _orders(hub: Hub, asked: Listen) -> Orders:
+async def _orders(hub: Hub, asked: OrdersWanted) -> ControlOrders:
     """The orders for an agent, as soon as there are any."""
-    with Waiting(hub) as waiting, anyio.move_on_after(max(0.0, min(asked.wait_s, LISTEN_S))):
+    with HubWatch(hub) as waiting, anyio.move_on_after(max(0.0, min(asked.wait_s, LISTEN_S))):
         while True:
             waiting.looks()
             orders = hub.orders_for(asked)

@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from playhead_semconv.control.messages import REPORT_S, Halted, Listen, Order, Orders, Problem, Report
+from playhead_semconv.control.messages import (
+    REPORT_S,
+    AgentReport,
+    ControlOrder,
+    ControlOrders,
+    Halted,
+    OrderProblem,
+    OrdersWanted,
+)
 from playhead_semconv.errors import UsageError
 
 MOST_AGENTS = 1000
@@ -87,10 +95,10 @@ class Controlled(msgspec.Struct, frozen=True):
 class _Agent:
     """A connected process."""
 
-    def __init__(self, report: Report, now_s: float) -> None:
+    def __init__(self, report: AgentReport, now_s: float) -> None:
         self.report = report
         self.seen_s = now_s
-        self.orders: list[Order] = []
+        self.orders: list[ControlOrder] = []
         self.problems: dict[int, str] = {}
 
 
@@ -133,7 +141,7 @@ class Hub:
 
     # What agents say.
 
-    def reported(self, report: Report) -> None:
+    def reported(self, report: AgentReport) -> None:
         """Take a report. `TooMany`."""
         with self._lock:
             agent = self._agents.get(report.instance)
@@ -155,23 +163,23 @@ class Hub:
         if before is None or report.ends or _told(before) != _told(report):
             self._changed()
 
-    def orders_for(self, asked: Listen) -> Orders:
+    def orders_for(self, asked: OrdersWanted) -> ControlOrders:
         """The orders that a process has not taken yet."""
         with self._lock:
             agent = self._agents.get(asked.instance)
             if agent is None:
-                return Orders(known=False)
+                return ControlOrders(known=False)
             agent.seen_s = self._now_s()
-            return Orders([order for order in agent.orders if order.number > asked.taken])
+            return ControlOrders([order for order in agent.orders if order.number > asked.taken])
 
-    def _taken(self, agent: _Agent, taken: int, problems: Iterable[Problem]) -> None:
+    def _taken(self, agent: _Agent, taken: int, problems: Iterable[OrderProblem]) -> None:
         for problem in problems:
             agent.problems[problem.order] = problem.said
         while len(agent.problems) > MOST_PROBLEMS:
             del agent.problems[next(iter(agent.problems))]
         agent.orders = [order for order in agent.orders if order.number > taken]
 
-    def _adopt(self, report: Report) -> None:
+    def _adopt(self, report: AgentReport) -> None:
         """Take over the leases that a process knows and this receiver does not: it has just begun."""
         for hold in report.holds:
             held = self._held.get(hold.trace_id)
@@ -180,7 +188,7 @@ class Hub:
                 held = self._held[hold.trace_id] = _Held(hold.holder[:LONGEST_NAME], until_s)
                 held.paused, held.rules = hold.paused, hold.rules
 
-    def _fitting(self, report: Report) -> Report:
+    def _fitting(self, report: AgentReport) -> AgentReport:
         """``report``, without bodies where too many are kept already."""
         others = (one.report for one in self._agents.values() if one.report.instance != report.instance)
         kept = sum(len(halt.body or "") for one in others for halt in one.halted)
@@ -217,14 +225,14 @@ class Hub:
                 self.revision,
             )
 
-    def connected(self) -> list[tuple[Report, Lease | None]]:
+    def connected(self) -> list[tuple[AgentReport, Lease | None]]:
         """All connected processes, as of their last report, and who holds their own runs."""
         with self._lock:
             self._forget_silent()
             reports = [one.report for one in self._agents.values()]
             return [(one, self._lease(self._held.get(one.trace_id))) for one in reports]
 
-    def give(self, order: Order, instances: Iterable[str], instance: str = "") -> int:
+    def give(self, order: ControlOrder, instances: Iterable[str], instance: str = "") -> int:
         """Send an order to the processes of its run, or to one of them; returns its number.
 
         ``order.number`` is given here. `NotControlled`, `HeldByOther`, `TooMany`.
@@ -280,7 +288,7 @@ class Hub:
             )
         ]
 
-    def _hold(self, order: Order) -> None:
+    def _hold(self, order: ControlOrder) -> None:
         held = self._held.get(order.trace_id)
         if order.what == "continue" and not order.halt:
             if held is not None and not held.rules:
@@ -310,7 +318,7 @@ class Hub:
             changed()
 
 
-def _told(report: Report) -> Report:
+def _told(report: AgentReport) -> AgentReport:
     """What of a report is news."""
     holds = [msgspec.structs.replace(hold, lease_s=0.0) for hold in report.holds]
     return msgspec.structs.replace(report, number=0, holds=holds)

@@ -1,7 +1,7 @@
 """What an agent and a receiver tell each other, as JSON over HTTP.
 
-The agent posts a `Report` to ``/v1/control/report`` whenever something has changed, and at least every
-`REPORT_S`. It listens at ``/v1/control/listen``, which is answered when there are orders.
+The agent posts an `AgentReport` to ``/v1/control/report`` whenever something has changed, and at least
+every `REPORT_S`. It listens at ``/v1/control/listen``, which is answered when there are orders.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Hold(msgspec.Struct, frozen=True):
     rules: list[str] = []
 
 
-class Problem(msgspec.Struct, frozen=True):
+class OrderProblem(msgspec.Struct, frozen=True):
     """An order that could not be carried out."""
 
     order: int
     said: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class AgentReport(msgspec.Struct, frozen=True):
     """The state of an agent's process."""
 
     instance: str
@@ -84,12 +84,12 @@ class Report(msgspec.Struct, frozen=True):
     holds: list[Hold] = []
     taken: int = 0
     """The last order that was carried out, or failed."""
-    problems: list[Problem] = []
+    problems: list[OrderProblem] = []
     ends: bool = False
     """Whether this is the last report of the process."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HandAnswer(msgspec.Struct, frozen=True):
     """An answer by hand."""
 
     body: str
@@ -97,7 +97,7 @@ class Answer(msgspec.Struct, frozen=True):
     """HTTP status; of no meaning for a tool."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class ControlOrder(msgspec.Struct, frozen=True):
     """Something that an agent is to do. Orders are sent again until the agent has taken them."""
 
     number: int
@@ -108,13 +108,13 @@ class Order(msgspec.Struct, frozen=True):
     halt: int = 0
     """`Halted.number` to which it applies; 0: the run."""
     edits: list[Edit] = []
-    answer: Answer | None = None
+    answer: HandAnswer | None = None
     said: str = ""
     """Why something is rejected."""
     rules: list[str] = []
 
 
-class Listen(msgspec.Struct, frozen=True):
+class OrdersWanted(msgspec.Struct, frozen=True):
     """A question for orders."""
 
     instance: str
@@ -122,9 +122,9 @@ class Listen(msgspec.Struct, frozen=True):
     wait_s: float = LISTEN_S
 
 
-class Orders(msgspec.Struct, frozen=True):
+class ControlOrders(msgspec.Struct, frozen=True):
     """The answer: orders in ascending order; none where nothing came in time."""
 
-    orders: list[Order] = []
+    orders: list[ControlOrder] = []
     known: bool = True
     """Whether the receiver knows the process; if not, it is to report."""

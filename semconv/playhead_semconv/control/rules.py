@@ -30,7 +30,7 @@ _NAMED = re.compile(rf"({'|'.join(NAMED)})=(\S.*)")
 _COUNTED = re.compile(rf"({'|'.join(COUNTED)})>([0-9]+(?:\.[0-9]+)?)")
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ControlRule(msgspec.Struct, frozen=True):
     """One rule."""
 
     action: Action
@@ -52,7 +52,7 @@ class Rule(msgspec.Struct, frozen=True):
         return f"{self.action} {self.condition}"
 
 
-def read_rule(text: str) -> Rule:
+def read_rule(text: str) -> ControlRule:
     """The rule that a text says; without an action it pauses. `UsageError`.
 
     >>> str(read_rule("cost>0.5"))
@@ -65,11 +65,11 @@ def read_rule(text: str) -> Rule:
         words = words.partition(" ")[2].strip()
     if len(text) <= LONGEST_RULE:
         if words in PLAIN:
-            return Rule(action, words)
+            return ControlRule(action, words)
         if found := _NAMED.fullmatch(words):
-            return Rule(action, found[1], name=found[2])
+            return ControlRule(action, found[1], name=found[2])
         if found := _COUNTED.fullmatch(words):
-            return Rule(action, found[1], limit=float(found[2]))
+            return ControlRule(action, found[1], limit=float(found[2]))
     near = nearest(re.split("[=>]", words)[0], (*NAMED, *COUNTED, *PLAIN))
     raise UsageError(
         f"{text[:LONGEST_RULE]!r} is no rule",
@@ -79,7 +79,7 @@ def read_rule(text: str) -> Rule:
     )
 
 
-def read_rules(texts: Iterable[str]) -> list[Rule]:
+def read_rules(texts: Iterable[str]) -> list[ControlRule]:
     """The rules that these texts say. `UsageError`."""
     rules = [read_rule(text) for text in texts]
     if len(rules) > MOST_RULES:
@@ -87,7 +87,7 @@ def read_rules(texts: Iterable[str]) -> list[Rule]:
     return rules
 
 
-def rules_of_setting(value: str) -> list[Rule] | None:
+def rules_of_setting(value: str) -> list[ControlRule] | None:
     """The rules of the setting ``control``; None where it is off. `UsageError`."""
     words = [word.strip() for word in value.split(";") if word.strip()]
     if not words or words[0].lower() in ("off", "no", "false", "0"):

@@ -67,7 +67,7 @@ def test_what_waits_is_answered_by_hand_or_rejected(stage: Stage, level: str):
     assert (waits["kind"], waits["key"], waits["reason"]) == ("tool", "send_email", "tool=send_*")
     stage.operator.order("agent-1", "reject", message="nobody writes to bob")
     said = ["by hand", "PermissionDeniedError 403 not today", "You said question 2"]
-    assert stage.ended(agent).splitlines() == [*said, "Rejected nobody writes to bob"]
+    assert stage.ended(agent).splitlines() == [*said, "AskRejected nobody writes to bob"]
     assert len(stage.provider.requests) == 1
     assert not (stage.home.folder / "sent.txt").exists()
     report = identical(stage)

@@ -18,7 +18,7 @@ Halt = Annotated[
 RuleText = Annotated[str, Field(max_length=300)]
 
 
-class Asked(BaseModel):
+class AnyOrder(BaseModel):
     """What every order may say."""
 
     model_config = ConfigDict(extra="forbid")
@@ -30,7 +30,7 @@ class Asked(BaseModel):
     ] = 5.0
 
 
-class Leased(Asked):
+class LeasedOrder(AnyOrder):
     """What an order says that holds the run."""
 
     lease_s: Annotated[
@@ -39,21 +39,21 @@ class Leased(Asked):
     ] = 600.0
 
 
-class Pause(Leased):
+class PauseOrder(LeasedOrder):
     """Halt the run at its next step."""
 
 
-class Renew(Leased):
+class RenewOrder(LeasedOrder):
     """Hold the run for longer."""
 
 
-class Step(Leased):
+class StepOrder(LeasedOrder):
     """Let one go out."""
 
     halt: Halt = ""
 
 
-class Continue(Asked):
+class ContinueOrder(AnyOrder):
     """Let the run go on, or one of those that wait."""
 
     halt: Halt = ""
@@ -69,21 +69,21 @@ class OneEdit(BaseModel):
     add: Annotated[bool, Field(description="Add a name that is missing, or insert an item.")] = False
 
 
-class EditRequest(Asked):
+class EditOrder(AnyOrder):
     """Edit a request that waits. It goes on waiting."""
 
     halt: Halt = ""
     edits: Annotated[list[OneEdit], Field(min_length=1, max_length=1000)]
 
 
-class Reject(Asked):
+class RejectOrder(AnyOrder):
     """Reject what waits: the program gets an error."""
 
     halt: Halt = ""
     message: Annotated[str, Field(max_length=10_000)] = ""
 
 
-class AnswerRequest(Asked):
+class AnswerOrder(AnyOrder):
     """Answer what waits by hand: nothing goes out."""
 
     halt: Halt = ""
@@ -96,7 +96,7 @@ class AnswerRequest(Asked):
     status: Annotated[int, Field(ge=100, le=599)] = 200
 
 
-class Breakpoints(Leased):
+class Breakpoints(LeasedOrder):
     """Where the run is to halt by itself. They replace those that were set before."""
 
     on: Annotated[
@@ -105,7 +105,7 @@ class Breakpoints(Leased):
     ]
 
 
-class Limits(Leased):
+class Limits(LeasedOrder):
     """Where what the run asks is to be rejected. They replace those that were set before."""
 
     stop: Annotated[
@@ -159,7 +159,7 @@ class ControlState(Model):
     """Whether the agent has taken the order; if not, it takes it when it is heard of again."""
 
 
-class Process(ConnectedProcess):
+class ControlledProcess(ConnectedProcess):
     """A connected process."""
 
     trace_id: str
@@ -172,4 +172,4 @@ class Process(ConnectedProcess):
 class Processes(Model):
     """The processes that take orders."""
 
-    processes: list[Process]
+    processes: list[ControlledProcess]

@@ -9,27 +9,28 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 
 from playhead_receiver.control.hub import Controlled, Hub, NotDone
-from playhead_receiver.control.waiting import Waiting
+from playhead_receiver.control.watch import HubWatch
 from playhead_receiver.query.asked import ApiRequest, Controlling, Reading, RunName
 from playhead_receiver.query.models.control import (
-    AnswerRequest,
-    Asked,
+    AnswerOrder,
+    AnyOrder,
     Breakpoints,
     ConnectedProcess,
-    Continue,
+    ContinueOrder,
+    ControlledProcess,
     ControlState,
-    EditRequest,
+    EditOrder,
     HaltedItem,
+    LeasedOrder,
     LeaseItem,
     Limits,
-    Pause,
-    Process,
+    PauseOrder,
     Processes,
-    Reject,
-    Renew,
-    Step,
+    RejectOrder,
+    RenewOrder,
+    StepOrder,
 )
-from playhead_semconv.control.messages import Answer, Halted, Order
+from playhead_semconv.control.messages import ControlOrder, Halted, HandAnswer
 from playhead_semconv.control.rules import read_rules
 from playhead_semconv.errors import RunUnknown
 from playhead_semconv.rerun.plans import Edit
@@ -40,7 +41,7 @@ NOBODY = "an operator"
 """Who asks, where nobody says it and no token is needed."""
 
 
-class Target:
+class ControlledRun:
     """The run that is controlled."""
 
     def __init__(self, asked: ApiRequest, name: str) -> None:
@@ -87,13 +88,13 @@ class Target:
             taken=taken,
         )
 
-    async def give(self, said: Asked, order: Order, halt: str = "") -> ControlState:
+    async def give(self, said: AnyOrder, order: ControlOrder, halt: str = "") -> ControlState:
         """Send an order, and wait until the agent has taken it."""
         instance, number = self.halt(halt)
         order = msgspec.structs.replace(order, halt=number)
         given = self.hub.give(order, self.instances, instance)
         taken = False
-        with Waiting(self.hub) as waiting, anyio.move_on_after(said.wait_s):
+        with HubWatch(self.hub) as waiting, anyio.move_on_after(said.wait_s):
             while not taken:
                 waiting.looks()
                 taken = self.hub.taken(given, self.trace_id, self.instances)
@@ -103,26 +104,26 @@ class Target:
                     await waiting.changed()
         return self.state(taken=taken)
 
-    def order(self, what: object, asked: Asked, **more: object) -> Order:
+    def order(self, what: object, asked: AnyOrder, **more: object) -> ControlOrder:
         """An order of who asks."""
         fields = {"number": 0, "what": what, "trace_id": self.trace_id, "by": self.by(asked.by), **more}
-        return msgspec.convert(fields, Order)
+        return msgspec.convert(fields, ControlOrder)
 
 
-def _target(asked: Controlling, run: RunName) -> Target:
-    target = Target(asked, run)
+def _target(asked: Controlling, run: RunName) -> ControlledRun:
+    target = ControlledRun(asked, run)
     asked.note("control", target.trace_id)
     return target
 
 
-def _shown(asked: Reading, run: RunName) -> Target:
-    target = Target(asked, run)
+def _shown(asked: Reading, run: RunName) -> ControlledRun:
+    target = ControlledRun(asked, run)
     asked.note("read", target.trace_id)
     return target
 
 
-Ordered = Annotated[Target, Depends(_target)]
-Shown = Annotated[Target, Depends(_shown)]
+Ordered = Annotated[ControlledRun, Depends(_target)]
+Shown = Annotated[ControlledRun, Depends(_shown)]
 
 
 @router.get("/v1/control")
@@ -132,7 +133,7 @@ def list_processes(asked: Reading) -> Processes:
     found = asked.house.hub.connected()
     return Processes(
         processes=[
-            Process(
+            ControlledProcess(
                 instance=one.instance,
                 pid=one.pid,
                 agent=one.agent,
@@ -155,7 +156,7 @@ async def show_control(
 ) -> ControlState:
     """Who holds a run, and what of it waits, with the requests that would go out."""
     if after is not None:
-        with Waiting(target.hub) as waiting, anyio.move_on_after(wait_s):
+        with HubWatch(target.hub) as waiting, anyio.move_on_after(wait_s):
             waiting.looks()
             while target.hub.revision == after and not target.hub.closed:
                 await waiting.changed()
@@ -164,40 +165,40 @@ async def show_control(
 
 
 @router.post("/v1/runs/{run}/pause")
-async def pause_run(target: Ordered, said: Pause) -> ControlState:
+async def pause_run(target: Ordered, said: PauseOrder) -> ControlState:
     """Halt a run at its next step. What is on its way goes on, and does not arrive."""
     return await target.give(said, target.order("pause", said, lease_s=said.lease_s))
 
 
 @router.post("/v1/runs/{run}/step")
-async def step_run(target: Ordered, said: Step) -> ControlState:
+async def step_run(target: Ordered, said: StepOrder) -> ControlState:
     """Let one go out, the oldest by default; the run stays paused."""
     return await target.give(said, target.order("step", said, lease_s=said.lease_s), said.halt)
 
 
 @router.post("/v1/runs/{run}/continue")
-async def continue_run(target: Ordered, said: Continue) -> ControlState:
+async def continue_run(target: Ordered, said: ContinueOrder) -> ControlState:
     """Let a run go on, or one of those that wait."""
     return await target.give(said, target.order("continue", said), said.halt)
 
 
 @router.post("/v1/runs/{run}/edit")
-async def edit_request(target: Ordered, said: EditRequest) -> ControlState:
+async def edit_request(target: Ordered, said: EditOrder) -> ControlState:
     """Edit a request that waits, or the arguments of a tool. It goes on waiting."""
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]
     return await target.give(said, target.order("edit", said, edits=edits), said.halt)
 
 
 @router.post("/v1/runs/{run}/reject")
-async def reject_request(target: Ordered, said: Reject) -> ControlState:
+async def reject_request(target: Ordered, said: RejectOrder) -> ControlState:
     """Reject what waits: it does not go out, and the program gets an error."""
     return await target.give(said, target.order("reject", said, said=said.message), said.halt)
 
 
 @router.post("/v1/runs/{run}/answer")
-async def answer_request(target: Ordered, said: AnswerRequest) -> ControlState:
+async def answer_request(target: Ordered, said: AnswerOrder) -> ControlState:
     """Answer what waits by hand: it does not go out."""
-    answer = Answer(said.body, said.status)
+    answer = HandAnswer(said.body, said.status)
     return await target.give(said, target.order("answer", said, answer=answer), said.halt)
 
 
@@ -214,12 +215,12 @@ async def set_limits(target: Ordered, said: Limits) -> ControlState:
 
 
 @router.post("/v1/runs/{run}/lease")
-async def renew_lease(target: Ordered, said: Renew) -> ControlState:
+async def renew_lease(target: Ordered, said: RenewOrder) -> ControlState:
     """Hold a run for longer."""
     return await target.give(said, target.order("renew", said, lease_s=said.lease_s))
 
 
-def _rules(target: Target, said: Breakpoints | Limits, action: str, texts: list[str]) -> Order:
+def _rules(target: ControlledRun, said: LeasedOrder, action: str, texts: list[str]) -> ControlOrder:
     """Rules of one action in place of those before; the rules of the other action stay."""
     given = [str(rule) for rule in read_rules(f"{action} {text}" for text in texts)]
     lease = target.controlled().lease

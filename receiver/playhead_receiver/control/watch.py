@@ -9,7 +9,7 @@ from typing import Self
 from playhead_receiver.control.hub import Hub
 
 
-class Waiting:
+class HubWatch:
     """A context manager for a coroutine that looks at a hub again after each change."""
 
     def __init__(self, hub: Hub) -> None:
