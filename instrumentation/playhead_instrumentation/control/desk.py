@@ -144,7 +144,8 @@ class Desk:
 
     def trace_of(self, call: Call) -> str:
         """Trace id of the run that asks."""
-        return call.ids[0].hex() or self._own_trace()
+        trace = call.ids[0]
+        return trace.hex() if any(trace) else self._own_trace()
 
     def halter(self, halt: Halt) -> str:
         """Who has halted it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from playhead_instrumentation.driver.exceptions import REJECTION
 from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv import attributes as a
 from playhead_semconv.control.messages import HandAnswer
-from playhead_semconv.errors import AskRejected, UsageError
+from playhead_semconv.errors import UsageError
 from playhead_semconv.facts import (
     Ask,
     Content,
@@ -60,7 +61,7 @@ def made_rejection(kind: str, why: str) -> Played:
     if kind == "http":
         error = {"type": "error", "error": {"type": "rejected", "code": "rejected", "message": said}}
         return _made(kind, _head(FORBIDDEN, "application/json"), json.dumps(error).encode(), None)
-    record = ErrorRecord(AskRejected.__module__, AskRejected.__qualname__, said, [said])
+    record = ErrorRecord(*REJECTION, said, [said])
     return _made(kind, {}, b"", record)
 
 

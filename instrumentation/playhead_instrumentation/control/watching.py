@@ -119,7 +119,8 @@ class Watching:
             name = key.removeprefix("tools/call ") if call.id.kind == "mcp" else key
             return call.id.kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
         if rule.what == "model":
-            return call.id.kind == "http" and fnmatchcase(_model_of(body), rule.name)
+            model = _model_of(body) if call.id.kind == "http" else ""
+            return bool(model) and fnmatchcase(model, rule.name)
         if rule.what == "error":
             return run.failed
         if rule.what == "loop":

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from playhead_instrumentation.runtime.plain_classes import class_named
+from playhead_semconv.errors import AskRejected
 from playhead_semconv.facts import ErrorRecord
 
 OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """Exceptions that the program or its user causes: they are no answer of the world."""
+
+REJECTION = AskRejected.__module__, AskRejected.__qualname__
 
 
 def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
@@ -37,6 +40,11 @@ def is_own_doing(record: ErrorRecord | None) -> bool:
     return record is not None and any(
         (record.module, record.qualname) == (cls.__module__, cls.__qualname__) for cls in OWN_DOING
     )
+
+
+def is_rejection(record: ErrorRecord | None) -> TypeGuard[ErrorRecord]:
+    """Whether an operator or a rule has rejected what was asked, so that it did not go out."""
+    return record is not None and (record.module, record.qualname) == REJECTION
 
 
 def name_of(record: ErrorRecord) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from playhead_instrumentation.boundaries.mcp.reopened_server import PlayedClient, Reopened
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import span_around
-from playhead_instrumentation.driver.exceptions import again, record_of
+from playhead_instrumentation.driver.exceptions import again, is_rejection, record_of
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import required
@@ -103,7 +103,7 @@ class Connection:
         if self.call.end("abandoned"):
             self._session.closed(self)
 
-    def sent(self, item: Any) -> Any:
+    async def sent(self, item: Any) -> Any:
         """The client sends a message: the ask is on the tape on return. Raises where it is refused.
 
         Returns the message for the real server; None where nothing is to be sent.
@@ -128,7 +128,17 @@ class Connection:
         call = self._open(key, body, details, effect)
         self._check(call)
         call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
+        if asks and call.departure is not None:
+            await self._departs(call)
         return call.answer(self._send, self._send_again, call, item, plain if asks else None)
+
+    async def _departs(self, call: Call) -> None:
+        """Wait until the request may go out. What interrupts the wait ends it."""
+        try:
+            await call.depart()
+        except BaseException as error:
+            call.end("error", None, record_of(error, self._session.redactor.text))
+            raise
 
     def _check(self, call: Call) -> None:
         """End ``call`` and raise the `PlayheadError` where nothing answers."""
@@ -154,6 +164,10 @@ class Connection:
     def _send_again(
         self, played: PlayedExchange, call: Call, item: Any, asked: dict[str, Any] | None
     ) -> None:
+        end = played.exchange.end
+        if asked is not None and end is not None and is_rejection(end.error):
+            call.end("error", None, end.error)
+            raise again(end.error, OSError)
         self._told.append(item)
         if asked is None:
             call.end("complete")
@@ -297,7 +311,7 @@ class SentMessages(_Stream):
 
     async def send(self, item: Any) -> None:
         """As the stream does."""
-        item = self._connection.sent(item)
+        item = await self._connection.sent(item)
         if item is not None:
             with Shadow():
                 await self._stream.send(item)
