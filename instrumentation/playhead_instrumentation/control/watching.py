@@ -92,7 +92,10 @@ class Watching:
     def applies(
         self, rules: Sequence[ControlRule], trace: str, call: Call, key: str, body: bytes | None
     ) -> ControlRule | None:
-        """The first rule that applies to an ask; None: it may go out. Counts the ask."""
+        """The first rule that applies to an ask, one that stops before others; None: it may go out.
+
+        Counts the ask.
+        """
         run = self._run(trace)
         if self.spending is not None and any(rule.what in ("tokens", "cost") for rule in rules):
             self._settle(SETTLE_S)
@@ -101,7 +104,7 @@ class Watching:
             asked = call.id.kind, key, digest_of(body or b"")
             run.times = run.times + 1 if asked == run.last else 1
             run.last = asked
-            for rule in rules:
+            for rule in sorted(rules, key=_stops, reverse=True):
                 if rule not in run.told and self._is_met(rule, run, trace, call, key, body):
                     if rule.what in COUNTED and rule.action == "pause":
                         run.told.add(rule)
@@ -143,6 +146,10 @@ class Watching:
             while len(self._runs) > MOST_RUNS:
                 self._runs.popitem(last=False)
             return run
+
+
+def _stops(rule: ControlRule) -> bool:
+    return rule.action == "stop"
 
 
 def _model_of(body: bytes | None) -> str:
