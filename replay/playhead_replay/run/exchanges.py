@@ -191,13 +191,14 @@ def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange
     """
     names = lane_names(tape)
     found: list[RecordedExchange] = []
+    edited = {fact.exchange: fact.body for fact in tape.named(e.PLAYHEAD_CONTROL_EDIT)}
     for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
         id = request.exchange
         if id is None or is_inbound(request):
             continue
         if trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id:
             continue
-        body = request.body
+        body = edited.get(id) or request.body
         if body is None:  # the body was generated while it was sent
             exchange = tape.exchange(id)
             body = exchange.ask.body if exchange is not None else Content.chunk(b"")

@@ -42,6 +42,9 @@ _TOLD = {
     e.PLAYHEAD_EXCHANGE_RESPONSE: "exchange.answered",
     e.PLAYHEAD_EXCHANGE_DATA: "exchange.data",
     e.PLAYHEAD_EXCHANGE_END: "exchange.ended",
+    e.PLAYHEAD_CONTROL_HALT: "exchange.halted",
+    e.PLAYHEAD_CONTROL_EDIT: "exchange.edited",
+    e.PLAYHEAD_CONTROL_RELEASE: "exchange.released",
     e.PLAYHEAD_PROCESS_START: "process.started",
     e.PLAYHEAD_PROCESS_EXIT: "process.ended",
 }
@@ -106,7 +109,8 @@ def following(
 def follow(request: Request, follower: Annotated[Follower, Depends(following)]) -> StreamingResponse:
     """What comes in, as server-sent events; `id` is the place to go on from (`Last-Event-ID`).
 
-    `span.started`, `span.ended`, `exchange.asked|answered|data|ended`, `process.started|ended`.
+    `span.started`, `span.ended`, `exchange.asked|halted|edited|released|answered|data|ended`,
+    `process.started|ended`.
     """
     stream = _stream(serving_of(request), follower)
     return StreamingResponse(stream, media_type=MEDIA_TYPE, headers={"cache-control": "no-store"})

@@ -57,7 +57,7 @@ NEEDS = 8
 """Most needs in one query; of more, the most selective are used."""
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
 """Executes a query: takes SQL with ``?`` and values, returns rows."""
-SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
+SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_CONTROL_EDIT, e.PLAYHEAD_EFFECT))
 """Facts whose bodies are indexed. Responses are indexed as part of the spans derived from them."""
 PATIENCE_S = 30.0
 """How long the indexing of a bundle waits for the facts that its spans refer to."""
