@@ -115,12 +115,17 @@ ALL = [
 @pytest.mark.parametrize("kind", ALL)
 def test_a_program_that_was_not_mended_fails_it(home, kind):
     made = forked(home, kind)
-    assert "edited at a fork, not by the program: " + name_of(kind) in made.stdout + made.stderr
+    assert (
+        "edited at a fork or by an operator, not by the program: " + name_of(kind)
+        in made.stdout + made.stderr
+    )
     header = (home.folder / "tests" / "goldens" / "agent.tape").read_text()
     assert "playhead.golden.edited" in header
     done = under_pytest(home)
     assert done.returncode == 1, done.stdout
-    assert f"an edit that was made at a fork answers, not the program: {name_of(kind)}" in done.stdout
+    assert (
+        f"an edit of a fork or of an operator answers, not the program: {name_of(kind)}" in done.stdout
+    )
     (home.folder / "tests" / "test_agent.py").write_text(ALLOWING)
     done = under_pytest(home)
     assert done.returncode == 0, done.stdout
@@ -143,7 +148,8 @@ def test_the_report_says_it_too_also_of_a_fork_of_the_fork(home):
     done = home.playhead("replay", "last")
     assert done.returncode == 0
     assert (
-        "note: an edit that was made at a fork answers, not the program: answer of step " in done.stdout
+        "note: an edit of a fork or of an operator answers, not the program: answer of step "
+        in done.stdout
     )
     assert done.stdout.rstrip().endswith("identical, resting on an edit (exit 0)")
     assert home.playhead("fork", "last").returncode == 0

@@ -116,7 +116,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     if made.redacted:
         session.say(f"redacted {count(made.redacted, 'value')}")
     if made.edited:
-        session.say(f"edited at a fork, not by the program: {', '.join(made.edited)}")
+        session.say(f"edited at a fork or by an operator, not by the program: {', '.join(made.edited)}")
         session.say('a test fails where an edit answers, unless it says tape.replay(…, edited="allow")')
     for (_, found), same in groupby(wrong, lambda one: (one[0].subject, one[1])):
         conditions = ", ".join(str(condition) for condition, _ in same)

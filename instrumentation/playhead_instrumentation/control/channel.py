@@ -1,7 +1,7 @@
 """The link to the receiver: reports go up, orders come down, over HTTP.
 
-Two threads of playhead's own. One posts reports, the other asks for orders and waits for the answer. The
-program never waits for either. A receiver that does not answer is asked again.
+Three threads of playhead's own. One posts reports, one asks for orders and waits for the answer, and one
+looks after leases, which end on time whatever the network does. The program never waits for them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv.control.messages import (
     LISTEN,
     LISTEN_S,
-    MOST_ORDER_BYTES,
+    MOST_ORDERS_BYTES,
     REPORT,
     REPORT_S,
     AgentReport,
@@ -82,10 +82,10 @@ class Address:
         try:
             made.request("POST", f"{self._path}{path}", msgspec.json.encode(message), self._headers)
             answer = made.getresponse()
-            data = answer.read(MOST_ORDER_BYTES + 1)
+            data = answer.read(MOST_ORDERS_BYTES + 1)
         finally:
             made.close()
-        if answer.status != 200 or len(data) > MOST_ORDER_BYTES:
+        if answer.status != 200 or len(data) > MOST_ORDERS_BYTES:
             raise UnexpectedAnswer(f"the receiver answered {answer.status} at {path}")
         return data
 
@@ -124,7 +124,7 @@ class Channel:
         if self._over:
             return
         self._over = True
-        self._bell.ring()
+        self._tell()
         self._desk.close()
         with apart():
             Thread(f"{lanes.OWN_THREADS}control-end", self._last_words).start()
@@ -132,6 +132,7 @@ class Channel:
 
     def _start_afresh(self) -> None:
         self._bell = Bell()
+        self._due = Bell()
         self._told = Bell()
         self._over = False
         self._taken = 0
@@ -140,7 +141,8 @@ class Channel:
         self._heard_s = REAL.now_s()
 
     def _begin(self) -> None:
-        for name, run in (("reports", self._report), ("orders", self._listen)):
+        running = ("reports", self._report), ("orders", self._listen), ("leases", self._look)
+        for name, run in running:
             Thread(f"{lanes.OWN_THREADS}{name}", run).start()
 
     def _after_fork(self) -> None:
@@ -153,23 +155,26 @@ class Channel:
 
     def _tell(self) -> None:
         self._bell.ring()
+        self._due.ring()
+
+    def _look(self) -> None:
+        while not self._over:
+            try:
+                wait_s = self._desk.look()
+            except Exception:
+                log.debug("playhead could not look after what waits", exc_info=True)
+                wait_s = AGAIN_S
+            self._due.wait(wait_s)
 
     def _report(self) -> None:
         while not self._over:
+            wait_s = REPORT_S
             try:
                 self._post_report(ends=False)
-                wait_s = min(REPORT_S, self._desk.look())
             except Exception as problem:
                 self._hindered(problem)
-                wait_s = min(AGAIN_S, self._looked_s())
+                wait_s = AGAIN_S
             self._bell.wait(wait_s)
-
-    def _looked_s(self) -> float:
-        try:
-            return self._desk.look()
-        except Exception:
-            log.debug("playhead could not look after what waits", exc_info=True)
-            return AGAIN_S
 
     def _post_report(self, *, ends: bool) -> None:
         self._number += 1
@@ -224,7 +229,7 @@ class Channel:
                 self._problems = [*self._problems, OrderProblem(order.number, said)][-MOST_PROBLEMS:]
             self._taken = order.number
         if orders.orders:
-            self._bell.ring()
+            self._tell()
 
     def _hindered(self, problem: Exception) -> None:
         log.debug("playhead does not reach the receiver for control", exc_info=True)

@@ -1,4 +1,4 @@
-"""The desk at which operators' orders arrive: who holds a run, what is halted, which rules apply."""
+"""The desk at which operators' orders arrive. It says what waits, and lets it go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from playhead_instrumentation.control.given import check_answer
 from playhead_instrumentation.control.halt import Halt, HeldArrival
-from playhead_instrumentation.control.watching import Watching
+from playhead_instrumentation.control.held_runs import HeldRun, HeldRuns
+from playhead_instrumentation.control.watching import Asking, Watching
 from playhead_instrumentation.driver.call import Call, Departures
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Departure, Turn
@@ -18,7 +19,13 @@ from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.control.messages import MOST_BODIES_BYTES, MOST_HALTED, ControlOrder, Halted, Hold
+from playhead_semconv.control.messages import (
+    MOST_BODIES_BYTES,
+    MOST_HALTED,
+    ControlOrder,
+    Halted,
+    Hold,
+)
 from playhead_semconv.control.rules import ControlRule, read_rules
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import ExchangeId, Fact
@@ -32,25 +39,11 @@ LOST_S = 15.0
 PATIENCE_S = 3600.0
 """So long an exchange that a rule has halted waits for a person. Then it is rejected."""
 
+LOOK_S, IDLE_S = 1.0, 3600.0
+"""How often it is looked after what waits, and where nothing does."""
+
 RULE = "rule"
 """Who intervenes where a rule does."""
-
-
-class Held:
-    """A run that an operator holds."""
-
-    def __init__(self, holder: str) -> None:
-        self.holder = holder
-        self.until_s = 0.0
-        """When it goes on by itself, by `REAL.now_s`."""
-        self.paused = False
-        self.steps = False
-        """Whether it is paused again after a step."""
-        self.ahead = 0
-        """Steps that were let go before there was one."""
-        self.rules: list[ControlRule] = []
-        self.passing: set[ExchangeId] = set()
-        """Exchanges that were let out while it is paused: what comes of them arrives."""
 
 
 class Desk:
@@ -75,17 +68,16 @@ class Desk:
         self.watchful = False
         """Whether anything may be halted; looked at before each ask, and nothing else if not."""
         self._pausing = False
-        self._own_trace = own_trace
         self._repeats: Final[Departures | None] = driver.control
         self._lock = threading.RLock()
         self._rules: Final = list(rules)
         self._watching: Final = watching
         watching.needs(self._rules)
-        self._holds: dict[str, Held] = {}
+        self._held: Final = HeldRuns(own_trace)
         self._halts: dict[int, Halt] = {}
         self._arrivals: dict[int, HeldArrival] = {}
         self._count = 0
-        self._look()
+        self._heed()
 
     # What the driver asks.
 
@@ -97,7 +89,7 @@ class Desk:
             return None
         if call.id.kind not in KINDS or not isinstance(call.verdict, Live):
             return None
-        return self._departure(call, key, body)
+        return self._halt(Asking(call, key, body))
 
     def arrival(self, call: Call, turn: Turn) -> Turn:
         """See `Departures.arrival`."""
@@ -115,29 +107,28 @@ class Desk:
         if self.watchful and call.ended is not None and call.ended.how == "error":
             self._watching.failed(self.trace_of(call))
 
-    def _departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
-        trace = self.trace_of(call)
-        hold = self._hold(trace)
-        rules = self._rules if hold is None else [*self._rules, *hold.rules]
-        rule = self._watching.applies(rules, trace, call, key, body) if rules else None
+    def _halt(self, ask: Asking) -> Halt | None:
+        """The halt of an ask, by a rule or because its run is paused; None: it may go out."""
+        trace = self.trace_of(ask.call)
+        held = self._held.of(trace)
+        rules = self._rules if held is None else [*self._rules, *held.rules]
+        rule = self._watching.applies(rules, trace, ask) if rules else None
         if rule is not None:
-            halt = Halt(self, call, key, body, rule.condition)
-            halt.by_rule = True
+            halt = Halt(self, ask, rule.condition, by_rule=True)
             if rule.action == "stop":
-                said = f"the rule {rule} applies"
-                halt.order(ControlOrder(0, "reject", trace, RULE, said=said))
+                halt.order(_rejection(trace, f"the rule {rule} applies"))
             return halt
-        if hold is None or not hold.paused or self._is_ahead(hold, call):
+        if held is None or not held.paused or self._is_ahead(held, ask.call):
             return None
-        return Halt(self, call, key, body, "step" if hold.steps else "pause")
+        return Halt(self, ask, "step" if held.steps else "pause")
 
-    def _is_ahead(self, hold: Held, call: Call) -> bool:
+    def _is_ahead(self, held: HeldRun, call: Call) -> bool:
         """Whether a step was let go before this one came."""
         with self._lock:
-            if not hold.ahead:
+            if not held.ahead:
                 return False
-            hold.ahead -= 1
-            hold.passing.add(call.id)
+            held.ahead -= 1
+            held.passing.add(call.id)
             return True
 
     # What those who wait ask.
@@ -145,18 +136,18 @@ class Desk:
     def trace_of(self, call: Call) -> str:
         """Trace id of the run that asks."""
         trace = call.ids[0]
-        return trace.hex() if any(trace) else self._own_trace()
+        return trace.hex() if any(trace) else self._held.own_trace()
 
     def halter(self, halt: Halt) -> str:
         """Who has halted it."""
-        hold = self._hold(halt.trace_id)
-        return RULE if halt.by_rule or hold is None else hold.holder
+        held = self._held.of(halt.trace_id)
+        return RULE if halt.by_rule or held is None else held.holder
 
     def enters(self, halt: Halt) -> bool:
         """An ask is about to wait; False if it need not any more."""
         with self._lock:
-            hold = self._hold(halt.trace_id)
-            if not halt.by_rule and (hold is None or not hold.paused):
+            held = self._held.of(halt.trace_id)
+            if not halt.by_rule and (held is None or not held.paused):
                 return False
             self._count += 1
             halt.number = self._count
@@ -169,16 +160,16 @@ class Desk:
         """An ask waits no longer."""
         with self._lock:
             self._halts.pop(halt.number, None)
-            hold = self._hold(halt.trace_id)
-            if hold is not None:
-                hold.passing.add(halt.call.id)
+            held = self._held.of(halt.trace_id)
+            if held is not None:
+                held.passing.add(halt.call.id)
         self.changed()
 
     def arrives(self, arrival: HeldArrival) -> bool:
         """Something has arrived; False if it may enter."""
         with self._lock:
-            hold = self._hold(arrival.trace_id)
-            if hold is None or not hold.paused or arrival.asked.id in hold.passing:
+            held = self._held.of(arrival.trace_id)
+            if held is None or not held.paused or arrival.asked.id in held.passing:
                 return False
             self._count += 1
             arrival.number = self._count
@@ -197,156 +188,155 @@ class Desk:
     def halted(self) -> list[Halted]:
         """What waits, oldest first."""
         with self._lock:
-            halts = list[Halt | HeldArrival](self._halts.values())
-            halts = [one for one in (*halts, *self._arrivals.values()) if not one.going][:MOST_HALTED]
+            waiting = list[Halt | HeldArrival](self._halts.values())
+            waiting = [one for one in (*waiting, *self._arrivals.values()) if not one.going]
         left, told = MOST_BODIES_BYTES, list[Halted]()
-        for halt in halts:
-            told.append(halt.halted(left))
+        for one in waiting[:MOST_HALTED]:
+            told.append(one.halted(left))
             left -= len(told[-1].body or "")
         return told
 
     def holds(self) -> list[Hold]:
         """Who holds which run."""
-        now_s = REAL.now_s()
         with self._lock:
-            return [
-                Hold(
-                    trace,
-                    held.holder,
-                    max(0.0, held.until_s - now_s),
-                    held.paused,
-                    [str(rule) for rule in held.rules],
-                )
-                for trace, held in self._holds.items()
-            ]
-
-    def take(self, order: ControlOrder) -> str:
-        """Carry out an order. Returns why it cannot be; empty if it can."""
-        try:
-            with self._lock:
-                return self._take(order)
-        except PlayheadError as problem:
-            return "; ".join(part for part in (problem.what, problem.cause, problem.hint) if part)
-        except ValueError as problem:
-            return str(problem)
+            return list(self._held.told())
 
     def look(self) -> float:
-        """Let go of runs and asks whose time is over. Returns the seconds to the next time."""
-        now_s = REAL.now_s()
+        """Let go of runs and asks whose time is over. Returns the seconds until the next look."""
         with self._lock:
-            times = [held.until_s for held in self._holds.values()]
-            for trace, held in list(self._holds.items()):
-                if held.until_s <= now_s:
-                    self._expires(trace, held)
-            lost = now_s - self.heard_s() > LOST_S
-            for halt in self._halts.values():
-                waited_s = (time.time_ns() - halt.since_ns) / 1e9
-                if halt.by_rule and waited_s > LOST_S and (lost or waited_s > PATIENCE_S):
-                    why = "the receiver is lost" if lost else "nobody has answered"
-                    halt.order(
-                        ControlOrder(
-                            0,
-                            "reject",
-                            halt.trace_id,
-                            RULE,
-                            said=f"{halt.reason} waits for a person: {why}",
-                        )
-                    )
+            times = self._held.times()
+            for trace, held in self._held.over():
+                self._expires(trace, held)
+            self._give_up()
             waits = bool(self._halts)
-        return min([1.0 if waits else 5.0, *(max(0.0, at - now_s) for at in times)])
+        now_s = REAL.now_s()
+        return min([LOOK_S if waits else IDLE_S, *(max(0.0, at - now_s) for at in times)])
 
     def close(self) -> None:
         """The process ends: let everything go."""
         with self._lock:
             self.watchful = self._pausing = False
-            for trace in list(self._holds):
+            for trace in (*self._held.traces(), self._held.own_trace()):
                 self._release(trace, "left", RULE)
-            self._release(self._own_trace(), "left", RULE)
-            self._holds.clear()
+            self._held.clear()
 
     def after_fork(self) -> None:
         """In a child: what waits in other threads waits in the parent."""
         self._lock = threading.RLock()
         self._halts.clear()
         self._arrivals.clear()
+        self._watching.after_fork()
+
+    @property
+    def _lost(self) -> bool:
+        return REAL.now_s() - self.heard_s() > LOST_S
+
+    def _expires(self, trace: str, held: HeldRun) -> None:
+        """The lease of a run is over."""
+        action = "lost" if self._lost else "expired"
+        self._say(action, held.holder, trace)
+        self._held.drop(trace)
+        if action == "lost" and any(
+            rule.what == "lost" and rule.action == "stop" for rule in self._rules
+        ):
+            for halt in self._of(trace):
+                halt.order(_rejection(trace, "the receiver was lost while the run was paused"))
+        self._release(trace, action, held.holder)
+        self._heed()
+        self.changed()
+
+    def _give_up(self) -> None:
+        """Reject what rules have halted, where nobody can answer, or nobody has for long."""
+        for halt in self._halts.values():
+            waited_s = (time.time_ns() - halt.since_ns) / 1e9
+            if halt.going or not halt.by_rule or waited_s <= LOST_S:
+                continue
+            if self._lost or waited_s > PATIENCE_S:
+                why = "the receiver is lost" if self._lost else "nobody has answered"
+                halt.order(_rejection(halt.trace_id, f"{halt.reason} waits for a person: {why}"))
 
     # Orders.
 
-    def _take(self, order: ControlOrder) -> str:
-        trace = order.trace_id
+    def take(self, order: ControlOrder) -> str:
+        """Carry out an order. Returns why it cannot be; empty if it can."""
+        try:
+            with self._lock:
+                self._take(order)
+                self._heed()
+        except PlayheadError as problem:
+            return "; ".join(part for part in (problem.what, problem.cause, problem.hint) if part)
+        except ValueError as problem:
+            return str(problem)
+        return ""
+
+    def _take(self, order: ControlOrder) -> None:
         if order.what in ("pause", "rules", "renew", "step"):
-            self._lease(order)
-        hold = self._holds.get(trace)
-        if order.what == "pause" and hold is not None:
-            hold.paused, hold.steps, hold.ahead = True, False, 0
-            hold.passing.clear()
-            self._say(order.what, order.by, trace)
-        elif order.what == "rules" and hold is not None:
             rules = read_rules(order.rules)
             self._watching.needs(rules)
-            hold.rules = rules
-            self._say(order.what, order.by, trace, [str(rule) for rule in hold.rules])
+            held = self._held.lease(order)
+            if held is not None:
+                self._hold(order, held, rules)
         elif order.what == "continue" and not order.halt:
-            self._say(order.what, order.by, trace)
-            self._release(trace, "continue", order.by)
-            if hold is not None:
-                hold.paused = hold.steps = False
-                if not hold.rules:
-                    del self._holds[trace]
-        elif order.what == "step" and hold is not None:
-            return self._step(order, hold)
-        elif order.what != "renew":
+            self._go_on(order)
+        else:
             halt = self._which(order)
             if order.what == "edit":
                 halt.edit(order)
-                return ""
+                return
             if order.what == "answer" and order.answer is not None:
                 check_answer(halt.call.id.kind, order.answer)
             halt.order(order)
-        self._look()
-        return ""
 
-    def _lease(self, order: ControlOrder) -> None:
-        hold = self._holds.get(order.trace_id)
-        if hold is None and order.what in ("pause", "rules", "step"):
-            hold = self._holds[order.trace_id] = Held(order.by)
-        if hold is not None:
-            hold.holder = order.by
-            hold.until_s = REAL.now_s() + order.lease_s
+    def _hold(self, order: ControlOrder, held: HeldRun, rules: list[ControlRule]) -> None:
+        if order.what == "pause":
+            held.pauses()
+            self._say(order.what, order.by, order.trace_id)
+        elif order.what == "rules":
+            held.rules = rules
+            self._say(order.what, order.by, order.trace_id, [str(rule) for rule in rules])
+        elif order.what == "step":
+            held.steps_once()
+            self._step(order, held)
 
-    def _step(self, order: ControlOrder, hold: Held) -> str:
-        """Let one go out or arrive, the oldest by default, else the next; the run stays paused."""
-        hold.paused = hold.steps = True
-        self._look()
-        wanted = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
-        if wanted:
-            wanted[0].order(order)
-            return ""
+    def _go_on(self, order: ControlOrder) -> None:
+        self._say(order.what, order.by, order.trace_id)
+        self._release(order.trace_id, order.what, order.by)
+        held = self._held.named(order.trace_id)
+        if held is not None:
+            held.goes_on()
+            if not held.rules:
+                self._held.drop(order.trace_id)
+
+    def _step(self, order: ControlOrder, held: HeldRun) -> None:
+        """Let one go out or arrive, the oldest by default, else the next."""
+        halts = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
         arrivals = [
             one
             for one in self._arrivals.values()
-            if self._is_of(one.trace_id, order.trace_id) and order.halt in (0, one.number)
+            if self._held.has(one.trace_id, order.trace_id) and order.halt in (0, one.number)
         ]
-        if arrivals:
-            hold.passing.add(arrivals[0].asked.id)
-            self._free(arrivals[0].asked.id)
+        if halts:
+            halts[0].order(order)
+        elif arrivals:
+            held.passing.add(arrivals[0].asked.id)
+            self._let_in(arrivals[0].asked.id)
         elif order.halt:
             raise ValueError(f"nothing waits under the number {order.halt}")
         else:
-            hold.ahead += 1
+            held.ahead += 1
             self._say(order.what, order.by, order.trace_id)
-        return ""
 
-    def _free(self, id: ExchangeId) -> None:
+    def _let_in(self, id: ExchangeId) -> None:
+        """Let in what has arrived for an exchange."""
         for arrival in self._arrivals.values():
             if arrival.asked.id == id:
-                arrival.order(ControlOrder(0, "continue", "", ""))
+                arrival.order(ControlOrder(0, "continue", arrival.trace_id, RULE))
 
     def _which(self, order: ControlOrder) -> Halt:
         """The halted ask that an order is about."""
         if order.halt:
             halt = self._halts.get(order.halt)
-            if halt is None or halt.going or not self._is_of(halt.trace_id, order.trace_id):
+            if halt is None or halt.going or not self._held.has(halt.trace_id, order.trace_id):
                 raise ValueError(f"nothing waits under the number {order.halt}")
             return halt
         halts = self._of(order.trace_id)
@@ -358,10 +348,7 @@ class Desk:
     def _of(self, trace: str) -> list[Halt]:
         """Those of a run that wait, oldest first."""
         halts = self._halts.values()
-        return [halt for halt in halts if not halt.going and self._is_of(halt.trace_id, trace)]
-
-    def _is_of(self, trace: str, asked: str) -> bool:
-        return trace == asked or asked == self._own_trace()
+        return [halt for halt in halts if not halt.going and self._held.has(halt.trace_id, trace)]
 
     def _release(self, trace: str, action: str, by: str) -> None:
         """Let everything of a run go."""
@@ -369,37 +356,16 @@ class Desk:
         for halt in self._of(trace):
             halt.order(ControlOrder(0, "continue", trace, by, said=said))
         for arrival in self._arrivals.values():
-            if self._is_of(arrival.trace_id, trace):
+            if self._held.has(arrival.trace_id, trace):
                 arrival.order(ControlOrder(0, "continue", trace, by))
 
-    def _expires(self, trace: str, held: Held) -> None:
-        lost = REAL.now_s() - self.heard_s() > LOST_S
-        action = "lost" if lost else "expired"
-        self._say(action, held.holder, trace)
-        del self._holds[trace]
-        stops = lost and any(rule.what == "lost" and rule.action == "stop" for rule in self._rules)
-        if stops:
-            for halt in self._of(trace):
-                halt.order(
-                    ControlOrder(
-                        0, "reject", trace, RULE, said="the receiver was lost while the run was paused"
-                    )
-                )
-        self._release(trace, action, held.holder)
-        self._look()
-        self.changed()
-
-    def _hold(self, trace: str) -> Held | None:
-        if not self._holds:
-            return None
-        return self._holds.get(trace) or self._holds.get(self._own_trace())
-
-    def _look(self) -> None:
-        holds = self._holds.values()
-        self._pausing = any(held.paused for held in holds)
-        self.watchful = bool(self._rules) or self._pausing or any(held.rules for held in holds)
+    def _heed(self) -> None:
+        """Something has changed: say whether asks and arrivals are to be looked at."""
+        self._pausing = self._held.pausing
+        self.watchful = bool(self._rules) or self._pausing or self._held.ruling
 
     def _say(self, action: str, by: str, trace: str, rules: list[str] | None = None) -> None:
+        """Append a fact about the run as a whole."""
         attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_ACTION: action, a.PLAYHEAD_CONTROL_BY: by}
         if rules is not None:
             attributes[a.PLAYHEAD_CONTROL_RULES] = rules
@@ -411,6 +377,10 @@ class Desk:
             attributes=attributes,
         )
         self.driver.sink.append(fact)
+
+
+def _rejection(trace: str, why: str) -> ControlOrder:
+    return ControlOrder(0, "reject", trace, RULE, said=why)
 
 
 def _nothing() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from playhead_instrumentation.control.given import made_answer, made_rejection
+from playhead_instrumentation.control.watching import Asking
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import Driver, edited
 from playhead_instrumentation.driver.gate import Called, Turn, running_loop
@@ -106,21 +107,19 @@ class Waiter:
 class Halt(Waiter):
     """The departure of an ask that is halted."""
 
-    def __init__(self, hall: Hall, call: Call, key: str, body: bytes | None, reason: str) -> None:
-        """``reason``: see `Halted.reason`."""
+    def __init__(self, hall: Hall, ask: Asking, reason: str, *, by_rule: bool = False) -> None:
+        """``reason``: see `Halted.reason`. ``by_rule``: a rule halts it, and not an operator."""
         super().__init__()
-        self.call: Final = call
+        self.call: Final = ask.call
         self.reason: Final = reason
+        self.by_rule: Final = by_rule
         self.number = 0
         """Given by the hall."""
         self.since_ns = time.time_ns()
-        self.trace_id: Final = hall.trace_of(call)
+        self.trace_id: Final = hall.trace_of(ask.call)
         self._hall: Final = hall
-        self._key: Final = key
-        self._body = body
-        """What goes out, with its credentials; None: it comes in pieces."""
-        self.by_rule = False
-        """Whether a rule halted it, and not an operator."""
+        self._key: Final = ask.key
+        self._body = ask.body
 
     def wait(self) -> None:
         """Block until an operator lets the ask go out, or time does."""
@@ -198,10 +197,9 @@ class Halt(Waiter):
 
     def _goes_on(self, order: ControlOrder, at: Delivery | None) -> None:
         call = self.call
+        how = order.said if order.what == "continue" and order.said else order.what
         attributes: dict[str, Any] = {
-            a.PLAYHEAD_CONTROL_ACTION: order.said
-            if order.what == "continue" and order.said
-            else order.what,
+            a.PLAYHEAD_CONTROL_ACTION: how,
             a.PLAYHEAD_CONTROL_BY: order.by,
         }
         call.intervened(e.PLAYHEAD_CONTROL_RELEASE, attributes, at=at)
@@ -262,8 +260,8 @@ class HeldArrival(Waiter):
         )
 
     def wait(self) -> Delivery | None:
-        """Block until the program goes on; then as the turn does."""
-        if self._hall.arrives(self):
+        """Block until the program goes on; then as the turn does. The thread of a loop never blocks."""
+        if running_loop() is None and self._hall.arrives(self):
             try:
                 self.block()
             finally:
@@ -272,9 +270,7 @@ class HeldArrival(Waiter):
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         loop = running_loop()
-        if loop is None:
-            return self.wait()
-        if self._hall.arrives(self):
+        if loop is not None and self._hall.arrives(self):
             try:
                 yield from self.suspend(loop)
             finally:

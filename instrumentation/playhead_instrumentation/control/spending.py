@@ -29,6 +29,10 @@ class Spent:
         self._runs: OrderedDict[str, _Sums] = OrderedDict()
         self._priced = False
 
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held a lock."""
+        self._lock = make_lock()
+
     def prices(self) -> None:
         """Costs will be asked for. `ConfigurationError` where prices are not known here."""
         if find_spec("genai_prices") is None:

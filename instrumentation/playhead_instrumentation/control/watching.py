@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -23,6 +23,16 @@ SETTLE_S = 1.0
 
 REPEATS = 3
 """So many equal asks in a row are a loop."""
+
+
+class Asking(NamedTuple):
+    """An ask that is about to go out."""
+
+    call: Call
+    key: str
+    """What is asked: method and URL, the name of a tool, …"""
+    body: bytes | None
+    """As it goes out, with its credentials; None: it comes in pieces."""
 
 
 class Spending(Protocol):
@@ -44,6 +54,10 @@ class Spending(Protocol):
         """Costs will be asked for. `ConfigurationError` where prices are not known here."""
         ...
 
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held a lock."""
+        ...
+
 
 class _Asked(msgspec.Struct):
     """Request bodies have more fields; only this one is looked at."""
@@ -55,13 +69,39 @@ class _Run:
     """What a run has done since rules hold."""
 
     def __init__(self) -> None:
-        self.since_s = REAL.now_s()
-        self.steps = 0
         self.failed = False
-        self.last: tuple[str, str, bytes] | None = None
-        self.times = 0
         self.told: set[ControlRule] = set()
         """Limits at which it has paused already: it pauses once for each."""
+        self._since_s = REAL.now_s()
+        self._steps = 0
+        self._last: tuple[str, str, bytes] | None = None
+        self._times = 0
+
+    def asks(self, ask: Asking) -> None:
+        """It is about to ask something."""
+        self._steps += 1
+        asked = ask.call.id.kind, ask.key, digest_of(ask.body or b"")
+        self._times = self._times + 1 if asked == self._last else 1
+        self._last = asked
+
+    def meets(self, rule: ControlRule) -> bool:
+        """Whether a condition holds that is about this run alone."""
+        if rule.what == "error":
+            return self.failed
+        if rule.what == "loop":
+            return self._times >= REPEATS
+        if rule.what == "steps":
+            return self._steps > rule.limit
+        return rule.what == "seconds" and REAL.now_s() - self._since_s > rule.limit
+
+    def is_told(self, rule: ControlRule) -> None:
+        """A rule applies now: say when it may again."""
+        if rule.what == "error":
+            self.failed = False
+        elif rule.what == "loop":
+            self._times = 0
+        elif rule.what in COUNTED and rule.action == "pause":
+            self.told.add(rule)
 
 
 class Watching:
@@ -74,6 +114,12 @@ class Watching:
         self._runs: OrderedDict[str, _Run] = OrderedDict()
         self.spending: Spending | None = None
         """Set where a rule needs it."""
+
+    def after_fork(self) -> None:
+        """In a child: another thread of the parent may have held a lock."""
+        self._lock = make_lock()
+        if self.spending is not None:
+            self.spending.after_fork()
 
     def needs(self, rules: Iterable[ControlRule]) -> None:
         """Be able to keep these rules from now on. `ConfigurationError`."""
@@ -89,9 +135,7 @@ class Watching:
         """Something that a run asked has failed."""
         self._run(trace).failed = True
 
-    def applies(
-        self, rules: Sequence[ControlRule], trace: str, call: Call, key: str, body: bytes | None
-    ) -> ControlRule | None:
+    def applies(self, rules: Sequence[ControlRule], trace: str, ask: Asking) -> ControlRule | None:
         """The first rule that applies to an ask, one that stops before others; None: it may go out.
 
         Counts the ask.
@@ -100,42 +144,29 @@ class Watching:
         if self.spending is not None and any(rule.what in ("tokens", "cost") for rule in rules):
             self._settle(SETTLE_S)
         with self._lock:
-            run.steps += 1
-            asked = call.id.kind, key, digest_of(body or b"")
-            run.times = run.times + 1 if asked == run.last else 1
-            run.last = asked
+            run.asks(ask)
             for rule in sorted(rules, key=_stops, reverse=True):
-                if rule not in run.told and self._is_met(rule, run, trace, call, key, body):
-                    if rule.what in COUNTED and rule.action == "pause":
-                        run.told.add(rule)
-                    elif rule.what == "error":
-                        run.failed = False
-                    elif rule.what == "loop":
-                        run.times = 0
+                if rule not in run.told and self._is_met(rule, trace, run, ask):
+                    run.is_told(rule)
                     return rule
         return None
 
-    def _is_met(
-        self, rule: ControlRule, run: _Run, trace: str, call: Call, key: str, body: bytes | None
-    ) -> bool:
+    def _is_met(self, rule: ControlRule, trace: str, run: _Run, ask: Asking) -> bool:
+        kind = ask.call.id.kind
         if rule.what == "tool":
-            name = key.removeprefix("tools/call ") if call.id.kind == "mcp" else key
-            return call.id.kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
+            name = ask.key.removeprefix("tools/call ") if kind == "mcp" else ask.key
+            return kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
         if rule.what == "model":
-            model = _model_of(body) if call.id.kind == "http" else ""
+            model = _model_of(ask.body) if kind == "http" else ""
             return bool(model) and fnmatchcase(model, rule.name)
-        if rule.what == "error":
-            return run.failed
-        if rule.what == "loop":
-            return run.times >= REPEATS
-        if rule.what == "steps":
-            return run.steps > rule.limit
-        if rule.what == "seconds":
-            return REAL.now_s() - run.since_s > rule.limit
+        if rule.what in ("tokens", "cost"):
+            return self._spent(rule.what, trace) > rule.limit
+        return run.meets(rule)
+
+    def _spent(self, what: str, trace: str) -> float:
         if self.spending is None:
-            return False
-        spent = self.spending.tokens if rule.what == "tokens" else self.spending.cost_usd
-        return rule.what in ("tokens", "cost") and spent(trace) > rule.limit
+            return 0.0
+        return self.spending.tokens(trace) if what == "tokens" else self.spending.cost_usd(trace)
 
     def _run(self, trace: str) -> _Run:
         with self._lock:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from playhead_semconv.control.messages import (
+    MOST_ORDER_BYTES,
+    MOST_ORDERS_BYTES,
     REPORT_S,
     AgentReport,
     ControlOrder,
@@ -31,6 +33,8 @@ MOST_ORDERS = 1000
 SILENT_S = 3 * REPORT_S
 """A process that has said nothing for so long is not connected any more."""
 MOST_PROBLEMS = 100
+MOST_WATCHERS = 2000
+"""Agents and operators that wait for a change at once."""
 MOST_HELD = 10_000
 """Runs that are held at once."""
 KEPT_BYTES = 64 << 20
@@ -39,6 +43,10 @@ LONGEST_NAME = 200
 LONGEST_LEASE_S = 7 * 86400.0
 
 Clock = Callable[[], float]
+
+
+FRAME_BYTES = 100
+"""Size of an answer without orders, and more."""
 
 
 class NotControlled(UsageError):
@@ -129,8 +137,10 @@ class Hub:
         """Counts the changes that operators and agents may wait for."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call ``changed`` after each change, from any thread. Returns what ends that."""
+        """Call ``changed`` after each change, from any thread. Returns what ends that. `TooMany`."""
         with self._lock:
+            if len(self._watchers) >= MOST_WATCHERS:
+                raise TooMany(f"{MOST_WATCHERS} wait for a change already")
             self._watchers.add(changed)
         return lambda: self._watchers.discard(changed)
 
@@ -170,7 +180,8 @@ class Hub:
             if agent is None:
                 return ControlOrders(known=False)
             agent.seen_s = self._now_s()
-            return ControlOrders([order for order in agent.orders if order.number > asked.taken])
+            waiting = (order for order in agent.orders if order.number > asked.taken)
+            return ControlOrders(list(_fitting_orders(waiting)))
 
     def _taken(self, agent: _Agent, taken: int, problems: Iterable[OrderProblem]) -> None:
         for problem in problems:
@@ -235,8 +246,10 @@ class Hub:
     def give(self, order: ControlOrder, instances: Iterable[str], instance: str = "") -> int:
         """Send an order to the processes of its run, or to one of them; returns its number.
 
-        ``order.number`` is given here. `NotControlled`, `HeldByOther`, `TooMany`.
+        ``order.number`` is given here. `NotControlled`, `HeldByOther`, `TooMany`, `NotDone`.
         """
+        if len(msgspec.json.encode(order)) > MOST_ORDER_BYTES - FRAME_BYTES:
+            raise NotDone(f"an order takes more than {MOST_ORDER_BYTES >> 20} MiB")
         with self._lock:
             self._forget_silent()
             agents = self._of(order.trace_id, frozenset(instances))
@@ -316,6 +329,16 @@ class Hub:
             watchers = list(self._watchers)
         for changed in watchers:
             changed()
+
+
+def _fitting_orders(orders: Iterable[ControlOrder]) -> Iterator[ControlOrder]:
+    """The first of these that one answer has room for."""
+    left = MOST_ORDERS_BYTES - FRAME_BYTES
+    for order in orders:
+        left -= len(msgspec.json.encode(order)) + 1
+        if left < 0:
+            return
+        yield order
 
 
 def _told(report: AgentReport) -> AgentReport:

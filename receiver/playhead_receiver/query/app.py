@@ -16,6 +16,7 @@ from playhead_receiver.query.asked import SCOPE_OF
 from playhead_receiver.query.problems import MEDIA_TYPE, Problem, handle_problems
 from playhead_receiver.query.routes import ROUTERS
 from playhead_receiver.query.serving import Serving
+from playhead_receiver.query.small_bodies import SmallBodies
 
 THREADS = 8
 """Number of requests that are answered concurrently, each with its own connection; others wait."""
@@ -46,6 +47,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.serving = serving
+    app.add_middleware(SmallBodies)
     handle_problems(app, _methods_of)
     for router in (*ROUTERS, *others):
         app.include_router(router)

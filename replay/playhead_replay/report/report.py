@@ -249,7 +249,7 @@ class Report:
         """A sentence that says that the result rests on edits; empty if it does not."""
         if not self.edited:
             return ""
-        return f"an edit that was made at a fork answers, not the program: {', '.join(self.edited)}"
+        return f"an edit of a fork or of an operator answers, not the program: {', '.join(self.edited)}"
 
     def lines(self) -> Iterator[str]:
         """The report as lines of text."""

@@ -27,6 +27,9 @@ MOST_BODIES_BYTES = 2 << 20
 """Bodies in one report together."""
 MOST_REPORT_BYTES = 8 << 20
 MOST_ORDER_BYTES = 4 << 20
+"""One order at most, as JSON."""
+MOST_ORDERS_BYTES = 8 << 20
+"""Orders in one answer at most; further ones come with the next."""
 
 What: TypeAlias = Literal["pause", "continue", "step", "edit", "reject", "answer", "rules", "renew"]
 

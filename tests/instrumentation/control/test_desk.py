@@ -182,5 +182,5 @@ def test_requests_of_another_run_go_on():
     with at_desk() as operator:
         operator.order("pause")
         assert operator.desk.holds()[0].trace_id == RUN
-        operator.desk._own_trace = lambda: "cd" * 16  # the process is another run's
+        operator.desk._held.own_trace = lambda: "cd" * 16  # the process is another run's
         assert looks(1).result(60) == [1]

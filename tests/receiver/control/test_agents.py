@@ -108,3 +108,15 @@ def test_orders_without_sense_are_refused(
     refused = post(f"{receiver.query_endpoint}/v1/runs/{RUN}/{what}", body, tokens["control"])
     assert refused.status_code == 422, refused.text
     assert refused.json()["detail"]
+
+
+def test_large_orders_are_refused(receiver: Receiver, tokens: dict[str, str]):
+    assert post(receiver.http_endpoint + REPORT, REPORTED, tokens["ingest"]).status_code == 200
+    url = f"{receiver.query_endpoint}/v1/runs/{RUN}/edit"
+    said = {"edits": [{"path": "x", "value": "y" * (5 << 20)}]}
+    refused = post(url, said, tokens["control"])
+    assert (refused.status_code, refused.json()["detail"]) == (422, "an order takes more than 4 MiB")
+    assert post(url, b" " * (9 << 20), tokens["control"]).status_code == 413
+    pieces = (b" " * (1 << 20) for _ in range(9))
+    headers = {"authorization": f"Bearer {tokens['control']}"}
+    assert httpx.post(url, content=pieces, headers=headers, timeout=60).status_code == 400

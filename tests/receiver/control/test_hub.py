@@ -179,3 +179,13 @@ def test_what_a_sender_may_fill_is_bounded(hub: Hub, monkeypatch: pytest.MonkeyP
         hub.give(order("renew"), ())
     with pytest.raises(TooMany):
         hub.give(order("renew"), ())
+
+
+def test_orders_come_in_answers_that_an_agent_can_read(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hubs, "MOST_ORDERS_BYTES", 1000)
+    given = [hub.give(order("reject", said="x" * 300), ()) for _ in range(5)]
+    found: list[int] = []
+    while orders := hub.orders_for(OrdersWanted(ONE, max(found, default=0))).orders:
+        assert 1 <= len(orders) < 5
+        found += [one.number for one in orders]
+    assert found == given
