@@ -236,9 +236,7 @@ class Desk:
         action = "lost" if self._lost else "expired"
         self._say(action, held.holder, trace)
         self._held.drop(trace)
-        if action == "lost" and any(
-            rule.what == "lost" and rule.action == "stop" for rule in self._rules
-        ):
+        if action == "lost" and ControlRule("stop", "lost") in self._rules:
             for halt in self._of(trace):
                 halt.order(_rejection(trace, "the receiver was lost while the run was paused"))
         self._release(trace, action, held.holder)
