@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
 from playhead_cli.options import verb
@@ -23,22 +24,44 @@ if TYPE_CHECKING:
 def command(session: Session, target: str, url: str | None, edits: tuple[str, ...]) -> None:
     """Change the request that waits, or the arguments of a tool, and show it. It goes on waiting.
 
-    PATH=VALUE as in messages[-1].content=hello; +PATH=VALUE adds, PATH! removes. Without one, the
-    request is opened in $EDITOR.
+    PATH=VALUE as in messages[-1].content=hello; +PATH=VALUE adds, PATH! removes. state.NAME.PATH=VALUE
+    changes a state that the program has registered. Without an edit, the request is opened in $EDITOR.
     """
-    from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, edit_by_hand, parse_edit
+    from playhead_replay.forks.edits_in_words import edit_by_hand
 
     run, halt = target_of(target)
     operator = Operator(session, url)
     if edits:
-        parsed = [parse_edit(one) for one in edits]
-        wrong = next((root for root, _ in parsed if root not in (REQUEST, FUNCTION)), None)
-        if wrong is not None:
-            raise UsageError(f"{wrong} is not what waits", hint="request.…, or function.… of a tool")
-        made = [edit for _, edit in parsed]
+        name, made = _parsed(edits)
     else:
-        made = edit_by_hand(_document(operator.state(run), halt), os.environ)
-    show(session, run, operator.order(run, "edit", halt=halt, edits=[_said(edit) for edit in made]))
+        name, made = "", edit_by_hand(_document(operator.state(run), halt), os.environ)
+    said = [_said(edit) for edit in made]
+    show(session, run, operator.order(run, "edit", halt=halt, edits=said, state=name))
+
+
+def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
+    """The state that is edited (empty: what waits), and the edits. `UsageError`."""
+    from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, STATE, parse_edit
+    from playhead_semconv.rerun.edits import path_of, steps_of
+
+    parsed = [parse_edit(one) for one in edits]
+    roots = {root for root, _ in parsed}
+    if roots <= {REQUEST, FUNCTION}:
+        return "", [edit for _, edit in parsed]
+    if roots != {STATE}:
+        raise UsageError(
+            f"{', '.join(sorted(roots))} cannot be edited together while it waits",
+            hint="request.…, function.… of a tool, or state.NAME.…",
+        )
+    steps = [steps_of(edit.path) for _, edit in parsed]
+    names = {str(first[0]) if first else "" for first in steps}
+    if len(names) != 1 or not all(names):
+        raise UsageError("one state is edited at a time", hint="state.NAME.PATH=VALUE")
+    made = [
+        msgspec.structs.replace(edit, path=path_of(first[1:]))
+        for (_, edit), first in zip(parsed, steps, strict=True)
+    ]
+    return names.pop(), made
 
 
 def _document(state: dict[str, Any], halt: str) -> Any:

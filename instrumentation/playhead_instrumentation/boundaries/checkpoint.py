@@ -7,13 +7,15 @@ it can be read, compared and edited there without running anything.
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.boundaries.state import reported
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Shadow
@@ -21,13 +23,20 @@ from playhead_instrumentation.session.session import current
 from playhead_instrumentation.spans.calls import current_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.errors import UsageError
 from playhead_semconv.facts import Fact
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Edit
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 MANUAL, AUTO = "manual", "auto"
+
+HALTED = "halted"
+"""Label of checkpoints where an operator or a rule has halted the program."""
 
 
 class _Registered(msgspec.Struct, frozen=True):
@@ -78,6 +87,38 @@ def checkpoint(value: T = None, /, *, label: str = "") -> T:
     return told
 
 
+def halted() -> None:
+    """The program is halted here, or was when it was recorded."""
+    _made(AUTO, HALTED)
+
+
+def edit_state(name: str, edits: Sequence[Edit]) -> None:
+    """Change a registered state as an operator says. Its edited value goes on the tape.
+
+    UsageError where the program has not registered it, or where the edits do not fit.
+    """
+    from playhead_semconv.rerun.state_documents import edited  # few edit states
+
+    registered = _registered.get(name)
+    if registered is None:
+        known = ", ".join(sorted(_registered)) or "nothing"
+        raise UsageError(f"no state {name} is registered", cause=f"registered is {known}")
+    with Shadow():
+        value = registered.get()
+        told = values.written(value, stubs=[])
+    if registered.set is None and not isinstance(value, dict | list):
+        raise UsageError(f"the state {name} has no way to be set", hint="register_state(…, set=…)")
+    edited(json.loads(told), edits)
+    _told(name, registered, edits)
+
+
+def repeat_edit(name: str) -> None:
+    """At a replay: an operator has changed a registered state here."""
+    registered = _registered.get(name)
+    if registered is not None:
+        _told(name, registered)
+
+
 def _made(kind: str, label: str, *names: str) -> None:
     session = current()
     if session is None:
@@ -108,12 +149,12 @@ def _made(kind: str, label: str, *names: str) -> None:
         log.debug("playhead could not make a checkpoint", exc_info=True)
 
 
-def _told(name: str, registered: _Registered) -> bool:
+def _told(name: str, registered: _Registered, edits: Sequence[Edit] = ()) -> bool:
     """Report a registered state. False if the program's own function failed."""
     try:
         with Shadow():
             value = registered.get()
-        value, changed = reported(value, name)
+        value, changed = reported(value, name, edits)
         if changed and registered.set is not None:
             with Shadow():
                 registered.set(value)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import current
+
+if TYPE_CHECKING:
+    from playhead_semconv.rerun.plans import Edit
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +30,15 @@ def state(value: T, /, *, name: str = "state") -> T:
     return reported(value, name)[0]
 
 
-def reported(value: T, name: str) -> tuple[T, bool]:
-    """As `state`; also whether a fork has put another value in its place."""
+def reported(value: T, name: str, edits: Sequence[Edit] = ()) -> tuple[T, bool]:
+    """As `state`; also whether a fork, or an operator with ``edits``, put another value in its place."""
     session = current()
     if session is None:
         return value, False
     try:
         with Shadow():  # code that an object runs to list its attributes is not part of the run
             told = values.written(value, stubs=[])
-        changed = session.driver.states.said(name, told, session.here())
+        changed = session.driver.states.said(name, told, session.here(), edits)
         if changed is None:
             return value, False
         with Shadow():

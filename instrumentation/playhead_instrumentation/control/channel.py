@@ -38,7 +38,7 @@ from playhead_semconv.settings import Settings
 AGAIN_S = 1.0
 """Seconds after which a receiver that does not answer is asked again."""
 CONNECT_S = 5.0
-LAST_WORDS_S = 0.5
+LAST_WORDS_S = 1.0
 """How long the end of the process may wait for its last report."""
 MOST_PROBLEMS = 20
 

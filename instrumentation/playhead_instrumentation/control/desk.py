@@ -259,13 +259,16 @@ class Desk:
         """Carry out an order. Returns why it cannot be; empty if it can."""
         try:
             with self._lock:
-                self._take(order)
-                self._heed()
+                if not order.state:
+                    self._take(order)
+                    self._heed()
+                    return ""
+                halt = self._which(order)
+            return halt.edit_state(order)
         except PlayheadError as problem:
             return "; ".join(part for part in (problem.what, problem.cause, problem.hint) if part)
         except ValueError as problem:
             return str(problem)
-        return ""
 
     def _take(self, order: ControlOrder) -> None:
         if order.what in ("pause", "rules", "renew", "step"):

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.control.given import made_answer, made_rejection
 from playhead_instrumentation.control.watching import Asking
 from playhead_instrumentation.driver.call import Call
@@ -17,12 +18,16 @@ from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.control.messages import MOST_BODY_BYTES, ControlOrder, Halted
+from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery
 from playhead_semconv.process.interpreter_threads import Bell
 
 if TYPE_CHECKING:
     import asyncio
     from contextvars import Context
+
+STATE_S = 5.0
+"""How long an edit of a state waits for the program's thread."""
 
 LOOK_S = 1.0
 """How often a blocked thread looks whether it may go on, so that signals reach it."""
@@ -72,6 +77,10 @@ class Waiter:
     def order(self, order: ControlOrder) -> None:
         """Hand over the order that ends the wait, from any thread."""
         self.going = True
+        self.wake(order)
+
+    def wake(self, order: ControlOrder) -> None:
+        """Hand over an order, from any thread."""
         self._orders.append(order)
         loop = self._loop
         if loop is None:
@@ -91,7 +100,7 @@ class Waiter:
         with Outside():
             while not self._orders:
                 self._bell.wait(LOOK_S)
-        return self._orders[0]
+        return self._orders.popleft()
 
     def suspend(self, loop: asyncio.AbstractEventLoop) -> Generator[Any, None, ControlOrder]:
         """The same for a task of ``loop``, which goes on meanwhile."""
@@ -100,7 +109,7 @@ class Waiter:
             while True:
                 self._future = loop.create_future()
                 if self._orders:
-                    return self._orders[0]
+                    return self._orders.popleft()
                 yield from self._future
 
 
@@ -120,6 +129,9 @@ class Halt(Waiter):
         self._hall: Final = hall
         self._key: Final = ask.key
         self._body = ask.body
+        self._done = Bell()
+        self._said = ""
+        """Why the last edit of a state could not be made."""
 
     def wait(self) -> None:
         """Block until an operator lets the ask go out, or time does."""
@@ -127,10 +139,13 @@ class Halt(Waiter):
             return
         try:
             order = self.block()
+            resume()
+            while self._is_chore(order):
+                order = self.block()
+                resume()
         except BaseException:
             self._left()
             raise
-        resume()
         self._goes_on(order, self._hall.driver.gate.arrive(None, self.call.id).wait())
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -142,6 +157,8 @@ class Halt(Waiter):
             return
         try:
             order = yield from self.suspend(loop)
+            while self._is_chore(order):
+                order = yield from self.suspend(loop)
             at: Delivery | None = yield from self._hall.driver.gate.arrive(
                 None, self.call.id
             ).__await__()
@@ -174,7 +191,8 @@ class Halt(Waiter):
         )
 
     def halts(self) -> None:
-        """Record that the ask waits."""
+        """Record that the ask waits, and the registered states as of now."""
+        checkpoint.halted()
         self.call.intervened(
             e.PLAYHEAD_CONTROL_HALT,
             {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._hall.halter(self)},
@@ -194,6 +212,32 @@ class Halt(Waiter):
         attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: order.by}
         self.call.body, content = self._hall.driver.written(body, attributes)
         self.call.intervened(e.PLAYHEAD_CONTROL_EDIT, attributes, content)
+
+    def edit_state(self, order: ControlOrder) -> str:
+        """Have a registered state edited by the program's own thread. Returns why it could not be."""
+        self._said, self._done = "the program does not answer: it is busy elsewhere", Bell()
+        self.wake(order)
+        self._done.wait(STATE_S)
+        return self._said
+
+    def _is_chore(self, order: ControlOrder) -> bool:
+        """Whether an order does not end the wait. It is carried out: it is about a state."""
+        if not order.state:
+            return False
+        self._said = ""
+        try:
+            checkpoint.edit_state(order.state, order.edits)
+            self.call.intervened(
+                e.PLAYHEAD_CONTROL_EDIT,
+                {a.PLAYHEAD_CONTROL_BY: order.by, a.PLAYHEAD_STATE_NAME: order.state},
+            )
+        except PlayheadError as problem:
+            words = (problem.what, problem.cause, problem.hint)
+            self._said = "; ".join(word for word in words if word)
+        except Exception as problem:  # the program's own functions
+            self._said = f"{type(problem).__name__}: {problem}"
+        self._done.ring()
+        return True
 
     def _goes_on(self, order: ControlOrder, at: Delivery | None) -> None:
         call = self.call

@@ -71,10 +71,12 @@ class States:
             if linked and fact.body is not None and fact.body.digest:
                 self._held.add(fact.body.digest)
 
-    def said(self, name: str, state: bytes, span: trace.Span) -> bytes | None:
-        """The program reports ``state`` (JSON) in ``span``.
+    def said(
+        self, name: str, state: bytes, span: trace.Span, edits: Sequence[Edit] = ()
+    ) -> bytes | None:
+        """The program reports ``state`` (JSON) in ``span``. ``edits``: by an operator.
 
-        Returns the state that a fork puts in its place, or None.
+        Returns the state that an operator or a fork puts in its place, or None.
         """
         lane = lanes.current()
         if lane is lanes.UNRECORDED or lane is lanes.GC:
@@ -87,7 +89,7 @@ class States:
             self._declare(lane)
         id = ExchangeId(lane.hash, KIND, lane.next_ordinal(KIND))
         attributes: dict[str, Any] = {a.PLAYHEAD_STATE_NAME: name}
-        changed = self._instead(id, state, attributes)
+        changed = self._instead(id, state, attributes, edits)
         if changed is None:
             content = self._written(id, state, attributes)
         else:
@@ -96,8 +98,10 @@ class States:
         self._keep(lane, id, attributes, content, span)
         return changed
 
-    def _instead(self, id: ExchangeId, state: bytes, attributes: dict[str, Any]) -> bytes | None:
-        edits, seq = self._edits.get(str(id)), self._edited.get(id)
+    def _instead(
+        self, id: ExchangeId, state: bytes, attributes: dict[str, Any], given: Sequence[Edit]
+    ) -> bytes | None:
+        edits, seq = given or self._edits.get(str(id)), self._edited.get(id)
         if edits is None and seq is None:
             return None
         changed: bytes | None = None

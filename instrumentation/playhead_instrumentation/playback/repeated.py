@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Played
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Delivery
 
@@ -47,14 +50,24 @@ class RepeatedHalt:
 
     def wait(self) -> None:
         """Block until the turn at which it went out."""
+        self._states()
         self._goes_on(self._turn().wait())
 
     def __await__(self) -> Generator[Any, None, None]:
+        self._states()
         at: Delivery | None = yield from self._turn().__await__()
         self._goes_on(at)
 
     def _turn(self) -> Turn:
         return self._driver.gate.arrive(self._played.exchange.released, self._call.id)
+
+    def _states(self) -> None:
+        """Report the registered states as they were reported, and take over those that were edited."""
+        for fact in self._played.exchange.controls:
+            if fact.name == e.PLAYHEAD_CONTROL_HALT:
+                checkpoint.halted()
+            elif fact.name == e.PLAYHEAD_CONTROL_EDIT and a.PLAYHEAD_STATE_NAME in fact.attributes:
+                checkpoint.repeat_edit(str(fact.attributes[a.PLAYHEAD_STATE_NAME]))
 
     def _goes_on(self, at: Delivery | None) -> None:
         exchange, call = self._played.exchange, self._call

@@ -191,7 +191,8 @@ def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange
     """
     names = lane_names(tape)
     found: list[RecordedExchange] = []
-    edited = {fact.exchange: fact.body for fact in tape.named(e.PLAYHEAD_CONTROL_EDIT)}
+    edits = tape.named(e.PLAYHEAD_CONTROL_EDIT)
+    edited = {fact.exchange: fact.body for fact in edits if fact.body is not None}
     for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
         id = request.exchange
         if id is None or is_inbound(request):

@@ -111,6 +111,8 @@ class ControlOrder(msgspec.Struct, frozen=True):
     halt: int = 0
     """`Halted.number` to which it applies; 0: the run."""
     edits: list[Edit] = []
+    state: str = ""
+    """Name of the registered state that is edited; empty: the request that waits is."""
     answer: HandAnswer | None = None
     said: str = ""
     """Why something is rejected."""

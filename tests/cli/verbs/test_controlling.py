@@ -80,8 +80,8 @@ def test_a_run_is_paused_looked_at_changed_and_let_go(stage: Stage):
     assert stage.ended(agent).splitlines() == said
     over = home.playhead("step", "agent-1")
     assert over.returncode == 2
-    assert "no process of this run is connected for control" in over.stderr
-    assert "hint: start it with PLAYHEAD_CONTROL=on" in over.stderr
+    assert "error[control-refused]: this run is over" in over.stderr
+    assert "hint: playhead fork RUN:POINT" in over.stderr
 
 
 def test_conditions_are_set_and_shown(stage: Stage):
@@ -123,6 +123,35 @@ def test_what_waits_is_edited_in_an_editor(stage: Stage):
         stage.operator.halted("agent-1")
         stage.operator.order("agent-1", "continue")
     assert stage.ended(agent).splitlines()[1] == "You said by editor"
+
+
+STATES = """
+    import playhead
+    from openai import OpenAI
+
+    budget = {"left": 4}
+    playhead.register_state("budget", lambda: budget)
+    answer = OpenAI().chat.completions.create(
+        model="gpt-5.5", messages=[{"role": "user", "content": "hello"}]
+    )
+    print(budget["left"], flush=True)
+"""
+
+
+def test_a_registered_state_is_shown_and_edited(stage: Stage):
+    home = stage.home
+    agent = stage.start(stage.script(STATES), control="pause model=*")
+    stage.operator.halted("agent-1")
+    wrong = home.playhead("edit", "agent-1", "state.nosuch.x=1")
+    assert "no state nosuch is registered; registered is budget" in wrong.stderr
+    lines(home, "edit", "agent-1", "state.budget.left=9")
+    mixed = home.playhead("edit", "agent-1", "state.budget.left=9", "model=x")
+    assert "request, state cannot be edited together" in mixed.stderr
+    lines(home, "continue", "agent-1")
+    assert stage.ended(agent) == "9\n"
+    (listed,) = json.loads(lines(home, "checkpoints", "agent-1", "--json")[0])["checkpoints"]
+    assert (listed["label"], listed["states"]) == ("halted", ["budget"])
+    assert home.report("agent-1")[1]["verdict"] == "identical"
 
 
 def test_a_recording_brings_the_receiver_that_takes_orders(tmp_path: Path):

@@ -83,14 +83,8 @@ def test_a_renewed_lease_holds_for_longer(stage: Stage):
     stage.operator.halted("agent-1")
     stage.operator.order("agent-1", "continue")
     assert stage.ended(agent).splitlines() == SAID
-    assert stage.operator.state("agent-1") | {"revision": 0} == {
-        "trace_id": stage.home.run("agent-1").trace_id,
-        "revision": 0,
-        "processes": [],
-        "lease": None,
-        "halted": [],
-        "taken": True,
-    }
+    over = stage.operator.post("agent-1", "pause")
+    assert (over.status_code, over.json()["detail"]) == (409, "this run is over")
 
 
 def test_the_second_operator_sees_who_holds_the_run(stage: Stage):

@@ -74,6 +74,9 @@ class EditOrder(AnyOrder):
 
     halt: Halt = ""
     edits: Annotated[list[OneEdit], Field(min_length=1, max_length=1000)]
+    state: Annotated[
+        str, Field(max_length=200, description="A registered state, instead of what waits.")
+    ] = ""
 
 
 class RejectOrder(AnyOrder):

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 from fastapi import APIRouter, Depends, Query
 
-from playhead_receiver.control.hub import Controlled, Hub, NotDone
+from playhead_receiver.control.hub import Controlled, Hub, NotControlled, NotDone
 from playhead_receiver.control.watch import HubWatch
 from playhead_receiver.query.asked import ApiRequest, Controlling, Reading, RunName
 from playhead_receiver.query.models.control import (
@@ -47,9 +47,11 @@ class ControlledRun:
     def __init__(self, asked: ApiRequest, name: str) -> None:
         self.hub: Hub = asked.house.hub
         self._asked = asked
+        self._is_over = False
         try:
             summary = asked.run(name)
             self.trace_id, self.instances = summary.trace_id, summary.instances
+            self._is_over = summary.ended_ns is not None
         except RunUnknown:
             # What waits is heard of here before the store has the run.
             if not self.hub.controlled(name, ()).processes:
@@ -89,7 +91,12 @@ class ControlledRun:
         )
 
     async def give(self, said: AnyOrder, order: ControlOrder, halt: str = "") -> ControlState:
-        """Send an order, and wait until the agent has taken it."""
+        """Send an order, and wait until the agent has taken it.
+
+        `NotControlled`, `HeldByOther`, `NotDone`, `TooMany`.
+        """
+        if self._is_over:
+            raise NotControlled("this run is over", hint="playhead fork RUN:POINT, to go on from there")
         instance, number = self.halt(halt)
         order = msgspec.structs.replace(order, halt=number)
         given = self.hub.give(order, self.instances, instance)
@@ -184,9 +191,9 @@ async def continue_run(target: Ordered, said: ContinueOrder) -> ControlState:
 
 @router.post("/v1/runs/{run}/edit")
 async def edit_request(target: Ordered, said: EditOrder) -> ControlState:
-    """Edit a request that waits, or the arguments of a tool. It goes on waiting."""
+    """Edit a request that waits, the arguments of a tool, or a registered state. It goes on waiting."""
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]
-    return await target.give(said, target.order("edit", said, edits=edits), said.halt)
+    return await target.give(said, target.order("edit", said, edits=edits, state=said.state), said.halt)
 
 
 @router.post("/v1/runs/{run}/reject")
