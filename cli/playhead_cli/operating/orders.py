@@ -26,8 +26,10 @@ TIMEOUT_S = 90.0
 MOST_BYTES = 64 << 20
 WAIT_S = 10.0
 """How long a verb waits until something of a paused run waits."""
-POLL_S = 20.0
+POLL_S = 9.0
 """Longest time of one question for changes."""
+STARTING_S = 3.0
+"""How long a receiver may take from its first sign of life to its query API."""
 
 UNKNOWN = 404
 
@@ -112,6 +114,10 @@ class Operator:
 def _found(session: Session) -> tuple[str, str]:
     """The query API of the receiver on the data folder, and the token for it."""
     found = running(session.data_dir)
+    until_s = time.monotonic() + STARTING_S
+    while found is not None and not found.query and time.monotonic() < until_s:
+        time.sleep(0.05)
+        found = running(session.data_dir)
     if found is None or not found.query:
         who = "no receiver runs" if found is None else f"process {found.pid} runs without a query API"
         raise NoReceiver(

@@ -19,6 +19,7 @@ from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.boundaries.state import reported
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.session import current
 from playhead_instrumentation.spans.calls import current_calls
 from playhead_semconv import attributes as a
@@ -87,9 +88,19 @@ def checkpoint(value: T = None, /, *, label: str = "") -> T:
     return told
 
 
-def halted() -> None:
-    """The program is halted here, or was when it was recorded."""
-    _made(AUTO, HALTED)
+class _States:
+    """The registered states, for those who cannot name this module."""
+
+    def halted(self) -> None:
+        _made(AUTO, HALTED)
+
+    def repeat_edit(self, name: str) -> None:
+        registered = _registered.get(name)
+        if registered is not None:
+            _told(name, registered)
+
+
+RUNTIME.registered = _States()
 
 
 def edit_state(name: str, edits: Sequence[Edit]) -> None:
@@ -110,13 +121,6 @@ def edit_state(name: str, edits: Sequence[Edit]) -> None:
         raise UsageError(f"the state {name} has no way to be set", hint="register_state(…, set=…)")
     edited(json.loads(told), edits)
     _told(name, registered, edits)
-
-
-def repeat_edit(name: str) -> None:
-    """At a replay: an operator has changed a registered state here."""
-    registered = _registered.get(name)
-    if registered is not None:
-        _told(name, registered)
 
 
 def _made(kind: str, label: str, *names: str) -> None:

@@ -15,6 +15,7 @@ from playhead_instrumentation.driver.driver import Driver, edited
 from playhead_instrumentation.driver.gate import Called, Turn, running_loop
 from playhead_instrumentation.driver.verdict import Live
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.control.messages import MOST_BODY_BYTES, ControlOrder, Halted
@@ -192,7 +193,8 @@ class Halt(Waiter):
 
     def halts(self) -> None:
         """Record that the ask waits, and the registered states as of now."""
-        checkpoint.halted()
+        if RUNTIME.registered is not None:
+            RUNTIME.registered.halted()
         self.call.intervened(
             e.PLAYHEAD_CONTROL_HALT,
             {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._hall.halter(self)},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
@@ -63,11 +63,14 @@ class RepeatedHalt:
 
     def _states(self) -> None:
         """Report the registered states as they were reported, and take over those that were edited."""
+        registered = RUNTIME.registered
+        if registered is None:
+            return
         for fact in self._played.exchange.controls:
             if fact.name == e.PLAYHEAD_CONTROL_HALT:
-                checkpoint.halted()
+                registered.halted()
             elif fact.name == e.PLAYHEAD_CONTROL_EDIT and a.PLAYHEAD_STATE_NAME in fact.attributes:
-                checkpoint.repeat_edit(str(fact.attributes[a.PLAYHEAD_STATE_NAME]))
+                registered.repeat_edit(str(fact.attributes[a.PLAYHEAD_STATE_NAME]))
 
     def _goes_on(self, at: Delivery | None) -> None:
         exchange, call = self._played.exchange, self._call

@@ -41,10 +41,22 @@ class Turns(Protocol):
         ...
 
 
+class RegisteredStates(Protocol):
+    """The states that the program has registered."""
+
+    def halted(self) -> None:
+        """The program is halted here, or was when it was recorded: report them."""
+        ...
+
+    def repeat_edit(self, name: str) -> None:
+        """At a replay: an operator has changed one of them here."""
+        ...
+
+
 class Runtime:
     """What the folders above tell this one. Everything may be set anew during the life of a process."""
 
-    __slots__ = ("lane_ended", "outside", "program", "turns")
+    __slots__ = ("lane_ended", "outside", "program", "registered", "turns")
 
     def __init__(self) -> None:
         self.program: Program | None = None
@@ -53,6 +65,8 @@ class Runtime:
         """Told when a thread begins and ends a wait for the outside world."""
         self.turns: Turns | None = None
         """Threads run in these turns; None: without turns."""
+        self.registered: RegisteredStates | None = None
+        """The registered states; None: the program cannot have registered any."""
         self.lane_ended: Callable[[Lane], None] | None = None
         """Called in each ending thread or executor job, before others can see its end."""
 

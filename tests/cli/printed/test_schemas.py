@@ -14,6 +14,7 @@ from support.asking import ASKING
 from support.cli import CommandLine
 from support.home import PATIENCE_S, Home
 from support.printed_json import BEGIN, SCHEMAS, alternatives, kind_of, kinds_of, verb_of
+from support.running import until
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_cli.app import VERBS, playhead
@@ -147,8 +148,47 @@ def listening(home: Home) -> Iterator[tuple[str, str]]:
         up.communicate(timeout=PATIENCE_S)
 
 
+ASKS = """
+import json, os, urllib.error, urllib.request
+
+for number in range(5):
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps({"model": "m", "messages": [{"role": "user", "content": str(number)}]}).encode(),
+        {"content-type": "application/json"},
+    )
+    try:
+        urllib.request.urlopen(request).read()
+    except urllib.error.HTTPError:
+        pass
+"""
+ORDERS = """
+pause asks-1 --wait 60s
+edit asks-1 messages[0].content=other
+step asks-1 --wait 60s
+reject asks-1
+pause asks-1 --wait 60s
+answer asks-1 {}
+pause asks-1 --wait 60s
+continue asks-1
+""".strip().splitlines()
+
+
+def controlled(home: Home) -> Iterator[tuple[str, str]]:
+    """Schema and kind of what verbs print that control a running agent."""
+    (home.folder / "asks.py").write_text(ASKS)
+    agent = home.start("record", "--control", "pause model=*", "asks.py")
+    until(lambda: [run for run in home.runs() if run["name"] == "asks-1"], "it has begun")
+    try:
+        for line in ORDERS:
+            yield from named(line.split(), home)
+    finally:
+        agent.kill()
+        agent.communicate(timeout=PATIENCE_S)
+
+
 def test_every_kind_of_object_is_printed_as_its_schema_says(home: Home):
-    seen = set(listening(home))
+    seen = set(listening(home)) | set(controlled(home))
     for line in LINES:
         seen |= set(named(line.split(), home))
     described = {path.stem for path in SCHEMAS.glob("*.json")}

@@ -51,7 +51,8 @@ class ControlledRun:
         try:
             summary = asked.run(name)
             self.trace_id, self.instances = summary.trace_id, summary.instances
-            self._is_over = summary.ended_ns is not None
+            # A process that is silent for long counts as interrupted, and may be heard of again.
+            self._is_over = summary.status not in ("running", "interrupted")
         except RunUnknown:
             # What waits is heard of here before the store has the run.
             if not self.hub.controlled(name, ()).processes:
@@ -159,7 +160,7 @@ async def show_control(
     after: Annotated[
         int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait for another `revision` than this.")
     ] = None,
-    wait_s: Annotated[float, Query(ge=0, le=60, description="How long at most.")] = 20.0,
+    wait_s: Annotated[float, Query(ge=0, le=9, description="How long at most.")] = 5.0,
 ) -> ControlState:
     """Who holds a run, and what of it waits, with the requests that would go out."""
     if after is not None:
