@@ -1,4 +1,4 @@
-"""Requests with large bodies are refused before anything reads them whole."""
+"""Orders with large bodies are refused before anything reads them whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from playhead_receiver.query.problems import answer
 
 MOST_BYTES = 8 << 20
-"""Largest body of a request to the query API."""
+"""Largest body of an order."""
+BELOW = "/v1/runs/"
+"""Paths of orders; other paths that take bodies have limits of their own."""
 
 
 class SmallBodies:
@@ -19,7 +21,7 @@ class SmallBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As the application does."""
-        if scope["type"] != "http":
+        if scope["type"] != "http" or not scope["path"].startswith(BELOW):
             await self._app(scope, receive, send)
             return
         announced = dict(scope["headers"]).get(b"content-length", b"")
