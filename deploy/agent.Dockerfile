@@ -6,9 +6,10 @@ WORKDIR /src
 COPY semconv semconv
 COPY instrumentation instrumentation
 COPY exporter exporter
+COPY checkpoint checkpoint
 COPY agent agent
 COPY constraints.txt ./
-RUN pip install --no-cache-dir -c constraints.txt ./semconv ./instrumentation ./exporter ./agent
+RUN pip install --no-cache-dir -c constraints.txt ./semconv ./instrumentation ./exporter ./checkpoint ./agent
 
 RUN pip install --no-cache-dir -c constraints.txt openai anthropic httpx
 WORKDIR /agent

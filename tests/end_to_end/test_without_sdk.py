@@ -50,7 +50,7 @@ def test_requests_to_models_are_calls_with_their_tokens(home: Home, provider: Sc
     (run,) = home.runs()
     assert run["steps"] == 4
     assert run["input_tokens"] > 0 and run["output_tokens"] > 0 and run["cost_usd"] > 0
-    assert run["providers"] == ["openai", "anthropic"]
+    assert run["providers"] == []  # whoever answers on loopback is not known
     assert len(run["models"]) == 2
     tree = home.playhead("show", "last").stdout
     assert (tree.count("chat gpt-4o"), tree.count("chat claude-sonnet-5")) == (2, 1), tree

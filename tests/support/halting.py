@@ -9,12 +9,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from opentelemetry.trace import NoOpTracer
 from support.running import until
 from support.sessions import MemorySink, recording
 
 from playhead_instrumentation.control.desk import Desk
 from playhead_instrumentation.control.watching import Watching
 from playhead_instrumentation.session import session
+from playhead_instrumentation.session.tracing import Tracing
 from playhead_semconv.control.messages import ControlOrder, Halted
 from playhead_semconv.control.rules import read_rules
 from playhead_semconv.settings import Settings
@@ -47,7 +49,8 @@ class AtDesk:
 
 @contextmanager
 def at_desk(*rules: str, **options: Any) -> Generator[AtDesk]:
-    """A recording with a desk."""
+    """A recording with a desk. All that is asked is of `RUN`, whatever provider other tests have set."""
+    options.setdefault("tracing", Tracing(tracer=NoOpTracer))
     with recording(**options) as sink:
         running = session.current()
         assert running is not None

@@ -148,8 +148,12 @@ def receiver_of_its_own(folder: Path) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize(
     ("control", "said"),
-    [("on", SAID), ("on; stop lost", ["PermissionDeniedError"])],
-    ids=["goes on", "stops"],
+    [
+        pytest.param("on", SAID, id="goes on"),
+        pytest.param(
+            "on; stop lost", ["PermissionDeniedError"], id="stops", marks=pytest.mark.acceptance
+        ),
+    ],
 )
 def test_a_receiver_that_dies_while_a_run_is_paused(tmp_path: Path, control: str, said: list[str]):
     with ScriptedServer() as provider:

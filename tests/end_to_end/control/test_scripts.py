@@ -30,7 +30,10 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize("level", ["exchanges", "causal", "strict"])
+LEVELS = ["exchanges", pytest.param("causal", marks=pytest.mark.acceptance), "strict"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_request_is_edited_while_it_waits_and_the_replay_repeats_it(stage: Stage, level: str):
     stage.provider.script([said_back], repeat=True)
     agent = stage.start(stage.script(SYNC), PLAYHEAD_LEVEL=level)
@@ -81,7 +84,7 @@ ASYNC = """
 """
 
 
-@pytest.mark.parametrize("level", ["exchanges", "causal", "strict"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_ten_tasks_wait_and_their_loop_goes_on(stage: Stage, level: str):
     stage.provider.script([said_back], repeat=True)
     agent = stage.start(stage.script(ASYNC), PLAYHEAD_LEVEL=level)
@@ -146,8 +149,22 @@ STREAMS_ASYNC = """
 """
 
 
-@pytest.mark.parametrize("level", ["exchanges", "causal", "strict"])
-@pytest.mark.parametrize("script", [STREAMS, STREAMS_ASYNC], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("script", "level"),
+    [
+        pytest.param(STREAMS, "exchanges", id="sync exchanges"),
+        pytest.param(STREAMS_ASYNC, "strict", id="async strict"),
+        *(
+            pytest.param(script, level, id=f"{name} {level}", marks=pytest.mark.acceptance)
+            for name, script, level in (
+                ("sync", STREAMS, "causal"),
+                ("sync", STREAMS, "strict"),
+                ("async", STREAMS_ASYNC, "exchanges"),
+                ("async", STREAMS_ASYNC, "causal"),
+            )
+        ),
+    ],
+)
 def test_a_stream_stops_between_two_chunks(stage: Stage, script: str, level: str):
     chunks = list(sse.chat(openai_chat.chunks(openai_chat.completion("one two three"))))
     here, later = Gate(), Gate()

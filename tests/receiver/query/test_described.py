@@ -24,6 +24,7 @@ KNOWN = f"""
 "path.instance" = "{INSTANCE.hex()}"
 "query.left" = "refund-1"
 "query.right" = "last"
+"query.wait_s" = 0
 """
 """Names of what is there, so that answers have something in them."""
 STREAM = "/v1/live"
