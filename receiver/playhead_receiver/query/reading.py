@@ -15,12 +15,12 @@ from playhead_receiver.query.lines import run_item, span_lines
 from playhead_receiver.query.models.reading import (
     FileThen,
     LastSaid,
-    Moment,
+    MomentOfRun,
     NamedState,
     Outline,
-    Place,
-    Said,
+    TextPlace,
     Transcript,
+    TranscriptItem,
 )
 from playhead_receiver.query.models.spans import Body
 from playhead_receiver.query.tree import Tree
@@ -75,7 +75,7 @@ def transcript_of(run: Run) -> Transcript:
     A message that a later call of the same lane sends again is not said again: of equal messages a call
     adds as many as it has more than any call before it.
     """
-    said: list[Said] = []
+    said: list[TranscriptItem] = []
     left_out: list[str] = []
     known: dict[str, Counter[bytes]] = {}
     for step in run.steps:
@@ -101,10 +101,10 @@ def transcript_of(run: Run) -> Transcript:
     return Transcript(run=run.name, trace_id=run.trace_id, said=said, left_out=left_out)
 
 
-def moment_shown(moment: RunMoment) -> Moment:
+def moment_shown(moment: RunMoment) -> MomentOfRun:
     """A moment of a run."""
     run = moment.run
-    return Moment(
+    return MomentOfRun(
         run=run.name,
         trace_id=run.trace_id,
         step=moment.step,
@@ -132,7 +132,7 @@ def moment_shown(moment: RunMoment) -> Moment:
     )
 
 
-def places_of(run: Run, text: str) -> Iterator[Place]:
+def places_of(run: Run, text: str) -> Iterator[TextPlace]:
     """Where a text occurs: in names and errors of spans, then in what was said. Case does not matter."""
     wanted = re.compile(re.escape(text), re.IGNORECASE)
     owners: dict[str, int] = {}
@@ -147,12 +147,12 @@ def places_of(run: Run, text: str) -> Iterator[Place]:
         yield from _hits(held, wanted, one.step, one.span_id, one.kind)
 
 
-def _spoken(run: Run, step: Step, lane: str) -> Iterator[Said]:
+def _spoken(run: Run, step: Step, lane: str) -> Iterator[TranscriptItem]:
     messages = run.messages(step)
     span = step.span
 
-    def said(kind: Any, role: str, parts: list[dict[str, Any]], time_ns: int) -> Said:
-        return Said(
+    def said(kind: Any, role: str, parts: list[dict[str, Any]], time_ns: int) -> TranscriptItem:
+        return TranscriptItem(
             step=step.number,
             span_id=span.span_id,
             lane=lane,
@@ -200,11 +200,13 @@ def _texts(parts: Sequence[Any]) -> Iterator[str]:
                 yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _hits(held: str, wanted: re.Pattern[str], step: int, span_id: str, where: str) -> Iterator[Place]:
+def _hits(
+    held: str, wanted: re.Pattern[str], step: int, span_id: str, where: str
+) -> Iterator[TextPlace]:
     found = wanted.search(held)
     if found is not None:
         begin, end = found.span()
-        yield Place(
+        yield TextPlace(
             step=step,
             span_id=span_id,
             where=where,

@@ -22,7 +22,7 @@ class Outline(Model):
     below: list[int]
     """Number of rows below, which follow at once."""
     name: list[int]
-    """Place in `names`."""
+    """TextPlace in `names`."""
     start_ns: list[int]
     """Since `started_ns` of the run."""
     duration_ns: list[int]
@@ -35,7 +35,7 @@ class Outline(Model):
     output_tokens: list[int]
 
 
-class Said(Model):
+class TranscriptItem(Model):
     """A message, the instructions of the system, or the definitions of tools, where they first came."""
 
     step: int
@@ -55,7 +55,7 @@ class Transcript(Model):
 
     run: str
     trace_id: TraceId
-    said: list[Said]
+    said: list[TranscriptItem]
     left_out: list[str]
     """What was not kept or cannot be read, in sentences."""
 
@@ -90,7 +90,7 @@ class FileThen(Model):
     """Null where it is not known, or where it is longer than 64 KiB."""
 
 
-class Moment(Model):
+class MomentOfRun(Model):
     """What was so at a point of a run."""
 
     run: str
@@ -107,7 +107,7 @@ class Moment(Model):
     left_out: list[str]
 
 
-class Place(Model):
+class TextPlace(Model):
     """Where a text occurs in a run."""
 
     step: int
@@ -120,9 +120,9 @@ class Place(Model):
     after: str
 
 
-class Places(Model):
+class TextPlaces(Model):
     """Where a text occurs in a run, in the order of the run."""
 
-    places: list[Place]
+    places: list[TextPlace]
     truncated: bool
     """Whether there may be more."""

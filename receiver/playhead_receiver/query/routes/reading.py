@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.query.models.reading import Moment, Outline, Places, Transcript
+from playhead_receiver.query.models.reading import MomentOfRun, Outline, TextPlaces, Transcript
 from playhead_receiver.query.reading import moment_shown, outline_of, places_of, transcript_of
 from playhead_replay import Run
 
@@ -35,7 +35,7 @@ def show_moment(
     asked: Reading,
     run: RunName,
     after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
-) -> Moment:
+) -> MomentOfRun:
     """What was so when a step was over: conversations, states, files, and what had been printed."""
     from playhead_replay.moments import moment_after
 
@@ -48,10 +48,10 @@ def find_places(
     run: RunName,
     text: Annotated[str, Query(min_length=1, max_length=500)],
     limit: Limit = 100,
-) -> Places:
+) -> TextPlaces:
     """Where a text occurs in a run: names, errors, and what was said."""
     found = list(islice(places_of(_loaded(asked, run), text), limit))
-    return Places(places=found, truncated=len(found) == limit)
+    return TextPlaces(places=found, truncated=len(found) == limit)
 
 
 def _loaded(asked: ApiRequest, name: str) -> Run:
