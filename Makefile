@@ -36,6 +36,15 @@ generate: .venv/ready ## write names from the registry, and the pages of the ref
 	$(BIN)/python semconv/generate.py
 	$(BIN)/python docs/generate.py
 
+web: ## the libraries of the pages, beside them (npm: the machine's, else that of the environment)
+	@if command -v npm > /dev/null || [ ! -x $(BIN)/python ]; then $(PYTHON) receiver/web/bring.py; \
+		else $(BIN)/python receiver/web/bring.py; fi
+
+test-web: .venv/ready web ## the pages in Chromium, which is installed where that is allowed
+	@command -v chromium > /dev/null || apt-get install -y chromium > /dev/null || \
+		{ echo "the tests of the pages need Chromium: apt-get install chromium"; exit 1; }
+	$(BIN)/pytest -q -n 0 -m browser tests/receiver/web
+
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,11 +58,11 @@ types: .venv/ready ## pyright (strict)
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
-unit: .venv/ready ## the tests that start no programs, or few
-	$(BIN)/pytest -q -n 2 -m "not acceptance" --dist loadfile $(UNIT)
+unit: .venv/ready web ## the tests that start no programs, or few
+	$(BIN)/pytest -q -n 2 -m "not acceptance and not browser" --dist loadfile $(UNIT)
 
-suite: .venv/ready ## all tests but the long counts
-	$(BIN)/pytest -q -n 3 -m "not acceptance" --dist loadfile --no-loadscope-reorder
+suite: .venv/ready web ## all tests but the long counts
+	$(BIN)/pytest -q -n 3 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
 
 lint: style types ## ruff, names, pyright
 
@@ -108,7 +117,7 @@ acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/r
 	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling setuptools tomlkit trove-classifiers
 	@touch $@
 
-demo: .venv-demo/ready ## record the example agents, look at a run, replay them with the provider gone
+demo: .venv-demo/ready web ## record the example agents, look at a run, replay them with the provider gone
 	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo
 
 incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps it mended, offline
@@ -134,4 +143,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate style types docs unit suite lint check test mutants acceptance demo incident bench
+.PHONY: help venv web test-web generate style types docs unit suite lint check test mutants acceptance demo incident bench

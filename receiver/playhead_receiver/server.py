@@ -287,12 +287,13 @@ class Receiver:
     def _start_query(self, serving: Serving, shown: Shown, port: int) -> None:
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app
+        from playhead_receiver.web import Pages
 
         self._serving = serving
         app = query_app(serving, FACES)
         app.state.shown = shown
         self._query = HttpServer(
-            self._by_known_names(app, serving.guard),
+            self._by_known_names(Pages(app), serving.guard),
             bind(self._addresses.host, port, "--query-port"),
             self._addresses.host,
             name="playhead-query",

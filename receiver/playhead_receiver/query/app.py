@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.middleware.gzip import GZipMiddleware
 
 from playhead_receiver.access import Scope
 from playhead_receiver.query.asked import SCOPE_OF
@@ -20,6 +21,9 @@ from playhead_receiver.query.small_bodies import SmallBodies
 
 THREADS = 8
 """Number of requests that are answered concurrently, each with its own connection; others wait."""
+
+COMPRESSED_BYTES = 4096
+"""Answers from this size on are compressed for who takes gzip; live streams never are."""
 
 PUBLIC = frozenset(("/health", "/ready"))
 """Paths that are answered without a token: they reveal nothing about stored data."""
@@ -48,6 +52,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
     )
     app.state.serving = serving
     app.add_middleware(SmallBodies)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=4)
     handle_problems(app, _methods_of)
     for router in (*ROUTERS, *others):
         app.include_router(router)

@@ -46,6 +46,10 @@ READ = (
     "GET /v1/runs/{run}/events",
     "GET /v1/runs/{run}/events/{instance}/{seq}/body",
     "GET /v1/runs/{run}/export",
+    "GET /v1/runs/{run}/moment",
+    "GET /v1/runs/{run}/outline",
+    "GET /v1/runs/{run}/places",
+    "GET /v1/runs/{run}/transcript",
     "GET /v1/runs/{run}/marks",
     "GET /v1/runs/{run}/summary",
     "GET /v1/search",
@@ -106,7 +110,12 @@ SENT = {
     **ORDERS,
 }
 """What endpoints take."""
-QUESTIONS = {"/v1/diff": "?left=last&right=last", "/v1/search": "?q=order"}
+QUESTIONS = {
+    "/v1/diff": "?left=last&right=last",
+    "/v1/search": "?q=order",
+    "/v1/runs/refund-1/moment": "?after=1",
+    "/v1/runs/refund-1/places": "?text=order",
+}
 
 
 @pytest.fixture(scope="module")

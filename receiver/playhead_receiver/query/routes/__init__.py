@@ -9,6 +9,7 @@ from playhead_receiver.query.routes import (
     events,
     live,
     operations,
+    reading,
     runs,
     search,
     spans,
@@ -18,6 +19,7 @@ from playhead_receiver.query.routes import (
 ROUTERS = (
     runs.router,
     artifacts.router,
+    reading.router,
     spans.router,
     events.router,
     search.router,

@@ -1,0 +1,60 @@
+"""``/v1/runs/{run}/…``: a run as it is read. Outline, transcript, a moment, places of a text."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
+from playhead_receiver.query.models.reading import MomentOfRun, Outline, TextPlaces, Transcript
+from playhead_receiver.query.reading import moment_shown, outline_of, places_of, transcript_of
+from playhead_replay import Run
+
+router = APIRouter(tags=["reading"])
+
+
+@router.get("/v1/runs/{run}/outline")
+def show_outline(asked: Reading, run: RunName) -> Outline:
+    """All spans of a run in columns, without their content."""
+    summary = asked.run(run)
+    asked.note("read", summary.trace_id)
+    tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
+    return outline_of(asked.store, summary, tree)
+
+
+@router.get("/v1/runs/{run}/transcript")
+def show_transcript(asked: Reading, run: RunName) -> Transcript:
+    """The conversation of a run, each message once."""
+    return transcript_of(_loaded(asked, run))
+
+
+@router.get("/v1/runs/{run}/moment")
+def show_moment(
+    asked: Reading,
+    run: RunName,
+    after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
+) -> MomentOfRun:
+    """What was so when a step was over: conversations, states, files, and what had been printed."""
+    from playhead_replay.moments import moment_after
+
+    return moment_shown(moment_after(_loaded(asked, run), after))
+
+
+@router.get("/v1/runs/{run}/places")
+def find_places(
+    asked: Reading,
+    run: RunName,
+    text: Annotated[str, Query(min_length=1, max_length=500)],
+    limit: Limit = 100,
+) -> TextPlaces:
+    """Where a text occurs in a run: names, errors, and what was said."""
+    found = list(islice(places_of(_loaded(asked, run), text), limit))
+    return TextPlaces(places=found, truncated=len(found) == limit)
+
+
+def _loaded(asked: ApiRequest, name: str) -> Run:
+    trace_id = asked.run(name).trace_id
+    asked.note("read", trace_id)
+    return Run.load(asked.store, trace_id)

@@ -1,0 +1,48 @@
+// Asks the query API. The token came once in the fragment of the address and is kept for this session.
+
+const KEPT = "playhead-token";
+
+/** Take the token out of the address, so that no link or history holds it. */
+export function keepToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem(KEPT, given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+}
+
+/** A refusal, with what the API says of it. */
+export class Refused extends Error {
+  /** @param {number} status @param {string} said */
+  constructor(status, said) {
+    super(said);
+    this.status = status;
+  }
+}
+
+/**
+ * An answer of the query API.
+ * @param {string} path below /v1/
+ * @param {Record<string, string | number>} wanted
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function ask(path, wanted = {}, signal) {
+  const query = new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, `${value}`]));
+  const token = sessionStorage.getItem(KEPT);
+  /** @type {Record<string, string>} */
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(`/v1/${path}${query.size ? `?${query}` : ""}`, { headers, signal });
+  if (answer.ok) return answer.json();
+  let said = `${answer.status} ${answer.statusText}`;
+  try {
+    const problem = await answer.json();
+    said = [problem.title, problem.detail, problem.hint].filter(Boolean).join(": ") || said;
+  } catch {
+    // no object: its status has to do
+  }
+  throw new Refused(answer.status, said);
+}
+
+/** A part of a path. @param {string} name */
+export const part = (name) => encodeURIComponent(name);

@@ -1,0 +1,79 @@
+// Which view is shown, and the keys that work in all of them.
+import { go, here, link } from "./address.js";
+import { keepToken } from "./api.js";
+import { html, render, useEffect, useRef, useState } from "./html.js";
+import { useKeys } from "./parts.js";
+import { Compare } from "./views/compare.js";
+import { Find } from "./views/find.js";
+import { Playhead } from "./views/playhead.js";
+import { Run } from "./views/run.js";
+import { Runs } from "./views/runs.js";
+import { Transcript } from "./views/transcript.js";
+import { brief } from "./words.js";
+
+/** @type {Record<string, () => any>} */
+const VIEWS = { runs: Runs, run: Run, transcript: Transcript, playhead: Playhead, compare: Compare, find: Find };
+const OF_A_RUN = ["run", "transcript", "playhead"];
+
+const KEYS = [
+  ["j k ↑ ↓", "row below, above"],
+  ["s S", "step on, back"],
+  ["n", "next beside, over what is below"],
+  ["f", "out, to the one above"],
+  ["e E", "next failure, the one before"],
+  ["g G", "first, last"],
+  ["h l ← →", "collapse, expand; in the playhead a step back, on"],
+  ["t", "steps or tree"],
+  ["- *", "collapse all, expand all"],
+  ["+ 0", "zoom in, the whole run"],
+  ["1 2 3", "messages, raw exchange, attributes"],
+  ["p", "playhead at this step"],
+  ["/ > <", "find, next hit, hit before"],
+  ["m d", "mark a run, compare another with it"],
+  ["y", "copy the link"],
+  ["q", "back to the runs"],
+];
+
+function App() {
+  const [, setPlaced] = useState(0);
+  const help = useRef(/** @type {any} */ (null));
+  useEffect(() => {
+    const placed = () => setPlaced((before) => before + 1);
+    addEventListener("placed", placed);
+    addEventListener("popstate", placed);
+    return () => { removeEventListener("placed", placed); removeEventListener("popstate", placed); };
+  }, []);
+  const place = here();
+  const name = Object.hasOwn(VIEWS, place.view) ? place.view : place.run ? "run" : "runs";
+  useKeys((key) => {
+    if (key === "?") help.current.open ? help.current.close() : help.current.showModal();
+    else if (key === "q") go({ view: "runs" });
+    else if (key === "/") /** @type {any} */ (document.querySelector("main input[type=search]"))?.focus();
+    else return false;
+    return true;
+  });
+  useEffect(() => { document.title = place.run ? `${brief(place.run)} – playhead` : "playhead"; }, [place.run]);
+  const follow = (/** @type {any} */ event) => {
+    const link = event.target.closest?.("a");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || link.origin !== location.origin) return;
+    event.preventDefault();
+    history.pushState(null, "", link.href);
+    dispatchEvent(new Event("placed"));
+  };
+  useEffect(() => {
+    addEventListener("click", follow);
+    return () => removeEventListener("click", follow);
+  }, []);
+  const current = (/** @type {string} */ view) => (view === name ? "page" : undefined);
+  return html`<header><h1 class="name"><a href="/">playhead</a></h1><nav aria-label="views">
+      ${["runs", "find", "compare"].map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view })}>${view}</a>`)}</nav>
+      ${place.run && OF_A_RUN.includes(name) && html`<nav aria-label="views of the run"><span class="quiet">${brief(place.run)}:</span>
+      ${OF_A_RUN.map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view, run: place.run })}>${view}</a>`)}</nav>`}
+      <button aria-label="keys" onClick=${() => help.current.showModal()}>?</button></header>
+    <${VIEWS[name]} key=${`${name} ${place.run ?? ""}`} />
+    <dialog ref=${help} aria-label="keys"><table><tbody>${KEYS.map(([keys, what]) => html`<tr key=${keys}><th scope="row">${keys}</th><td>${what}</td></tr>`)}</tbody></table>
+      <button onClick=${() => help.current.close()}>close</button></dialog>`;
+}
+
+keepToken();
+render(html`<${App} />`, document.body);

@@ -1,0 +1,108 @@
+// What several views are made of: answers asked for, messages, JSON, keys.
+import { ask } from "./api.js";
+import { html, useEffect, useLayoutEffect, useState } from "./html.js";
+import { brief, shown } from "./words.js";
+
+/**
+ * An answer of the query API; asked again when path or parameters change.
+ * @param {string} path empty: nothing is asked
+ * @param {Record<string, string | number>} wanted
+ * @param {number} again a number that makes it ask again
+ * @returns {{value: any, problem: string}} value is null until it has come
+ */
+export function useAsked(path, wanted = {}, again = 0) {
+  const [found, setFound] = useState({ value: null, problem: "", key: "" });
+  const key = path + "?" + JSON.stringify(wanted);
+  useEffect(() => {
+    if (!path) return;
+    const stop = new AbortController();
+    ask(path, wanted, stop.signal).then(
+      (value) => setFound({ value, problem: "", key }),
+      (problem) => stop.signal.aborted || setFound({ value: null, problem: String(problem.message), key }),
+    );
+    return () => stop.abort();
+  }, [key, again]);
+  return found.key === key ? found : { value: null, problem: "" };
+}
+
+/** Keys of a view. @param {(key: string, event: KeyboardEvent) => boolean | void} on true: it was used */
+export function useKeys(on) {
+  useLayoutEffect(() => {
+    const heard = (/** @type {KeyboardEvent} */ event) => {
+      const at = /** @type {HTMLElement} */ (event.target);
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName)) return;
+      if (on(event.key, event)) event.preventDefault();
+    };
+    addEventListener("keydown", heard);
+    return () => removeEventListener("keydown", heard);
+  });
+}
+
+/** What is waited for, or why it did not come. @param {{problem: string}} props */
+export function Waiting({ problem }) {
+  return problem
+    ? html`<p class="problem" role="alert">${shown(problem)}</p>`
+    : html`<p class="note" role="status">loading</p>`;
+}
+
+const MOST_CHILDREN = 100;
+const MOST_TEXT = 20_000;
+
+/** A long text, its rest on demand. @param {{text: unknown}} props */
+export function Text({ text }) {
+  const [all, setAll] = useState(false);
+  const whole = String(text ?? "");
+  const cut = !all && whole.length > MOST_TEXT;
+  return html`<pre class="text" tabindex="0">${shown(cut ? whole.slice(0, MOST_TEXT) : whole)}</pre>
+    ${cut && html`<button onClick=${() => setAll(true)}>${whole.length - MOST_TEXT} more characters</button>`}`;
+}
+
+/** A value as a tree whose branches are made when they are opened. @param {{value: any, name?: string}} props */
+export function Json({ value, name = "" }) {
+  const [open, setOpen] = useState(false);
+  const [most, setMost] = useState(MOST_CHILDREN);
+  if (value === null || typeof value !== "object")
+    return html`<div>${name && html`<span class="quiet">${brief(name)}: </span>`}
+      ${typeof value === "string" && value.length > 200
+        ? html`<${Text} text=${value} />`
+        : html`<span class="text">${shown(JSON.stringify(value))}</span>`}</div>`;
+  const keys = Object.keys(value);
+  return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
+    <summary>${brief(name) || "value"} <span class="quiet">${Array.isArray(value) ? "list" : "object"}, ${keys.length}</span></summary>
+    ${open && keys.slice(0, most).map((key) => html`<div class="said" key=${key}><${Json} value=${value[key]} name=${key} /></div>`)}
+    ${open && keys.length > most && html`<button onClick=${() => setMost(most + MOST_CHILDREN)}>${keys.length - most} more</button>`}
+  </details>`;
+}
+
+/** A part of a message. @param {{part: any}} props */
+export function Part({ part }) {
+  switch (part.type) {
+    case "text":
+      return html`<${Text} text=${part.content} />`;
+    case "reasoning":
+      return html`<details><summary class="quiet">reasoning</summary><${Text} text=${part.content} /></details>`;
+    case "tool_call":
+      return html`<div><b>${brief(part.name)}</b> <span class="quiet">called ${brief(part.id)}</span>
+        <${Value} value=${part.arguments} /></div>`;
+    case "tool_call_response":
+      return html`<div><span class="quiet">result ${brief(part.id)}</span><${Value} value=${part.response ?? part.result} /></div>`;
+    default:
+      return html`<${Json} value=${part} name=${part.type ?? part.name ?? "part"} />`;
+  }
+}
+
+/** Text as text, everything else as a tree. @param {{value: any}} props */
+function Value({ value }) {
+  return typeof value === "string" ? html`<${Text} text=${value} />` : html`<${Json} value=${value} />`;
+}
+
+/** A message. @param {{who: string, parts: any[], kind?: string}} props */
+export function Message({ who, parts, kind = "" }) {
+  return html`<section class=${`said ${kind}`}><div class="who">${brief(who)}</div>
+    ${parts.map((part, at) => html`<${Part} part=${part} key=${at} />`)}</section>`;
+}
+
+/** Sentences of what a recording left out. @param {{sentences: string[]}} props */
+export function LeftOut({ sentences }) {
+  return sentences.map((one) => html`<p class="note" key=${one}>${shown(one)}</p>`);
+}

@@ -1,0 +1,117 @@
+// Bars of spans on one canvas, and the whole run on a small one. The rows beside say the same as text.
+
+/** Colours as the style sheet says. @param {Element} element */
+function colours(element) {
+  const style = getComputedStyle(element);
+  const of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  return { bar: of("--bar"), bad: of("--bad"), tool: of("--faint"), mark: of("--accent"), line: of("--line") };
+}
+
+/** A canvas as large as its place, cleared. @param {HTMLCanvasElement} canvas */
+function cleared(canvas) {
+  const dots = devicePixelRatio || 1;
+  const width = canvas.clientWidth;
+  const height = canvas.clientHeight;
+  if (canvas.width !== Math.round(width * dots) || canvas.height !== Math.round(height * dots)) {
+    canvas.width = Math.round(width * dots);
+    canvas.height = Math.round(height * dots);
+  }
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.setTransform(dots, 0, 0, dots, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return { pen, width, height };
+}
+
+/**
+ * Bars of the rows in sight.
+ * @param {HTMLCanvasElement} canvas
+ * @param {import("./outline.js").Outline} outline
+ * @param {{rows: Int32Array, first: number, offset: number, height: number, cursor: number}} sight offset: pixels of the first row above the edge
+ * @param {{from: number, to: number}} window nanoseconds
+ */
+export function drawBars(canvas, outline, sight, window) {
+  const { pen, width, height } = cleared(canvas);
+  const colour = colours(canvas);
+  const scale = width / Math.max(1, window.to - window.from);
+  for (let at = sight.first; at < sight.rows.length; at++) {
+    const top = (at - sight.first) * sight.height - sight.offset;
+    if (top > height) break;
+    const row = sight.rows[at];
+    if (row < 0) continue;
+    const length = outline.duration[row] < 0 ? outline.end - outline.start[row] : outline.duration[row];
+    const left = (outline.start[row] - window.from) * scale;
+    pen.globalAlpha = outline.duration[row] < 0 ? 0.5 : 1;
+    pen.fillStyle = outline.failed(row) ? colour.bad : outline.step[row] ? colour.bar : colour.tool;
+    const begin = Math.max(0, left);
+    const end = Math.min(width, Math.max(left + length * scale, left + 2));
+    if (end > begin) pen.fillRect(begin, top + 6, end - begin, sight.height - 12);
+    pen.globalAlpha = 1;
+    if (row === sight.cursor) {
+      pen.strokeStyle = colour.mark;
+      pen.strokeRect(0.5, top + 0.5, width - 1, sight.height - 1);
+    }
+  }
+}
+
+/**
+ * The whole run: how many spans go on in each column of pixels, failures in red, the window framed.
+ * @param {HTMLCanvasElement} canvas
+ * @param {import("./outline.js").Outline} outline
+ * @param {{from: number, to: number}} window
+ * @param {number} cursor row
+ */
+export function drawMinimap(canvas, outline, window, cursor) {
+  const { pen, width, height } = cleared(canvas);
+  const colour = colours(canvas);
+  const { busy, bad, most } = density(outline, Math.max(1, Math.floor(width)));
+  for (let column = 0; column < busy.length; column++) {
+    const tall = (busy[column] / most) * (height - 4);
+    pen.fillStyle = colour.bar;
+    if (tall) pen.fillRect(column, height - Math.max(1, tall), 1, Math.max(1, tall));
+    pen.fillStyle = colour.bad;
+    if (bad[column]) pen.fillRect(column, 0, 1, 4);
+  }
+  const scale = width / outline.end;
+  pen.strokeStyle = colour.mark;
+  pen.strokeRect(window.from * scale + 0.5, 0.5, Math.max(2, (window.to - window.from) * scale - 1), height - 1);
+  if (cursor >= 0) {
+    pen.fillStyle = colour.mark;
+    pen.fillRect(outline.start[cursor] * scale, 0, 2, height);
+  }
+}
+
+/** @type {WeakMap<object, {width: number, made: ReturnType<typeof made>}>} */
+const kept = new WeakMap();
+
+/** Spans per column, made once for an outline and a width. @param {import("./outline.js").Outline} outline @param {number} width */
+export function density(outline, width) {
+  const before = kept.get(outline);
+  if (before?.width === width) return before.made;
+  const found = made(outline, width);
+  kept.set(outline, { width, made: found });
+  return found;
+}
+
+/** @param {import("./outline.js").Outline} outline @param {number} width */
+function made(outline, width) {
+  const change = new Int32Array(width + 1);
+  const bad = new Uint8Array(width);
+  for (let row = 0; row < outline.count; row++) {
+    const length = outline.duration[row] < 0 ? outline.end - outline.start[row] : outline.duration[row];
+    const place = (/** @type {number} */ time) =>
+      Math.min(width - 1, Math.max(0, Math.floor((time / outline.end) * width)));
+    const from = place(outline.start[row]);
+    change[from]++;
+    change[place(outline.start[row] + length) + 1]--;
+    if (outline.failed(row)) bad[from] = 1;
+  }
+  const busy = new Int32Array(width);
+  let now = 0;
+  let most = 1;
+  for (let column = 0; column < width; column++) {
+    now += change[column];
+    busy[column] = now;
+    most = Math.max(most, now);
+  }
+  return { busy, bad, most };
+}

@@ -1,0 +1,49 @@
+// Two runs side by side, as `playhead diff` pairs them.
+import { go, here, link } from "../address.js";
+import { html } from "../html.js";
+import { useAsked, Waiting } from "../parts.js";
+import { wordDiff } from "../word_difference.js";
+import { brief, cost, shown, took } from "../words.js";
+
+const MOST_SHOWN = 300;
+
+export function Compare() {
+  const { left = "", right = "" } = here();
+  const { value, problem } = useAsked(left && right ? "diff" : "", { left, right });
+  const ask = (/** @type {any} */ event) => {
+    event.preventDefault();
+    go({ view: "compare", left: event.target.left.value, right: event.target.right.value });
+  };
+  return html`<main><form class="bar" onSubmit=${ask}><input name="left" aria-label="left run" value=${left} placeholder="last-1" /><input name="right" aria-label="right run" value=${right} placeholder="last" /><button>compare</button></form>
+    ${left && right && (value ? html`<${Found} found=${value} left=${left} right=${right} />` : html`<${Waiting} problem=${problem} />`)}</main>`;
+}
+
+/** @param {{found: any, left: string, right: string}} props */
+function Found({ found, left, right }) {
+  const first = found.first_difference;
+  const sides = [found.left, found.right];
+  return html`<div>
+    <p role="status">${first ? `${found.same_steps.length} steps are the same; first difference: step ${first.left_step ?? "none"} and ${first.right_step ?? "none"}` : "no step differs"}${found.outcome ? "; they end differently" : ""}</p>
+    <table><thead><tr><th>Run</th><th>Status</th><th class="right">Steps</th><th class="right">Failed</th><th class="right">Tokens</th><th class="right">Took</th><th class="right">Cost</th></tr></thead><tbody>
+    ${sides.map((one, at) => html`<tr key=${at}><td><a href=${link({ view: "run", run: one.run })}>${brief(one.run)}</a></td><td>${one.status}</td><td class="right">${one.steps}</td><td class="right">${one.errors}</td>
+      <td class="right">${one.input_tokens}→${one.output_tokens}</td><td class="right">${took(one.duration_ns ?? -1)}</td><td class="right">${cost(one.cost_usd)}</td></tr>`)}</tbody></table>
+    ${found.differences.slice(0, MOST_SHOWN).map((/** @type {any} */ one, /** @type {number} */ at) => html`<${Difference} key=${at} one=${one} left=${left} right=${right} />`)}
+    ${found.differences.length > MOST_SHOWN && html`<p class="note">${found.differences.length - MOST_SHOWN} more: playhead diff</p>`}
+    ${found.outcome && html`<section class="said"><h2>end: ${brief(found.outcome.path)}</h2><${Words} left=${found.outcome.left} right=${found.outcome.right} /></section>`}
+  </div>`;
+}
+
+/** @param {{one: any, left: string, right: string}} props */
+function Difference({ one, left, right }) {
+  const step = (/** @type {string} */ run, /** @type {number | null} */ number) =>
+    number === null ? html`<span class="quiet">no step</span>` : html`<a href=${link({ view: "run", run, step: number })}>step ${number}</a>`;
+  return html`<section class="said"><h2>${one.kind} ${brief(one.label)} <span class="quiet">${brief(one.path ?? "")}${one.follows ? ", repeats an earlier difference" : ""}</span></h2>
+    <p>${step(left, one.left_step)} ${" and "} ${step(right, one.right_step)}</p><${Words} left=${one.left} right=${one.right} /></section>`;
+}
+
+/** Both texts, what is gone and what is new in them marked. @param {{left: string, right: string}} props */
+function Words({ left, right }) {
+  const parts = wordDiff(left, right);
+  return html`<div class="two"><pre class="text" tabindex="0">${parts.map((part, at) => part.how === "gone" ? html`<del key=${at}>${shown(part.text)}</del>` : part.how === "same" && shown(part.text))}</pre>
+    <pre class="text" tabindex="0">${parts.map((part, at) => part.how === "new" ? html`<ins key=${at}>${shown(part.text)}</ins>` : part.how === "same" && shown(part.text))}</pre></div>`;
+}

@@ -1,0 +1,30 @@
+// What was said, in all runs.
+import { go, here, link } from "../address.js";
+import { html } from "../html.js";
+import { useAsked, Waiting } from "../parts.js";
+import { shown } from "../words.js";
+
+export function Find() {
+  const { q = "" } = here();
+  const { value, problem } = useAsked(q ? "search" : "", { q, limit: 100 });
+  return html`<main><form class="bar" onSubmit=${(/** @type {any} */ event) => { event.preventDefault(); go({ view: "find", q: event.target.q.value }); }}>
+      <input type="search" name="q" aria-label="find in all runs" value=${q} placeholder="tool:search &quot;order 81&quot;" /></form>
+    ${q && !value && html`<${Waiting} problem=${problem} />`}
+    ${value && html`<p class="note" role="status">${value.hits.length} places${value.behind ? `; ${value.behind} groups cannot be searched yet` : ""}</p>`}
+    ${value?.hits.map((/** @type {any} */ hit, /** @type {number} */ at) => html`<section class="said" key=${at}>
+      <a href=${link({ view: "run", run: hit.run, step: hit.step ?? "", span: hit.step === null ? hit.span_id : "" })}>${shown(hit.run)}${hit.step === null ? "" : `:${hit.step}`}</a> <span class="quiet">${shown(hit.who)}</span>
+      <${Excerpt} text=${hit.excerpt} marks=${hit.highlights} /></section>`)}</main>`;
+}
+
+/** A text with what was found in it marked. Places count characters, not units of UTF-16. @param {{text: string, marks: [number, number][]}} props */
+function Excerpt({ text, marks }) {
+  const letters = Array.from(text);
+  const parts = [];
+  let at = 0;
+  for (const [from, to] of marks) {
+    parts.push(shown(letters.slice(at, from).join("")), html`<mark key=${from}>${shown(letters.slice(from, to).join(""))}</mark>`);
+    at = to;
+  }
+  parts.push(shown(letters.slice(at).join("")));
+  return html`<pre class="text" tabindex="0">${parts}</pre>`;
+}

@@ -1,0 +1,76 @@
+// A scrubber over the run: what was so when a step was over.
+import { here, link, move } from "../address.js";
+import { html, useEffect, useRef } from "../html.js";
+import { Json, LeftOut, Message, Text, useAsked, useKeys, Waiting } from "../parts.js";
+import { brief, size } from "../words.js";
+import { pathOf } from "./runs.js";
+
+export function Playhead() {
+  const { run = "last", after = "0" } = here();
+  const at = Math.max(0, Number(after) || 0);
+  const { value, problem } = useAsked(`${pathOf(run)}/moment`, { after: at });
+  const shown = useRef(/** @type {any} */ (null));
+  const before = useRef(/** @type {any} */ (null));
+  useEffect(() => {
+    if (value && value !== shown.current) {
+      before.current = shown.current;
+      shown.current = value;
+    }
+  }, [value]);
+  const last = (value ?? shown.current)?.steps ?? Infinity;
+  const to = (/** @type {number} */ step) => move({ after: Math.max(0, Math.min(last, step)) });
+  useKeys((key) => {
+    if (key === "s" || key === "l" || key === "ArrowRight") to(at + 1);
+    else if (key === "S" || key === "h" || key === "ArrowLeft") to(at - 1);
+    else if (key === "g") to(0);
+    else if (key === "G" && Number.isFinite(last)) to(last);
+    else return false;
+    return true;
+  });
+  const stop = value === shown.current ? before.current : shown.current;
+  return html`<main><div class="bar"><button aria-label="a step back" onClick=${() => to(at - 1)}>◀</button>
+    <input type="range" aria-label="after step" min="0" max=${Number.isFinite(last) ? last : at} value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} />
+    <button aria-label="a step on" onClick=${() => to(at + 1)}>▶</button><span role="status">after step ${at}${Number.isFinite(last) ? ` of ${last}` : ""}</span>
+    ${at > 0 && html`<a href=${link({ view: "run", run, step: at })}>the step</a>`}</div>
+    ${value ? html`<${Then} now=${value} before=${stop?.run === value.run ? stop : null} />` : html`<${Waiting} problem=${problem} />`}</main>`;
+}
+
+/**
+ * Names of what differs between two moments.
+ * @param {any} before @param {any} now
+ * @returns {string[]}
+ */
+export function changes(before, now) {
+  const found = [];
+  for (const [kind, key] of [["states", "name"], ["files", "path"]]) {
+    const old = new Map(before[kind].map((/** @type {any} */ one) => [one[key], JSON.stringify(one)]));
+    for (const one of now[kind]) {
+      if (old.get(one[key]) !== JSON.stringify(one)) found.push(`${kind.slice(0, -1)} ${one[key]}`);
+      old.delete(one[key]);
+    }
+    for (const gone of old.keys()) found.push(`${kind.slice(0, -1)} ${gone} (not there)`);
+  }
+  for (const name of ["stdout", "stderr"])
+    if (before[name] !== now[name]) found.push(`${name}, ${now[name].length - before[name].length} characters`);
+  return found;
+}
+
+/** @param {{now: any, before: any}} props */
+function Then({ now, before }) {
+  const changed = before && before.step !== now.step ? changes(before, now) : [];
+  return html`<div>
+    ${before && before.step !== now.step && html`<p class="note">since the stop after step ${before.step}: ${changed.length ? brief(changed.join(", "), 500) : "states, files and output are the same"}</p>`}
+    <${LeftOut} sentences=${now.left_out} />
+    <div class="two"><div>
+      ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", not answered yet"}</h2>
+        ${one.input_messages.map((/** @type {any} */ said, /** @type {number} */ place) => html`<${Message} key=${place} who=${said.role} parts=${said.parts} />`)}
+        ${one.output_messages.map((/** @type {any} */ said, /** @type {number} */ place) => html`<${Message} key=${`o${place}`} who=${said.role} parts=${said.parts} kind="output" />`)}</section>`)}
+      ${!now.conversations.length && html`<p class="note">nothing had been said to a model</p>`}
+    </div><div>
+      ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">said at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}
+      ${now.files.length > 0 && html`<h2>files</h2>`}
+      ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.there ? size(one.size_bytes) : "not there"}</span></summary>
+        ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">its content is not known, or too long to show</p>`}</details>`)}
+      ${["stdout", "stderr"].map((name) => now[name] && html`<section key=${name}><h2>${name}</h2><${Text} text=${now[name]} /></section>`)}
+    </div></div></div>`;
+}

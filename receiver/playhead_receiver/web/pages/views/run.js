@@ -1,0 +1,202 @@
+// A run: its steps or its tree as rows, a timeline behind them, and the span under the cursor.
+import { go, here, move } from "../address.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
+import { foldedSteps, Outline, repeats } from "../outline.js";
+import { useAsked, useKeys, Waiting } from "../parts.js";
+import { drawBars, drawMinimap } from "../timeline.js";
+import { brief, cost, took } from "../words.js";
+import { pathOf } from "./runs.js";
+import { Step, TABS } from "./step.js";
+
+const HEIGHT = 24;
+const SPARE = 8;
+const TALLEST = 12_000_000;
+const AGAIN_MS = 1000;
+
+export function Run() {
+  const { run = "last" } = here();
+  const [again, setAgain] = useState(0);
+  const [columns, setColumns] = useState(/** @type {any} */ (null));
+  const asked = useAsked(`${pathOf(run)}/outline`, {}, again);
+  useEffect(() => { if (asked.value) setColumns(asked.value); }, [asked.value]);
+  const live = columns?.run.status === "running";
+  useEffect(() => {
+    const timer = live ? setInterval(() => document.hidden || setAgain((before) => before + 1), AGAIN_MS) : 0;
+    return () => clearInterval(timer);
+  }, [live]);
+  const outline = useMemo(() => (columns ? new Outline(columns) : null), [columns]);
+  if (!outline) return html`<main><${Waiting} problem=${asked.problem} /></main>`;
+  return html`<${Loaded} outline=${outline} name=${run} />`;
+}
+
+/** @param {{outline: Outline, name: string}} props */
+function Loaded({ outline, name }) {
+  const place = here();
+  const mode = place.rows === "tree" ? "tree" : "steps";
+  const [version, setVersion] = useState(0);
+  const [opened, setOpened] = useState(new Set());
+  const collapsed = useRef(/** @type {Set<string>} */ (new Set()));
+  const folds = useMemo(() => repeats(outline), [outline]);
+  useMemo(() => outline.ids.forEach((id, at) => { if (collapsed.current.has(id)) outline.collapsed[at] = 1; }), [outline]);
+  const rows = useMemo(
+    () => (mode === "tree" || !outline.steps.length ? outline.tree() : foldedSteps(outline, folds, opened)),
+    [outline, mode, version, opened],
+  );
+  const cursor = useMemo(() => {
+    if (place.step === "end") return outline.steps.at(-1) ?? -1;
+    if (place.step === "start") return outline.steps[0] ?? -1;
+    const wanted = place.span ? outline.ids.findIndex((id) => id.startsWith(place.span)) : outline.ofStep(Number(place.step));
+    return wanted >= 0 ? wanted : outline.opening();
+  }, [outline, place.span, place.step]);
+  const window = { from: Number(place.from ?? 0), to: Number(place.to ?? outline.end) };
+  const choose = (/** @type {number} */ row) => {
+    if (row < 0 || row >= outline.count) return;
+    if (mode === "tree") outline.reveal(row);
+    move(outline.step[row] ? { step: outline.step[row], span: "" } : { span: outline.ids[row], step: "" });
+    setVersion(version + 1);
+  };
+  const fold = (/** @type {number} */ row, /** @type {boolean} */ on) => {
+    outline.collapsed[row] = on ? 1 : 0;
+    on ? collapsed.current.add(outline.ids[row]) : collapsed.current.delete(outline.ids[row]);
+    setVersion(version + 1);
+  };
+  const levels = (/** @type {number} */ depth) => {
+    outline.expandTo(depth);
+    collapsed.current = new Set(outline.ids.filter((_, at) => outline.collapsed[at]));
+    setVersion(version + 1);
+  };
+  const unfold = (/** @type {number} */ at) => setOpened(new Set([...opened, at]));
+  const zoom = (/** @type {number} */ by) => {
+    const middle = outline.start[cursor] ?? window.from;
+    const from = Math.max(0, middle - (middle - window.from) * by);
+    const to = Math.min(outline.end, middle + (window.to - middle) * by);
+    if (to - from > 1000) move({ from: Math.round(from), to: Math.round(to) });
+  };
+  const at = rows.indexOf(cursor);
+  const near = (/** @type {number} */ by) => {
+    let next = at + by;
+    while (rows[next] < 0) next += by;
+    if (next >= 0 && next < rows.length) choose(rows[next]);
+  };
+  const number = outline.step[cursor];
+  useKeys((key, event) => {
+    const element = /** @type {HTMLElement} */ (event.target);
+    if (key === "Enter" && element.tagName !== "BODY" && element.getAttribute("role") !== "treegrid") return false;
+    if (element.tagName === "PRE" && key.startsWith("Arrow")) return false;
+    if (key === "j" || key === "ArrowDown") near(1);
+    else if (key === "k" || key === "ArrowUp") near(-1);
+    else if (key === "s") choose(outline.ofStep(number + 1));
+    else if (key === "S") choose(outline.ofStep(number - 1));
+    else if (key === "e" || key === "E") choose(outline.nextFailed(cursor, key === "e" ? 1 : -1));
+    else if (key === "n") choose(cursor + outline.below[cursor] + 1);
+    else if (key === "f" || key === "F") choose(outline.parent[cursor]);
+    else if (key === "g" || key === "G") choose(key === "g" ? rows[0] : rows[rows.length - 1]);
+    else if (key === "h" || key === "ArrowLeft") mode === "tree" && outline.below[cursor] && !outline.collapsed[cursor] ? fold(cursor, true) : choose(outline.parent[cursor]);
+    else if (key === "l" || key === "ArrowRight") fold(cursor, false);
+    else if (key === "t") move({ rows: mode === "tree" ? "" : "tree" });
+    else if (key === "-" || key === "_") levels(1);
+    else if (key === "*") levels(1e9);
+    else if (key === "+" || key === "=") zoom(0.5);
+    else if (key === "0") move({ from: "", to: "" });
+    else if (TABS[Number(key) - 1]) move({ tab: TABS[Number(key) - 1] });
+    else if (key === "p" || key === "Enter") go({ view: "playhead", run: name, after: number || 0 });
+    else if (key === "y") navigator.clipboard.writeText(location.href);
+    else return false;
+    return true;
+  });
+  const sum = outline.run;
+  return html`<main class="run">
+    <div class="bar"><b>${brief(name)}</b> <span class=${sum.status === "failure" ? "bad" : ""}>${sum.status}</span>
+      <span>${sum.steps} steps, ${sum.spans} spans, ${took(sum.ended_ns === null ? -1 : sum.ended_ns - sum.started_ns)}, ${sum.input_tokens}→${sum.output_tokens} tokens ${cost(sum.cost_usd)}</span>
+      <button aria-pressed=${mode === "steps"} onClick=${() => move({ rows: "" })}>steps</button>
+      <button aria-pressed=${mode === "tree"} onClick=${() => move({ rows: "tree" })}>tree</button>
+      ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
+      <${Within} name=${name} choose=${choose} outline=${outline} />
+      ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
+    <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
+    <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} />
+    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} />`}
+  </main>`;
+}
+
+/** @param {{outline: Outline, window: {from: number, to: number}, cursor: number}} props */
+function Minimap({ outline, window, cursor }) {
+  const canvas = useRef(/** @type {any} */ (null));
+  const held = useRef(-1);
+  useLayoutEffect(() => drawMinimap(canvas.current, outline, window, cursor));
+  const time = (/** @type {any} */ event) => (event.offsetX / canvas.current.clientWidth) * outline.end;
+  const pick = (/** @type {any} */ event) => {
+    const [from, to] = [held.current, time(event)].sort((one, other) => one - other);
+    if (from >= 0) move(to - from > outline.end / 200 ? { from: Math.round(from), to: Math.round(to) } : { from: "", to: "" });
+    held.current = -1;
+  };
+  return html`<canvas class="minimap" ref=${canvas} aria-hidden="true" onPointerDown=${(/** @type {any} */ event) => { held.current = time(event); }} onPointerUp=${pick}></canvas>`;
+}
+
+/** @param {any} props */
+function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, unfold, version }) {
+  const box = useRef(/** @type {any} */ (null));
+  const canvas = useRef(/** @type {any} */ (null));
+  const [top, setTop] = useState(0);
+  const [view, setView] = useState(600);
+  const whole = rows.length * HEIGHT;
+  const tall = Math.min(whole, TALLEST);
+  const scale = tall > view ? (whole - view) / (tall - view) : 1;
+  const y = Math.max(0, Math.min(whole - view, top * scale));
+  const first = Math.max(0, Math.floor(y / HEIGHT));
+  useLayoutEffect(() => {
+    const seen = new ResizeObserver(() => setView(box.current.clientHeight));
+    seen.observe(box.current);
+    setView(box.current.clientHeight);
+    return () => seen.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const place = at * HEIGHT;
+    if (at >= 0 && (place < y || place + HEIGHT > y + view)) box.current.scrollTop = Math.max(0, place - view / 2) / scale;
+  }, [cursor, rows, view]);
+  useLayoutEffect(() => {
+    canvas.current.style.height = `${view}px`;
+    canvas.current.style.marginBottom = `-${view}px`;
+    drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor }, window);
+  }, [outline, rows, y, view, cursor, window.from, window.to, version]);
+  const drawn = [];
+  const begin = Math.max(0, first - SPARE);
+  const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
+  for (let place = begin; place < end; place++) {
+    const row = rows[place];
+    const style = { transform: `translateY(${place * HEIGHT - y + top}px)` };
+    if (row < 0) {
+      const { from, to, times } = folds[-1 - row];
+      drawn.push(html`<div class="row quiet" role="row" aria-level="1" aria-rowindex=${place + 1} key=${`f${row}`} style=${style} onClick=${() => unfold(-1 - row)}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span></div>`);
+      continue;
+    }
+    const open = !outline.collapsed[row];
+    const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
+    drawn.push(html`<div class="row" role="row" id=${`row-${row}`} key=${row} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style} onClick=${() => choose(row)}>
+      <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist" onClick=${(/** @type {any} */ event) => { event.stopPropagation(); fold(row, open); }}>${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
+      <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`);
+  }
+  return html`<div class="rows" ref=${box} role="treegrid" aria-label=${tree ? "spans" : "steps"} aria-rowcount=${rows.length} tabindex="0" aria-activedescendant=${at >= begin && at < end ? `row-${cursor}` : undefined} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
+    <canvas ref=${canvas} aria-hidden="true"></canvas><div class="tall" role="rowgroup" style=${{ height: `${tall}px` }}>${drawn}</div></div>`;
+}
+
+/** Search within the run; `>` and `<` go from hit to hit. @param {{name: string, choose: (row: number) => void, outline: Outline}} props */
+function Within({ name, choose, outline }) {
+  const { find = "" } = here();
+  const { value, problem } = useAsked(find ? `${pathOf(name)}/places` : "", { text: find, limit: 1000 });
+  const [hit, setHit] = useState(0);
+  const places = value?.places ?? [];
+  const show = (/** @type {number} */ at) => {
+    if (!places.length) return;
+    const next = (at + places.length) % places.length;
+    setHit(next);
+    choose(outline.ids.indexOf(places[next].span_id));
+  };
+  useKeys((key) => {
+    if (key === ">" || key === "<") show(hit + (key === ">" ? 1 : -1));
+    else return false;
+    return true;
+  });
+  return html`<input type="search" aria-label="find in this run" placeholder="find" value=${find} onChange=${(/** @type {any} */ event) => { setHit(-1); move({ find: event.target.value }); }} />
+    ${find && html`<span class="quiet" role="status">${problem || (value ? `${places.length}${value.truncated ? "+" : ""} places` : "looking")}</span>`}`;
+}

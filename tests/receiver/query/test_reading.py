@@ -1,0 +1,73 @@
+"""A run as it is read, over HTTP: outline, transcript, moments, places of a text."""
+
+import httpx
+from support.handmade import TRACE
+
+from playhead_receiver.server import Receiver
+from playhead_replay import Run
+
+
+def test_an_outline_has_the_spans_of_the_tree_in_columns(api: httpx.Client, receiver: Receiver):
+    outline = api.get("/v1/runs/refund-1/outline").json()
+    spans = api.get("/v1/runs/refund-1", params={"limit": 1000}).json()["spans"]
+    assert outline["span_id"] == [one["span_id"] for one in spans]
+    assert [outline["names"][at] for at in outline["name"]] == [one["name"] for one in spans]
+    assert outline["depth"] == [one["depth"] for one in spans]
+    assert outline["below"] == [one["descendants"] for one in spans]
+    began = outline["run"]["started_ns"]
+    assert [began + at for at in outline["start_ns"]] == [one["started_ns"] for one in spans]
+    assert [bool(one & 1) for one in outline["flags"]] == [one["failed"] for one in spans]
+    ids = [None if at < 0 else outline["span_id"][at] for at in outline["parent"]]
+    known = {one["span_id"] for one in spans}
+    assert ids == [one["parent_id"] if one["parent_id"] in known else None for one in spans]
+
+
+def test_steps_in_an_outline_have_the_numbers_that_people_see(api: httpx.Client, receiver: Receiver):
+    outline = api.get("/v1/runs/refund-1/outline").json()
+    numbers = dict(zip(outline["span_id"], outline["step"], strict=True))
+    steps = Run.load(receiver.store, TRACE.hex()).steps
+    assert {one.span.span_id: one.number for one in steps} == {
+        span: number for span, number in numbers.items() if number
+    }
+
+
+def test_a_transcript_says_each_message_once(api: httpx.Client):
+    transcript = api.get("/v1/runs/refund-1/transcript").json()
+    said = [(one["lane"], one["kind"], one["role"], str(one["parts"])) for one in transcript["said"]]
+    assert said
+    assert len(said) == len(set(said))
+    assert [one["step"] for one in transcript["said"]] == sorted(
+        one["step"] for one in transcript["said"]
+    )
+    assert "order 81" in str(transcript["said"])
+
+
+def test_a_moment_knows_what_had_been_said_by_then(api: httpx.Client):
+    first, last = (
+        api.get("/v1/runs/refund-1/moment", params={"after": after}).json() for after in (0, 11)
+    )
+    assert (first["step"], last["step"], last["steps"]) == (0, 11, 11)
+    assert first["conversations"] == []
+    assert last["conversations"]
+    beyond = api.get("/v1/runs/refund-1/moment", params={"after": 12})
+    assert beyond.status_code == 422
+    assert "steps 1 to 11" in beyond.text
+
+
+def test_a_text_is_found_within_a_run_with_its_places(api: httpx.Client):
+    found = api.get("/v1/runs/refund-1/places", params={"text": "ORDER 81"}).json()
+    assert not found["truncated"]
+    assert {one["hit"].lower() for one in found["places"]} == {"order 81"}
+    assert all(one["step"] for one in found["places"])
+    assert api.get("/v1/runs/refund-1/places", params={"text": "nowhere"}).json()["places"] == []
+    one = api.get("/v1/runs/refund-1/places", params={"text": "o", "limit": 1}).json()
+    assert len(one["places"]) == 1
+    assert one["truncated"]
+
+
+def test_long_answers_are_compressed_for_who_takes_it(api: httpx.Client):
+    packed = api.get("/openapi.json", headers={"accept-encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    plain = api.get("/openapi.json", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.json() == packed.json()

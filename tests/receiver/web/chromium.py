@@ -1,0 +1,121 @@
+"""A headless Chromium, driven over the DevTools protocol; nothing but the browser itself is needed."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+PATIENCE_S = 60.0
+HEIGHT, WIDTH = 800, 1280
+
+
+class Page:
+    """A tab: opens addresses, runs scripts, presses keys; remembers requests and complaints."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._numbers = itertools.count(1)
+        self._session = ""
+        self.requested: list[str] = []
+        self.complaints: list[str] = []
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer of the browser to a command."""
+        number = next(self._numbers)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self._connection.send(json.dumps(message))
+        while True:
+            said = json.loads(self._connection.recv(timeout=PATIENCE_S))
+            if said.get("id") == number:
+                assert "error" not in said, said
+                return said["result"]
+            self._heard(said)
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        at = said.get("params", {})
+        match said.get("method"):
+            case "Network.requestWillBeSent":
+                self.requested.append(at["request"]["url"])
+            case "Runtime.exceptionThrown":
+                self.complaints.append(json.dumps(at["exceptionDetails"]))
+            case "Log.entryAdded":
+                if at["entry"]["level"] == "error" and "favicon" not in at["entry"].get("url", ""):
+                    self.complaints.append(f"{at['entry']['text']} {at['entry'].get('url', '')}")
+            case _:
+                pass
+
+    def run(self, script: str) -> Any:
+        """What an expression gives; a promise is waited for."""
+        done = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def open(self, url: str, until: str = "main") -> None:
+        """Open an address and wait until an element is there."""
+        self.ask("Page.navigate", url=url)
+        self.wait(f"document.querySelector({json.dumps(until)}) !== null")
+
+    def wait(self, script: str) -> None:
+        """Wait until an expression is true. `TimeoutError` with what the page says."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.run(script):
+            if time.monotonic() > deadline:
+                said = self.run("document.body.innerText")[:500]
+                raise TimeoutError(f"never: {script}; {said}; {self.complaints}")
+            self.run("new Promise(done => requestAnimationFrame(() => done(0)))")
+
+    def press(self, key: str) -> None:
+        """Press a key and wait for the frame after it."""
+        named = {"Enter": "\r"}
+        text = named.get(key, key if len(key) == 1 else "")
+        self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    @property
+    def text(self) -> str:
+        """What a person can read."""
+        return self.run("document.body.innerText")
+
+    def photograph(self, path: Path) -> None:
+        """Keep a picture of the page."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
+
+
+@contextmanager
+def chromium(folder: Path) -> Generator[Page]:
+    """A page in a browser of its own, with its profile in ``folder``."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program, "there is no Chromium: apt-get install -y chromium"
+    words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+    words += [f"--user-data-dir={folder}", f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
+    process = subprocess.Popen([program, *words], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "DevTools listening on " in line:
+                break
+        else:
+            raise AssertionError("Chromium did not start")
+        with connect(line.split()[-1], max_size=None, proxy=None) as connection:
+            yield Page(connection)
+    finally:
+        process.terminate()
+        process.wait()

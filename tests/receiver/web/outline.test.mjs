@@ -1,0 +1,94 @@
+// Logic of the pages that needs no browser: rows, folds, differences of texts, words.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.meta.url);
+const { Outline, foldedSteps, repeats } = await import(new URL("outline.js", pages));
+const { wordDiff } = await import(new URL("word_difference.js", pages));
+const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
+const { density } = await import(new URL("timeline.js", pages));
+
+/** A run whose steps, all below one root, have these names; `!` marks a failure. */
+function outlineOf(names) {
+  const count = names.length + 1;
+  const zeros = Array(count).fill(0);
+  const all = [...new Set(["root", ...names.map((one) => one.replace("!", ""))])];
+  return new Outline({
+    run: {},
+    names: all,
+    span_id: [...Array(count).keys()].map((at) => at.toString(16).padStart(16, "0")),
+    parent: [-1, ...names.map(() => 0)],
+    depth: [0, ...names.map(() => 1)],
+    below: [names.length, ...names.map(() => 0)],
+    name: [0, ...names.map((one) => all.indexOf(one.replace("!", "")))],
+    start_ns: [0, ...names.map((_, at) => at * 10)],
+    duration_ns: [names.length * 10, ...names.map(() => 10)],
+    step: [0, ...names.map((_, at) => at + 1)],
+    flags: [0, ...names.map((one) => (one.endsWith("!") ? 1 : 0))],
+    input_tokens: zeros,
+    output_tokens: zeros,
+  });
+}
+
+test("what is below a collapsed row is left out of the tree", () => {
+  const outline = outlineOf(["a", "b"]);
+  assert.deepEqual([...outline.tree()], [0, 1, 2]);
+  outline.expandTo(0);
+  assert.deepEqual([...outline.tree()], [0]);
+  outline.reveal(2);
+  assert.deepEqual([...outline.tree()], [0, 1, 2]);
+});
+
+test("a run opens at its first failure, else at its last step", () => {
+  assert.equal(outlineOf(["a", "b!", "c!"]).opening(), 2);
+  assert.equal(outlineOf(["a", "b", "c"]).opening(), 3);
+});
+
+test("failures are found in both directions", () => {
+  const outline = outlineOf(["a!", "b", "c!"]);
+  assert.equal(outline.nextFailed(1, 1), 3);
+  assert.equal(outline.nextFailed(3, -1), 1);
+  assert.equal(outline.nextFailed(3, 1), -1);
+});
+
+test("repeats are folded after their first time, and failures never", () => {
+  const outline = outlineOf(["ask", "look", "chat", "look", "chat", "look", "chat", "end"]);
+  const folds = repeats(outline);
+  assert.deepEqual(folds, [{ from: 3, to: 6, times: 2 }]);
+  assert.deepEqual([...foldedSteps(outline, folds, new Set())], [1, 2, 3, -1, 8]);
+  assert.deepEqual([...foldedSteps(outline, folds, new Set([0]))], [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(repeats(outlineOf(["a", "a!", "a", "b"])), []);
+  assert.deepEqual(repeats(outlineOf(["a", "a", "b"])), []);
+});
+
+test("a million rows are laid out in well under a second", () => {
+  const outline = outlineOf(Array(1_000_000).fill("a"));
+  const began = performance.now();
+  assert.equal(outline.tree().length, 1_000_001);
+  assert.equal(density(outline, 1000).most > 0, true);
+  assert.ok(performance.now() - began < 1000);
+});
+
+test("a difference of texts has all words of both sides in order", () => {
+  const parts = wordDiff("pay order 81 now please", "pay order 82 please");
+  const side = (how) => parts.filter((one) => one.how !== how).map((one) => one.text).join("");
+  assert.equal(side("new"), "pay order 81 now please");
+  assert.equal(side("gone"), "pay order 82 please");
+  assert.ok(parts.some((one) => one.how === "same" && one.text.includes("pay order")));
+  assert.deepEqual(wordDiff("", ""), []);
+  const long = Array(5000).fill("x").join(" ");
+  assert.equal(wordDiff(long, "y").map((one) => one.text).join("").includes("y"), true);
+});
+
+test("hidden characters are spelt out", () => {
+  assert.equal(shown("a\u001b[31m\u202eb\ud800c\u0000"), "a\\u001b[31m\\u202eb\\ud800c\\u0000");
+  assert.equal(shown("é😀\n日本"), "é😀\n日本");
+  assert.equal(brief("a\nb".repeat(200), 10), "a ba ba ba…");
+  assert.equal(shown(null), "");
+});
+
+test("durations, money and ages", () => {
+  assert.deepEqual([-1, 900, 1.5e6, 2e8, 6.5e9, 61e9].map(took), ["running", "1 µs", "1.5 ms", "200 ms", "6.5 s", "1m01s"]);
+  assert.deepEqual([null, 0, 0.0042, 1.5].map(cost), ["", "$0.00", "$0.0042", "$1.50"]);
+  assert.equal(age(0, 7200_000), "2h");
+});
