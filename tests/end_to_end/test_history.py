@@ -52,6 +52,7 @@ class Watched:
         return rows, size[0]
 
 
+@pytest.mark.acceptance
 @pytest.mark.timeout(240)
 def test_a_service_that_never_rests_takes_no_more_and_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -145,7 +145,10 @@ def test_doubles_and_servers_at_all_levels(program, launcher, level, tmp_path):
     as_without_us(program, launcher, level, tmp_path)
 
 
-@pytest.mark.parametrize("program", REPLAYED)
+@pytest.mark.parametrize(
+    "program",
+    [*REPLAYED[:2], *(pytest.param(one, marks=pytest.mark.acceptance) for one in REPLAYED[2:])],
+)
 def test_it_steps_down_and_its_replay_is_identical(program, tmp_path):
     steps_down(program, "record", tmp_path)
     done = run(["playhead", "replay", "last", "--json"], tmp_path)

@@ -99,10 +99,22 @@ def test_the_arguments_of_a_tool_are_edited_and_its_result_given_by_hand(stage: 
     ("rule", "said"),
     [
         ("stop steps>2", "PermissionDeniedError 403 the rule stop steps>2 applies"),
-        ("stop model=gpt-5.5", "PermissionDeniedError 403 the rule stop model=gpt-5.5 applies"),
-        ("stop tokens>20", "PermissionDeniedError 403 the rule stop tokens>20 applies"),
+        pytest.param(
+            "stop model=gpt-5.5",
+            "PermissionDeniedError 403 the rule stop model=gpt-5.5 applies",
+            marks=pytest.mark.acceptance,
+        ),
+        pytest.param(
+            "stop tokens>20",
+            "PermissionDeniedError 403 the rule stop tokens>20 applies",
+            marks=pytest.mark.acceptance,
+        ),
         ("stop cost>0.00002", "PermissionDeniedError 403 the rule stop cost>2e-05 applies"),
-        ("stop seconds>0", "PermissionDeniedError 403 the rule stop seconds>0 applies"),
+        pytest.param(
+            "stop seconds>0",
+            "PermissionDeniedError 403 the rule stop seconds>0 applies",
+            marks=pytest.mark.acceptance,
+        ),
     ],
 )
 def test_a_limit_is_a_guard(stage: Stage, rule: str, said: str):

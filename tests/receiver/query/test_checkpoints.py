@@ -253,8 +253,15 @@ def test_a_server_that_is_no_receiver_is_not_believed(said: bytes, monkeypatch: 
     thread.join()
 
 
-@pytest.mark.parametrize("saver", [PlayheadSaver, SyncSaver])
-@pytest.mark.parametrize("place", ["in_folders", "in_database"])
+@pytest.mark.parametrize(
+    ("saver", "place"),
+    [
+        (PlayheadSaver, "in_folders"),
+        pytest.param(SyncSaver, "in_folders", marks=pytest.mark.acceptance),
+        pytest.param(PlayheadSaver, "in_database", marks=pytest.mark.acceptance),
+        (SyncSaver, "in_database"),
+    ],
+)
 def test_every_capability_of_langgraph_conforms(
     place: str, saver: Callable[[Any], PlayheadSaver], request: pytest.FixtureRequest
 ):
