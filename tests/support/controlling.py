@@ -37,7 +37,7 @@ class Operator:
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
         asked = f"/v1/runs/{run}/control"
-        until(lambda: self._client.get(asked).status_code == 200, f"{run} is heard of")
+        until(lambda: self._client.get(asked).status_code != 404, f"{run} is heard of")
         answer = self.post(run, what, **said)
         assert answer.status_code == 200, answer.text
         assert answer.json()["taken"]
