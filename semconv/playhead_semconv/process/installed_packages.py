@@ -1,7 +1,8 @@
 """Which distributions are installed, read from the first lines of their metadata.
 
-`importlib.metadata` says the same. It takes four times as long, which every start of a recording would
-pay. A replay asks other interpreters with the text of this module: it imports the standard library only.
+`importlib.metadata` says the same. It takes more than twice as long, which every start of a recording
+would pay. A replay asks other interpreters with the text of this module: it imports the standard library
+only.
 """
 
 from __future__ import annotations
