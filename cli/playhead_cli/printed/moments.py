@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
+from playhead_cli.printed.files import PrintedFile
+
 
 class PrintedOutput(TypedDict):
     """Bytes as text: as they are where they are UTF-8, else as base64."""
@@ -34,15 +36,11 @@ class PrintedState(TypedDict):
     """Null where content is not recorded."""
 
 
-class PrintedFile(TypedDict):
-    """A file below the folder of the run."""
+class PrintedFileThen(PrintedFile):
+    """A file, link or folder below the folder of the run, with its content."""
 
-    path: str
-    there: bool
-    size_bytes: int | None
-    """Null: not known."""
     data: PrintedOutput | None
-    """Null: not there, or not known."""
+    """Null: not known, no file, or larger than 1 MiB."""
 
 
 class PrintedRunMoment(TypedDict):
@@ -56,7 +54,7 @@ class PrintedRunMoment(TypedDict):
     time_ns: int
     conversations: list[PrintedLastMessages]
     states: list[PrintedState]
-    files: list[PrintedFile]
+    files: list[PrintedFileThen]
     stdout: PrintedOutput | None
     stderr: PrintedOutput | None
     left_out: list[str]

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from playhead_cli.views.files.workspace import printed_file
 from playhead_cli.views.step.bodies import text_lines
 from playhead_cli.views.step.conversation import answered_lines, asked_lines
-from playhead_cli.views.styles import FAINT, NUMBER, TITLE
+from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.views.words import count, label, seconds, size
-from playhead_semconv.errors import TapeError
+from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
     from playhead_cli.printed.moments import (
         PrintedChange,
         PrintedFact,
-        PrintedFile,
+        PrintedFileThen,
         PrintedLastMessages,
         PrintedMomentChanges,
         PrintedOutput,
@@ -28,13 +30,16 @@ if TYPE_CHECKING:
         PrintedState,
     )
     from playhead_replay import Run
-    from playhead_replay.forks.workspace import FileState
     from playhead_replay.moments import LastMessages, MarkedPlace, RunMoment
     from playhead_replay.moments.moment_difference import Changed
     from playhead_replay.run.states import State
+    from playhead_replay.workspace.trees import TreeItem
 
 LAST_LINES = 10
 """Lines of what was printed that are shown unless all are wanted."""
+
+SHOWN_BYTES = 1 << 20
+"""Of a file that is printed with its content; ``playhead workspace --to`` restores any."""
 
 
 def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
@@ -59,8 +64,11 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
     if moment.files:
         yield Text()
         yield Text("files", TITLE)
-        for path, file in sorted(moment.files.items()):
-            yield Text(f"  {path}  {_file(file)}")
+        for path, item in moment.files.items():
+            if item.entry.kind != "folder":
+                line = Text(f"  {path}  {size(item.entry.size)}")
+                line.append(f"  {item.why}" if item.why else "", ERROR)
+                yield line
     for name in ("stdout", "stderr"):
         data: bytes = getattr(moment, name)
         if data:
@@ -117,7 +125,7 @@ def moment_object(moment: RunMoment) -> PrintedRunMoment:
         "time_ns": moment.time_ns,
         "conversations": [_conversation_object(one) for one in moment.conversations],
         "states": [_state_object(name, one) for name, one in moment.states.items()],
-        "files": [_file_object(path, one) for path, one in sorted(moment.files.items())],
+        "files": [_file_object(one) for one in moment.files.values()],
         "stdout": _output_object(moment.stdout),
         "stderr": _output_object(moment.stderr),
         "left_out": moment.left_out,
@@ -161,14 +169,6 @@ def _said(state: State) -> str:
         return f"cannot be read: {problem}"
 
 
-def _file(state: FileState) -> str:
-    if not state.there:
-        return "not there"
-    if state.data is not None:
-        return size(len(state.data))
-    return "content not known" if state.size is None else size(state.size)
-
-
 def _conversation_object(one: LastMessages) -> PrintedLastMessages:
     return {
         "lane": one.lane,
@@ -185,10 +185,12 @@ def _state_object(name: str, state: State) -> PrintedState:
     return {"name": name, "step": state.step, "value": state.value if state.has_content else None}
 
 
-def _file_object(path: str, state: FileState) -> PrintedFile:
-    data = state.data if state.there else None
-    known = len(data) if data is not None else state.size if state.there else None
-    return {"path": path, "there": state.there, "size_bytes": known, "data": _output_object(data)}
+def _file_object(item: TreeItem) -> PrintedFileThen:
+    data: bytes | None = None
+    if item.content is not None and item.entry.size <= SHOWN_BYTES:
+        with contextlib.suppress(PlayheadError):
+            data = item.content()
+    return {**printed_file(item), "data": _output_object(data)}
 
 
 def _output_object(data: bytes | None) -> PrintedOutput | None:

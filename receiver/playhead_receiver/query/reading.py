@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 from collections import Counter
@@ -26,11 +27,11 @@ from playhead_receiver.query.models.spans import Body
 from playhead_receiver.query.tree import Tree
 from playhead_receiver.store import RunSummary, Store
 from playhead_replay import Run
-from playhead_replay.forks.workspace import FileState
 from playhead_replay.moments.moment import RunMoment
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
-from playhead_semconv.errors import TapeError
+from playhead_replay.workspace.trees import TreeItem
+from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
 
 FAILED, ATTEMPT = 1, 2
@@ -125,7 +126,7 @@ def moment_shown(moment: RunMoment) -> MomentOfRun:
             NamedState(name=name, step=state.step, value=_value(state))
             for name, state in moment.states.items()
         ],
-        files=[_file(path, state) for path, state in sorted(moment.files.items())],
+        files=[_file(path, item) for path, item in moment.files.items()],
         stdout=moment.stdout[-SHOWN_BYTES:].decode(errors="replace"),
         stderr=moment.stderr[-SHOWN_BYTES:].decode(errors="replace"),
         left_out=moment.left_out,
@@ -181,16 +182,25 @@ def _value(state: State) -> Any:
         return None
 
 
-def _file(path: str, state: FileState) -> FileThen:
-    data = state.data
+def _file(path: str, item: TreeItem) -> FileThen:
     content = None
-    if data is not None and len(data) <= SHOWN_BYTES:
-        try:
-            content = Body(text=data.decode())
-        except UnicodeDecodeError:
-            content = Body(base64=base64.b64encode(data).decode())
-    size = state.size if data is None else len(data)
-    return FileThen(path=path, there=state.there, size_bytes=size, content=content)
+    if item.content is not None and item.entry.size <= SHOWN_BYTES:
+        with contextlib.suppress(PlayheadError):
+            content = _body(item.content())
+    return FileThen(
+        path=path,
+        kind=item.entry.kind,
+        size_bytes=item.entry.size,
+        content=content,
+        inexact=item.why or None,
+    )
+
+
+def _body(data: bytes) -> Body:
+    try:
+        return Body(text=data.decode())
+    except UnicodeDecodeError:
+        return Body(base64=base64.b64encode(data).decode())
 
 
 def _texts(parts: Sequence[Any]) -> Iterator[str]:

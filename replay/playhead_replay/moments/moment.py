@@ -13,22 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from playhead_replay.forks.cut_tape import CutTape
-from playhead_replay.forks.workspace import FileState, states_at
 from playhead_replay.moments.checkpoints import MarkedPlace
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
+from playhead_replay.workspace.at import WorkspaceHistory
+from playhead_replay.workspace.trees import Tree, TreeItem
 from playhead_semconv import attributes as a
-from playhead_semconv.boundaries import had
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
-FILES_NOT_KEPT = "files are not on this tape: record with --level causal"
-DATABASES_NOT_FOLDED = "databases are known as they were opened; a fork from here has them as they were"
 NO_TAPE = "only spans were recorded: no states, no output, no files"
 
 
@@ -58,8 +55,8 @@ class RunMoment:
     stdout: bytes = b""
     """What its first process had printed."""
     stderr: bytes = b""
-    files: dict[str, FileState] = field(default_factory=dict[str, FileState])
-    """What its first process had done to files below its folder, by path."""
+    files: Tree = field(default_factory=dict[str, TreeItem])
+    """The files below the folder of the run, as `WorkspaceHistory` knows them."""
     ends: dict[str, int] = field(default_factory=dict[str, int])
     """Number of the first fact of each process that comes later, by process instance (hex)."""
     left_out: list[str] = field(default_factory=list[str])
@@ -99,7 +96,7 @@ def moment_of_checkpoint(run: Run, checkpoint: MarkedPlace) -> RunMoment:
         checkpoint.seq + 1 if tape is checkpoint.tape else _first_from(tape, checkpoint.time_ns)
         for tape in run.tapes
     ]
-    return _moment(run, checkpoint.step, ends, checkpoint.time_ns)
+    return _moment(run, checkpoint.step, ends, checkpoint.time_ns + 1)
 
 
 def _moment(run: Run, number: int, ends: list[int], before_ns: int | None) -> RunMoment:
@@ -110,10 +107,9 @@ def _moment(run: Run, number: int, ends: list[int], before_ns: int | None) -> Ru
     if not run.tapes:
         found.left_out.append(NO_TAPE)
         return found
-    for tape, end in zip(run.tapes, ends, strict=True):
-        for state in run.states:
-            if state.tape is tape and state.seq < end:
-                found.states[state.name] = state
+    for state in run.states:
+        if state.seq < found.ends[state.tape.instance.hex()]:
+            found.states[state.name] = state
     first, end = run.tapes[0], ends[0]
     outputs = Outputs.of_tape(first)
     found.stdout, found.stderr = (
@@ -123,14 +119,14 @@ def _moment(run: Run, number: int, ends: list[int], before_ns: int | None) -> Ru
     found.time_ns = max(
         (fact.time_ns for fact in first.facts() if fact.seq < end), default=run.started_ns
     )
-    start = next(first.facts(), None)
-    kept = had({} if start is None else start.attributes)
-    if "files" in kept:
-        found.files = states_at(first, CutTape(first, end))
-    else:
-        found.left_out.append(FILES_NOT_KEPT)
-    if "sqlite" in kept and any(_is_database(state) for state in found.files.values()):
-        found.left_out.append(DATABASES_NOT_FOLDED)
+    try:
+        history = WorkspaceHistory(run)
+        then = history.after(len(run.steps)) if before_ns is None else history.at(before_ns - 1)
+    except PlayheadError as problem:
+        found.left_out.append(f"no files: {problem.what}")
+        return found
+    found.files = then.tree
+    found.left_out += then.notes
     return found
 
 
@@ -161,7 +157,3 @@ def _after_all(tape: IndexedTape) -> int:
 def _first_from(tape: IndexedTape, time_ns: int) -> int:
     """Number of the first fact of ``tape`` that is not earlier than ``time_ns``."""
     return next((fact.seq for fact in tape.facts() if fact.time_ns >= time_ns), _after_all(tape))
-
-
-def _is_database(state: FileState) -> bool:
-    return state.data is not None and state.data.startswith(b"SQLite format 3\x00")

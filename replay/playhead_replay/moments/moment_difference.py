@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playhead_replay.forks.workspace import FileState
 from playhead_replay.moments.moment import RunMoment
 from playhead_replay.run.states import State
+from playhead_replay.workspace.trees import Tree, TreeItem, tree_difference
 from playhead_semconv.difference import Difference, json_difference, text_difference
-from playhead_semconv.errors import TapeError
+from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
 
 ABSENT = "(absent)"
@@ -77,21 +77,14 @@ def _by_lane(moment: RunMoment) -> dict[str, Any]:
     }
 
 
-def _in_files(first: Mapping[str, FileState], second: Mapping[str, FileState]) -> Iterator[Changed]:
-    for path in sorted({*first, *second}):
-        one, other = first.get(path), second.get(path)
-        if one == other:
+def _in_files(first: Tree, second: Tree) -> Iterator[Changed]:
+    for path, what, before, after in tree_difference(first, second):
+        if before is None or after is None:
+            yield Changed("file", path, _only_one(before is not None))
             continue
-        there = [side is not None and side.there for side in (one, other)]
-        if there[0] != there[1]:
-            yield Changed("file", path, _only_one(there[0]))
-        elif one is not None and other is not None:
-            if one.data is not None and other.data is not None:
-                found = text_difference(one.data, other.data)
-            else:
-                found = Difference("size", *(_size(side) for side in (one, other)))
-            if found is not None:
-                yield Changed("file", path, found)
+        one, other = _content(before), _content(after)
+        found = None if one is None or other is None else text_difference(one, other)
+        yield Changed("file", path, found or Difference(what, _shown(before), _shown(after)))
 
 
 def _in_streams(first: RunMoment, second: RunMoment) -> Iterator[Changed]:
@@ -105,6 +98,13 @@ def _only_one(first: bool) -> Difference:
     return Difference("$", "(there)", ABSENT) if first else Difference("$", ABSENT, "(there)")
 
 
-def _size(state: FileState) -> str:
-    size = len(state.data) if state.data is not None else state.size
-    return "unknown" if size is None else f"{size} bytes"
+def _content(item: TreeItem) -> bytes | None:
+    try:
+        return None if item.content is None else item.content()
+    except PlayheadError:
+        return None
+
+
+def _shown(item: TreeItem) -> str:
+    entry = item.entry
+    return item.why or f"{entry.kind} {entry.mode:o}, {entry.size} bytes{entry.target}"

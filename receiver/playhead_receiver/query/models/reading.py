@@ -84,10 +84,12 @@ class FileThen(Model):
     """A file as it was."""
 
     path: str
-    there: bool
-    size_bytes: int | None
+    kind: Literal["file", "link", "folder"]
+    size_bytes: int
     content: Body | None
-    """Null where it is not known, or where it is longer than 64 KiB."""
+    """Null where it is not known, no file, or longer than 64 KiB."""
+    inexact: str | None
+    """Why its content is not known, or not as it was; null: it is exact."""
 
 
 class MomentOfRun(Model):

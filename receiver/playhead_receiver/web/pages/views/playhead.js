@@ -69,7 +69,7 @@ function Then({ now, before }) {
     </div><div>
       ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">said at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}
       ${now.files.length > 0 && html`<h2>files</h2>`}
-      ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.there ? size(one.size_bytes) : "not there"}</span></summary>
+      ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.inexact ?? size(one.size_bytes)}</span></summary>
         ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">its content is not known, or too long to show</p>`}</details>`)}
       ${["stdout", "stderr"].map((name) => now[name] && html`<section key=${name}><h2>${name}</h2><${Text} text=${now[name]} /></section>`)}
     </div></div></div>`;
