@@ -49,6 +49,7 @@ from playhead_semconv.genai.prices import price_of
 from playhead_semconv.otlp import attributes_of, set_attributes
 from playhead_semconv.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_semconv.tape.frames_text import to_text
+from playhead_semconv.wire import DIALECTS
 
 PEAK_BYTES = 1 << 30
 EXPECTED = (PlayheadError, values.Unkept)
@@ -333,6 +334,8 @@ def main(seed: int, count: int, folder: Path) -> int:
             problems.append(f"imports {args[0]}")
 
     price_of({a.GEN_AI_REQUEST_MODEL: "gpt-4o", a.GEN_AI_USAGE_INPUT_TOKENS: 1}, 1)  # imports its tables
+    for name in DIALECTS:  # each is imported when it is first needed: our own code, of our own list
+        _ = DIALECTS[name]
     sys.addaudithook(heed)
     for number in range(-20, count):  # the first rounds import what is needed
         for one in (scratch / "in").iterdir():
