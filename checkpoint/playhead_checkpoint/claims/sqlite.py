@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from playhead_checkpoint.claims.holders import Holders
+from playhead_checkpoint.sqlite_file import SqliteFile, error_of
 from playhead_semconv.claims import Claim
-from playhead_semconv.errors import CorruptTape, StoreUnavailable
 
 FILE: Final = "claims.sqlite"
 HOLDERS: Final = "claimers"
@@ -24,9 +24,6 @@ HOLDERS: Final = "claimers"
 KEPT_NS: Final = 90 * 86_400 * 1_000_000_000
 """How long a claim is kept after it was made or ended."""
 
-_VERSION: Final = 1
-_APPLICATION: Final = 0x70636C31  # "pcl1"
-_WAIT_S: Final = 60.0
 _OPEN, _DONE, _UNKNOWN = range(3)
 
 _SCHEMA: Final = """
@@ -38,6 +35,8 @@ CREATE TABLE claim (
 ) STRICT;
 CREATE INDEX claim_by_time ON claim (time_ns)
 """
+
+_FILE: Final = SqliteFile(0x70636C31, 1, _SCHEMA)  # "pcl1"
 
 _Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
 
@@ -155,56 +154,13 @@ class SqliteClaims:
                     if database.in_transaction:
                         database.execute("ROLLBACK")
                     raise
-            except sqlite3.OperationalError as problem:
-                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
-            except sqlite3.DatabaseError as problem:
-                raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
-            except OSError as problem:
-                raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+            except (sqlite3.Error, OSError) as problem:
+                raise error_of(self._path, problem) from problem
 
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
-            self._open = self._connected()
+            self._open = _FILE.connect(self._path, "synchronous=FULL")
         return self._open
-
-    def _connected(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        found = sqlite3.connect(
-            self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            for line in (
-                "journal_mode=WAL",
-                "synchronous=FULL",
-                "secure_delete=ON",
-                "trusted_schema=OFF",
-            ):
-                found.execute(f"PRAGMA {line}")
-            self._migrate(found)
-        except BaseException:
-            found.close()
-            raise
-        return found
-
-    def _migrate(self, database: sqlite3.Connection) -> None:
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if not version:
-            database.execute("BEGIN IMMEDIATE")
-            if not database.execute("PRAGMA user_version").fetchone()[0]:
-                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                    raise StoreUnavailable(f"{self._path} is a database of something else")
-                for statement in _SCHEMA.split(";\n"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA application_id={_APPLICATION}")
-                database.execute(f"PRAGMA user_version={_VERSION}")
-            database.execute("COMMIT")
-            return
-        (application,) = database.execute("PRAGMA application_id").fetchone()
-        if application != _APPLICATION:
-            raise StoreUnavailable(f"{self._path} is a database of something else")
-        if version > _VERSION:
-            raise StoreUnavailable(f"{self._path} was written by a later version")
 
 
 _OPENED: Final[weakref.WeakSet[SqliteClaims]] = weakref.WeakSet()

@@ -10,15 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from playhead_checkpoint.sqlite_file import SqliteFile, error_of
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.sql import Session, SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
 from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CorruptTape, StoreUnavailable
-
-_VERSION: Final = 1
-_APPLICATION: Final = 0x70636B31  # "pck1"
-_WAIT_S: Final = 60.0
+from playhead_semconv.errors import StoreUnavailable
 
 _SCHEMA: Final = """
 CREATE TABLE node (
@@ -40,6 +37,7 @@ CREATE TABLE note (
 CREATE TABLE deletions (count INTEGER NOT NULL);
 INSERT INTO deletions VALUES (0);
 """
+_FILE: Final = SqliteFile(0x70636B31, 1, _SCHEMA)  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
@@ -63,12 +61,8 @@ class _Use:
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         self._lock.release()
-        if isinstance(problem, sqlite3.DatabaseError) and not isinstance(
-            problem, sqlite3.OperationalError
-        ):
-            raise CorruptTape(f"{self._path} is damaged", cause=str(problem)) from problem
         if isinstance(problem, sqlite3.Error | OSError):
-            raise StoreUnavailable(f"{self._path} cannot be used", cause=str(problem)) from problem
+            raise error_of(self._path, problem) from problem
 
 
 class SqliteCheckpoints(SqlCheckpoints):
@@ -102,48 +96,11 @@ class SqliteCheckpoints(SqlCheckpoints):
                 if self._pid == os.getpid():
                     raise StoreUnavailable(f"{self._path} is closed")
                 self._known, self._deletions, self._depth = KnownNodes(), -1, 0
-            self._open, self._pid = self._connected(), os.getpid()
+            self._open, self._pid = (
+                _FILE.connect(self._path, "auto_vacuum=INCREMENTAL", f"synchronous={self._synchronous}"),
+                os.getpid(),
+            )
         return self._open
-
-    def _connected(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-        found = sqlite3.connect(
-            self._path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            for line in (
-                "auto_vacuum=INCREMENTAL",
-                "journal_mode=WAL",
-                "secure_delete=ON",
-                "trusted_schema=OFF",
-            ):
-                found.execute(f"PRAGMA {line}")
-            found.execute(f"PRAGMA synchronous={self._synchronous}")
-            self._migrate(found)
-        except BaseException:
-            found.close()
-            raise
-        return found
-
-    def _migrate(self, database: sqlite3.Connection) -> None:
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if not version:
-            database.execute("BEGIN IMMEDIATE")
-            if not database.execute("PRAGMA user_version").fetchone()[0]:
-                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                    raise StoreUnavailable(f"{self._path} is a database of something else")
-                for statement in _SCHEMA.split(";\n"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA application_id={_APPLICATION}")
-                database.execute(f"PRAGMA user_version={_VERSION}")
-            database.execute("COMMIT")
-            return
-        (application,) = database.execute("PRAGMA application_id").fetchone()
-        if application != _APPLICATION:
-            raise StoreUnavailable(f"{self._path} is a database of something else")
-        if version > _VERSION:
-            raise StoreUnavailable(f"{self._path} was written by a later version")
 
     def _using(self) -> _Use:
         """The connection, for this thread alone; its errors as those of playhead."""

@@ -34,6 +34,21 @@ def test_reasoning_beside_the_content():
     assert parts({"content": [thinking, {"type": "text", "text": "Hello"}]}) == [told, text]
 
 
+def test_reasoning_that_is_no_text_stays_a_field():
+    found = derived(CHAT, ASKED, whole(body({"content": "Hello", "reasoning": {"effort": "high"}})))
+    (message,) = content(found, "output.messages")
+    assert message["parts"] == [{"type": "text", "content": "Hello"}]
+    assert message["reasoning"] == {"effort": "high"}
+
+
+def test_words_of_mistral():
+    answer = body({"content": "Hello"})
+    answer["choices"][0]["finish_reason"] = "model_length"
+    found = derived(CHAT, ASKED | {"random_seed": 5}, whole(answer))
+    assert found.attributes["gen_ai.request.seed"] == 5
+    assert found.attributes["gen_ai.response.finish_reasons"] == ["length"]
+
+
 def test_reasoning_in_streams():
     def delta(**fields: Any) -> dict[str, Any]:
         return {"model": "m", "choices": [{"index": 0, "delta": fields}]}

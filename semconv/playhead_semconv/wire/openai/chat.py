@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from playhead_semconv import attributes as a
@@ -40,6 +41,7 @@ from playhead_semconv.wire.reading import (
 _FINISH_REASONS = {
     "tool_calls": FinishReason.TOOL_CALL,
     "function_call": FinishReason.TOOL_CALL,
+    "model_length": FinishReason.LENGTH,
 }
 _USAGE = (
     (a.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
@@ -78,7 +80,7 @@ class OpenAIChat(Plain):
                 a.GEN_AI_REQUEST_FREQUENCY_PENALTY: number(request.get("frequency_penalty")),
                 a.GEN_AI_REQUEST_PRESENCE_PENALTY: number(request.get("presence_penalty")),
                 a.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop")),
-                a.GEN_AI_REQUEST_SEED: integer(request.get("seed")),
+                a.GEN_AI_REQUEST_SEED: integer(request.get("seed", request.get("random_seed"))),
                 a.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
                 a.GEN_AI_REQUEST_CHOICE_COUNT: None if choices == 1 else choices,
                 a.GEN_AI_REQUEST_REASONING_LEVEL: text(request.get("reasoning_effort")),
@@ -101,7 +103,7 @@ class OpenAIChat(Plain):
             extras = rest(value, "role", "name", "content", "tool_call_id")
         else:
             parts = _parts(value, None)
-            extras = rest(value, "role", "name", *_PART_FIELDS)
+            extras = _extras(value)
         return InputMessage(role=role, parts=parts, name=text(value.get("name")), extras=extras)
 
     def tools(self, value: Any) -> list[ToolDefinition]:
@@ -125,7 +127,7 @@ class OpenAIChat(Plain):
                     role=text(value.get("role")) or "assistant",
                     parts=_parts(value, audio),
                     name=text(value.get("name")),
-                    extras=rest(value, "role", "name", *_PART_FIELDS),
+                    extras=_extras(value),
                 )
             )
             reason = text(choice.get("finish_reason")) or (FinishReason.ERROR if cut_short else None)
@@ -154,21 +156,22 @@ def _tool(item: Any) -> ToolDefinition:
     return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
 
 
+_REASONING = ("reasoning_content", "reasoning")
+"""Fields with reasoning as text. Some servers send both."""
+
 _PART_FIELDS = (
     "content",
     "refusal",
     "tool_calls",
     "function_call",
     "audio",
-    "reasoning_content",
-    "reasoning",
 )
 
 
 def _parts(value: Object, audio: str | None) -> list[Part]:
     """Return the parts of a message; ``audio``: MIME type of the audio that the model was asked for."""
     parts: list[Part] = []
-    told = (text(value.get(name)) for name in ("reasoning_content", "reasoning"))  # some send both
+    told = (text(value.get(name)) for name in _REASONING)
     parts += [Reasoning(content=one) for one in dict.fromkeys(told) if one]
     parts += content_parts(value.get("content"))
     if declined := text(value.get("refusal")):
@@ -179,6 +182,12 @@ def _parts(value: Object, audio: str | None) -> list[Part]:
     if text(call.get("name")):  # some send an empty one with every answer
         parts.append(_tool_call({"function": call}))
     return parts
+
+
+def _extras(value: Object) -> Object:
+    """Return the fields of a message that its parts do not show."""
+    shown = (name for name in _REASONING if isinstance(value.get(name), str))
+    return rest(value, "role", "name", *_PART_FIELDS, *shown)
 
 
 def _audio(audio: Object, mime_type: str | None) -> list[Part]:
@@ -208,21 +217,25 @@ def _tool_call(call: Object) -> ToolCall:
     )
 
 
-class ChatFold:
-    """Joins chunks into a chat completion. It ends with ``[DONE]``, else when every choice has ended."""
+class ChoicesFold(ABC):
+    """Joins chunks with choices into one body. It ends with ``[DONE]``, else when every choice has."""
 
     def __init__(self) -> None:
         self._done = False
         self._body: Object = {}
         self._choices: dict[int, Object] = {}
 
+    @abstractmethod
+    def extend(self, have: Object, choice: Object) -> None:
+        """Add to a choice what the next chunk says of it. ``have``: empty at first."""
+
     def event(self, name: str, value: Object) -> None:
         """Add the next chunk."""
         self._body |= rest(value, "choices")
         for item in sequence(value.get("choices")):
             choice = mapping(item)
-            have = self._choices.setdefault(integer(choice.get("index")) or 0, {"message": {}})
-            merge(have["message"], mapping(choice.get("delta")) or mapping(choice.get("message")))
+            have = self._choices.setdefault(integer(choice.get("index")) or 0, {})
+            self.extend(have, choice)
             if reason := text(choice.get("finish_reason")):
                 have["finish_reason"] = reason
 
@@ -236,6 +249,15 @@ class ChatFold:
         return self._done or (whole and bool(choices) and all("finish_reason" in c for c in choices))
 
     def body(self) -> Object:
-        """Return the completion so far."""
+        """Return the answer so far."""
         choices = [self._choices[index] for index in sorted(self._choices)]
         return self._body | ({"choices": settled(choices)} if choices else {})
+
+
+class ChatFold(ChoicesFold):
+    """Joins chunks into a chat completion."""
+
+    def extend(self, have: Object, choice: Object) -> None:
+        """See `ChoicesFold.extend`."""
+        message = have.setdefault("message", {})
+        merge(message, mapping(choice.get("delta")) or mapping(choice.get("message")))

@@ -9,9 +9,9 @@ from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import InputMessage, OutputMessage, Text
 from playhead_semconv.values import GenAiOperationName
 from playhead_semconv.wire.dialect import ResponseContent
-from playhead_semconv.wire.merging import Pieces, settled
-from playhead_semconv.wire.openai.chat import OpenAIChat
-from playhead_semconv.wire.reading import Object, integer, mapping, rest, sequence, text
+from playhead_semconv.wire.merging import Pieces
+from playhead_semconv.wire.openai.chat import ChoicesFold, OpenAIChat
+from playhead_semconv.wire.reading import Object, mapping, sequence, text
 
 
 class OpenAICompletions(OpenAIChat):
@@ -47,35 +47,9 @@ class OpenAICompletions(OpenAIChat):
         return found
 
 
-class CompletionFold:
-    """Joins chunks into a completion. It ends with ``[DONE]``, else when every choice has ended."""
+class CompletionFold(ChoicesFold):
+    """Joins chunks into a completion."""
 
-    def __init__(self) -> None:
-        self._done = False
-        self._body: Object = {}
-        self._choices: dict[int, Object] = {}
-
-    def event(self, name: str, value: Object) -> None:
-        """Add the next chunk."""
-        self._body |= rest(value, "choices")
-        for item in sequence(value.get("choices")):
-            choice = mapping(item)
-            index = integer(choice.get("index")) or 0
-            have = self._choices.setdefault(index, {"text": Pieces()})
-            have["text"].append(text(choice.get("text")) or "")
-            if reason := text(choice.get("finish_reason")):
-                have["finish_reason"] = reason
-
-    def done(self) -> None:
-        """``[DONE]`` was received."""
-        self._done = True
-
-    def ended(self, whole: bool) -> bool:
-        """Whether ``[DONE]`` was received, or the body is complete and every begun choice has ended."""
-        found = self._choices.values()
-        return self._done or (whole and bool(found) and all("finish_reason" in one for one in found))
-
-    def body(self) -> Object:
-        """Return the completion so far."""
-        found = [self._choices[index] for index in sorted(self._choices)]
-        return self._body | ({"choices": settled(found)} if found else {})
+    def extend(self, have: Object, choice: Object) -> None:
+        """See `ChoicesFold.extend`."""
+        have.setdefault("text", Pieces()).append(text(choice.get("text")) or "")

@@ -1,0 +1,69 @@
+"""A SQLite file of this room: made for its owner alone, opened in WAL mode, and known by its marks."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
+
+_WAIT_S: Final = 60.0
+"""How long another process may hold the file."""
+
+
+class SqliteFile(NamedTuple):
+    """What such a file is."""
+
+    application: int
+    """``application_id``: whose file it is."""
+    version: int
+    """``user_version``: the latest schema that is known here."""
+    schema: str
+    """Statements, each ending in ``;`` and a new line, that make an empty file one of this version."""
+
+    def connect(self, path: Path, *pragmas: str) -> sqlite3.Connection:
+        """Open the file, and make it where it is not there (mode 0600), without transactions of its own.
+
+        ``pragmas``: set besides those that every file has. `StoreUnavailable` for the file of something
+        else or of a later version; OSError and `sqlite3.Error`, for which there is `error_of`.
+        """
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        found = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        try:
+            for line in (*pragmas, "journal_mode=WAL", "secure_delete=ON", "trusted_schema=OFF"):
+                found.execute(f"PRAGMA {line}")
+            self._migrate(found, path)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _migrate(self, database: sqlite3.Connection, path: Path) -> None:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if not version:
+            database.execute("BEGIN IMMEDIATE")
+            if not database.execute("PRAGMA user_version").fetchone()[0]:
+                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    raise StoreUnavailable(f"{path} is a database of something else")
+                for statement in self.schema.split(";\n"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA application_id={self.application}")
+                database.execute(f"PRAGMA user_version={self.version}")
+            database.execute("COMMIT")
+            return
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        if application != self.application:
+            raise StoreUnavailable(f"{path} is a database of something else")
+        if version > self.version:
+            raise StoreUnavailable(f"{path} was written by a later version")
+
+
+def error_of(path: Path, problem: sqlite3.Error | OSError) -> PlayheadError:
+    """The error of playhead for one of SQLite: `CorruptTape` for damage, else `StoreUnavailable`."""
+    damaged = isinstance(problem, sqlite3.DatabaseError)
+    if damaged and not isinstance(problem, sqlite3.OperationalError):
+        return CorruptTape(f"{path} is damaged", cause=str(problem))
+    return StoreUnavailable(f"{path} cannot be used", cause=str(problem))
