@@ -30,6 +30,10 @@ async def acting(state, times):
 def fails(state):
     raise LookupError("nothing there")
 
+import threading
+quiet = threading.Thread(target=playhead.checkpoint)
+quiet.start()
+quiet.join()
 state = plan({{"goal": "find it"}})
 print(asyncio.run(acting(state, times=2)))
 try:
@@ -86,6 +90,13 @@ def test_each_is_one_fact_with_input_output_and_choice(home: Home):
     assert bodies[2]["output"] is None
 
 
+def test_a_lane_that_says_nothing_else_is_declared(home: Home):
+    assert home.playhead("record", "--level", "exchanges", "agent.py").returncode == 0
+    tape = home.run("last").tape
+    mark = next(tape.named(e.PLAYHEAD_CHECKPOINT))
+    assert mark.lane in {fact.lane for fact in tape.named(e.PLAYHEAD_LANE)}
+
+
 def test_each_is_a_span_around_what_it_asked(home: Home):
     run = home.run("agent-1")
     spans = {span.name: span for span in run.spans}
@@ -103,7 +114,7 @@ def test_a_replay_runs_them_as_ever(home: Home):
 def test_no_content_means_no_input_and_no_choice(home: Home):
     env = {**home.environ, "PLAYHEAD_CONTENT": "metadata"}
     assert home.playhead("record", "agent.py", env=env).returncode == 0
-    run = home.run("agent-2")
+    run = home.run("last")
     facts = list(run.tape.named(e.PLAYHEAD_STEP))
     assert all(a.PLAYHEAD_STEP_DECISION not in fact.attributes for fact in facts)
     assert [fact.body.digest for fact in facts if fact.body is not None] == [b""] * 3

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from typing import Any, Final, cast
 
-from playhead_instrumentation.driver.call import ids_of
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.facts import Content, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +72,6 @@ def _keep(session: Session, name: str, media_type: str, size: int, content: byte
     lane = lanes.current()
     if lane is lanes.UNRECORDED or lane is lanes.GC:
         lane = lanes.MAIN  # inside of a tool: it is on no lane of the program
-    if lane.declared_on != session.sink.instance:
-        session.driver.declare(lane)
     redactor = session.redactor
     at: dict[str, Any] = {
         a.PLAYHEAD_ARTIFACT_NAME: redactor.text(name)[:LONGEST_NAME],
@@ -90,8 +86,4 @@ def _keep(session: Session, name: str, media_type: str, size: int, content: byte
         body = Content(digest_of(kept), len(kept), kept)
         if count:
             at[a.PLAYHEAD_REDACTED_COUNT] = count
-    span = session.here().get_span_context()
-    ids = ids_of(span if span.is_valid else None)
-    session.sink.append(
-        Fact(time.time_ns(), lane.hash, e.PLAYHEAD_ARTIFACT, *ids, attributes=at, body=body)
-    )
+    session.tell(e.PLAYHEAD_ARTIFACT, at, body, lane=lane)

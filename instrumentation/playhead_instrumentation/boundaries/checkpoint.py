@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +24,6 @@ from playhead_instrumentation.spans.calls import current_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import Fact
 
 if TYPE_CHECKING:
     from playhead_semconv.rerun.plans import Edit
@@ -138,17 +136,7 @@ def _made(kind: str, label: str, *names: str) -> None:
         }
         if label:
             attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = session.redactor.text(label)
-        context = session.here().get_span_context()
-        session.sink.append(
-            Fact(
-                time.time_ns(),
-                lane.hash,
-                e.PLAYHEAD_CHECKPOINT,
-                context.trace_id.to_bytes(16) if context.is_valid else b"",
-                context.span_id.to_bytes(8) if context.is_valid else b"",
-                attributes=attributes,
-            )
-        )
+        session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
     except Exception:
         log.debug("playhead could not make a checkpoint", exc_info=True)
 

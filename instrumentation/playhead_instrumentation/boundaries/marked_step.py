@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
@@ -20,7 +19,7 @@ from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.facts import Content, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -152,18 +151,7 @@ def _over(session: Session, going: _Step, span: trace.Span, error: BaseException
         content = Content(b"", len(body))
         if session.redactor.content:
             content = Content(digest_of(kept), len(kept), kept)
-        context = span.get_span_context()
-        session.sink.append(
-            Fact(
-                time.time_ns(),
-                lanes.current().hash,
-                e.PLAYHEAD_STEP,
-                context.trace_id.to_bytes(16) if context.is_valid else b"",
-                context.span_id.to_bytes(8) if context.is_valid else b"",
-                attributes=attributes,
-                body=content,
-            )
-        )
+        session.tell(e.PLAYHEAD_STEP, attributes, content, span=span)
     except Exception:
         log.debug("playhead could not record a step", exc_info=True)
     finally:

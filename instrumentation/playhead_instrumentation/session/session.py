@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from opentelemetry import trace
 
+from playhead_instrumentation.driver.call import ids_of
 from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
@@ -34,7 +36,7 @@ from playhead_instrumentation.session.tracing import GLOBAL_PROVIDER, Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import Boundary, at_replay, had, names, selected
-from playhead_semconv.facts import ErrorRecord
+from playhead_semconv.facts import Content, ErrorRecord, Fact
 from playhead_semconv.process.moved_folders import Places, between, folders_of
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.folds import is_inbound
@@ -128,6 +130,26 @@ class Session:
         """The program is about to open an exchange: record what happened before it."""
         for settle in self._before_asking:
             settle()
+
+    def tell(
+        self,
+        name: str,
+        attributes: dict[str, Any],
+        body: Content | None = None,
+        *,
+        lane: lanes.Lane | None = None,
+        span: trace.Span | None = None,
+    ) -> None:
+        """Append a fact that is no part of an exchange.
+
+        ``lane``, ``span``: by default the current ones.
+        """
+        lane = lane or lanes.current()
+        if lane.declared_on != self.sink.instance:
+            self.driver.declare(lane)
+        context = (span or self.here()).get_span_context()
+        ids = ids_of(context if context.is_valid else None)
+        self.sink.append(Fact(time.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body))
 
     def opened(self, exchange: Open) -> None:
         """An exchange was opened."""
