@@ -205,7 +205,7 @@ def grown(
 
 
 def plain(messages: list[Any]) -> list[Any]:
-    """What is in messages."""
+    """Return messages as plain dicts."""
     return [one if isinstance(one, dict) else {"content": one.content, "id": one.id} for one in messages]
 
 

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
 
 _WAIT_S: Final = 60.0
-"""How long another process may hold the file."""
+"""Seconds for which another process may hold the file."""
 
 
 class SqliteFile(NamedTuple):
-    """What such a file is."""
+    """The marks and the schema of such a file."""
 
     application: int
     """``application_id``: whose file it is."""

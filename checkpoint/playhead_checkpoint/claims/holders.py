@@ -1,4 +1,4 @@
-"""Who lives: each process that claims holds a lock on a file of its own, which ends with the process.
+"""Tells which processes live. Each process that claims locks a file of its own until it ends.
 
 A process number says less: it is used again, and it means another process in another container.
 """

@@ -1,4 +1,4 @@
-"""What engines share: from a state to rows and back."""
+"""The part that all engines share: it makes rows of a state, and a state of rows."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class CheckpointEngine(ABC):
 
     @abstractmethod
     def packed(self, id: bytes) -> Packed:
-        """What is stored under an id. `CheckpointUnknown`."""
+        """Read the packed state of an id. `CheckpointUnknown`."""
 
     @abstractmethod
     def row(self, id: bytes) -> Row:
@@ -201,7 +201,7 @@ class CheckpointEngine(ABC):
         load: Callable[[], _T],
         made: Callable[[_T, Callable[[bytes], Any]], _R],
     ) -> _R:
-        """What is made of something packed. Where nodes have to be loaded, all is read in one view."""
+        """Make the value of something packed. One view of the store serves all nodes that it loads."""
         reader = Reader(self.nodes, types or self._types, self._cache)
         try:
             return made(load(), reader.at_hand)

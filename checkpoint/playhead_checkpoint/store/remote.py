@@ -249,7 +249,7 @@ class RemoteCheckpoints(CheckpointEngine):
         return self.packed(id).row
 
     def packed(self, id: bytes) -> Packed:
-        """What is stored under an id. `CheckpointUnknown`."""
+        """Read the packed state of an id. `CheckpointUnknown`."""
         found = wire.read_packed(self._ask("GET", f"checkpoints/{id.hex()}/packed"))
         if found.row.checkpoint.id != id:
             raise CorruptTape(f"the receiver at {self._name} answered with another checkpoint")

@@ -87,7 +87,7 @@ class SqlCheckpoints(CheckpointEngine):
         return found
 
     def packed(self, id: bytes) -> Packed:
-        """What is stored under an id. `CheckpointUnknown`."""
+        """Read the packed state of an id. `CheckpointUnknown`."""
         question = (
             f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
             "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"

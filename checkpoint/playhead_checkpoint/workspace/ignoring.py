@@ -1,4 +1,4 @@
-"""What a snapshot leaves out: as git does by ``.gitignore``, and folders that are nobody's work."""
+"""Decides which paths a snapshot leaves out: those that git ignores, and folders of tools."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class PrintedOutput(TypedDict):
 
 
 class PrintedLastMessages(TypedDict):
-    """What a thread or task had last said to a model."""
+    """The last messages that a thread or task had sent to a model."""
 
     lane: str
     step: int
@@ -44,7 +44,7 @@ class PrintedFileThen(PrintedFile):
 
 
 class PrintedRunMoment(TypedDict):
-    """What was so at a point of a run."""
+    """A moment of a run."""
 
     schema_version: int
     run: str
@@ -73,7 +73,7 @@ class PrintedChange(TypedDict):
 
 
 class PrintedMomentChanges(TypedDict):
-    """What differs between two moments."""
+    """The changes between two moments."""
 
     schema_version: int
     left: str

@@ -1,4 +1,4 @@
-"""``playhead state``: what was so at a point of a run."""
+"""``playhead state``: shows a moment of a run."""
 
 from __future__ import annotations
 

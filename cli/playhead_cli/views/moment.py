@@ -43,7 +43,7 @@ SHOWN_BYTES = 1 << 20
 
 
 def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
-    """What was so, for people."""
+    """A moment as lines for people."""
     run = moment.run
     head = Text(f"{run.name}:{moment.step} ", style=NUMBER)
     step = run.step(moment.step)
@@ -106,7 +106,7 @@ def fact_lines(run: Run, facts: Iterable[PrintedFact]) -> Iterator[Text]:
 
 
 def change_lines(changes: list[Changed]) -> Iterator[Text]:
-    """What differs between two moments, for people."""
+    """The changes between two moments, as lines for people."""
     for one in changes:
         yield Text(f"{one.kind} {one.name}  {one.difference.path}", TITLE)
         yield Text(f"- {one.difference.tape}")
@@ -116,7 +116,7 @@ def change_lines(changes: list[Changed]) -> Iterator[Text]:
 
 
 def moment_object(moment: RunMoment) -> PrintedRunMoment:
-    """What was so, as plain values."""
+    """A moment as plain values."""
     return {
         "schema_version": 1,
         "run": moment.run.name,
@@ -133,7 +133,7 @@ def moment_object(moment: RunMoment) -> PrintedRunMoment:
 
 
 def changes_object(first: RunMoment, second: RunMoment, changes: list[Changed]) -> PrintedMomentChanges:
-    """What differs between two moments, as plain values."""
+    """The changes between two moments, as plain values."""
     return {
         "schema_version": 1,
         "left": f"{first.run.name}:{first.step}",

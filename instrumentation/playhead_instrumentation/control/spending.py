@@ -1,4 +1,4 @@
-"""What the calls of models have used so far, by run. Imported only where a rule asks for it."""
+"""Counts the tokens and the cost of model calls by run. Only a rule that needs it imports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points in the time of a run: what had been said, reported, printed and written by then."""
+"""Points in the time of a run, with everything said, reported, printed and written by then."""
 
 from playhead_replay.moments.checkpoints import MarkedPlace, checkpoint_named, checkpoints_of
 from playhead_replay.moments.moment import (

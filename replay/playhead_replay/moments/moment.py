@@ -31,7 +31,7 @@ NO_TAPE = "only spans were recorded: no states, no output, no files"
 
 @dataclass(frozen=True, slots=True)
 class LastMessages:
-    """What a lane had last said to a model, and the answer if it had come."""
+    """The last messages that a lane had sent to a model, and the answer if it had come."""
 
     lane: str
     step: Step
@@ -41,7 +41,7 @@ class LastMessages:
 
 @dataclass(slots=True)
 class RunMoment:
-    """What was so at a point of a run."""
+    """The conversations, states, files and output of a run at one point."""
 
     run: Run
     step: int

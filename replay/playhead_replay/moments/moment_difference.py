@@ -1,4 +1,4 @@
-"""What changed between two moments: states, the conversation, files, what was printed."""
+"""Compares two moments: states, conversations, files, and printed text."""
 
 from __future__ import annotations
 

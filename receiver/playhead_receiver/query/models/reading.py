@@ -61,7 +61,7 @@ class Transcript(Model):
 
 
 class LastSaid(Model):
-    """What a thread or task had last said to a model, and the answer if it had come."""
+    """The last messages that a thread or task had sent to a model, and the answer if it had come."""
 
     lane: str
     step: int
@@ -93,7 +93,7 @@ class FileThen(Model):
 
 
 class MomentOfRun(Model):
-    """What was so at a point of a run."""
+    """A moment of a run."""
 
     run: str
     trace_id: TraceId
