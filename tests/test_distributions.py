@@ -30,7 +30,7 @@ PROJECTS: dict[str, dict[str, Any]] = {
 }
 OURS = {project["name"]: room for room, project in PROJECTS.items()}
 WITHOUT_CODE = {"agent"}
-EXTRAS = {"postgres", "s3", "grpc", "sign", "mcp", "demo"}
+EXTRAS = {"postgres", "s3", "grpc", "sign", "tui", "mcp", "demo"}
 
 AGENT = """\
 import sys, urllib.request

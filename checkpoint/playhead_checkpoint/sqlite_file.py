@@ -41,9 +41,23 @@ class SqliteFile(NamedTuple):
             raise
         return found
 
+    def connect_reader(self, path: Path) -> sqlite3.Connection:
+        """Open a file that is there, for reading alone; else as `connect`."""
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        found = sqlite3.connect(
+            address, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            found.execute("PRAGMA trusted_schema=OFF")
+            if not self._version(found, path):
+                raise StoreUnavailable(f"{path} holds nothing yet")
+        except BaseException:
+            found.close()
+            raise
+        return found
+
     def _migrate(self, database: sqlite3.Connection, path: Path) -> None:
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if not version:
+        if not self._version(database, path):
             database.execute("BEGIN IMMEDIATE")
             if not database.execute("PRAGMA user_version").fetchone()[0]:
                 if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
@@ -53,12 +67,18 @@ class SqliteFile(NamedTuple):
                 database.execute(f"PRAGMA application_id={self.application}")
                 database.execute(f"PRAGMA user_version={self.version}")
             database.execute("COMMIT")
-            return
+
+    def _version(self, database: sqlite3.Connection, path: Path) -> int:
+        """The version of the schema that is there, 0: none."""
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if not version:
+            return 0
         (application,) = database.execute("PRAGMA application_id").fetchone()
         if application != self.application:
             raise StoreUnavailable(f"{path} is a database of something else")
         if version > self.version:
             raise StoreUnavailable(f"{path} was written by a later version")
+        return version
 
 
 def error_of(path: Path, problem: sqlite3.Error | OSError) -> PlayheadError:

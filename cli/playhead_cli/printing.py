@@ -47,8 +47,13 @@ def print_lines(
 
 def printable(session: Session, line: Text) -> Text:
     """``line`` as stdout can print it: a single line, without hidden text and control sequences."""
+    return harmless(line, ascii_only=session.plain)
+
+
+def harmless(line: Text, *, ascii_only: bool) -> Text:
+    """``line`` as a single line, without hidden text and control sequences."""
     shown = _shown(line)
-    if session.plain:
+    if ascii_only:
         shown.plain = shown.plain.translate(ASCII)
     return shown
 

@@ -21,6 +21,7 @@ from playhead_receiver.access.names import KnownNames
 from playhead_receiver.configuration import Configuration, Had
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Shown
+from playhead_receiver.host.late_app import LateApp
 from playhead_receiver.host.listening import HttpServer, bind, bracketed, port_taken
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake import Intake
@@ -40,6 +41,9 @@ KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
 """Says something to whoever runs the receiver."""
 
+QUERY_THREADS = 8
+"""Number of questions that are answered concurrently, each with its own connection; others wait."""
+
 DRAIN_S = 5.0
 """How long requests that are under way may take when the receiver stops."""
 
@@ -49,7 +53,8 @@ class Receiver:
 
     A context manager, or `run_forever`. ``say``: hears of destinations that nothing gets through to.
     ``had``: what the caller has of it already. Who may read the folder finds a token in its lock file
-    where one is needed.
+    where one is needed. Embedded, with ``had``, it loads its query API at the first question, which has
+    to come with that token.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `NotOffered` if the engine of the store cannot do what is asked for, `UsageError` if a port is taken,
@@ -77,6 +82,7 @@ class Receiver:
         self._references = configuration.references or References()
         self._apart = Apart() if configuration.taking.apart else None
         self._say = say
+        self._embedded = had is not None
         self._lock = None if had is None else had.lock
         self._listener = None if had is None else had.listener
         self._store: Store | None = None
@@ -136,7 +142,8 @@ class Receiver:
                 f"{addresses.host} can be reached from elsewhere, and there is no token",
                 hint="playhead token create, or export PLAYHEAD_TOKEN=…, or bind to 127.0.0.1",
             )
-        key = secrets.token_urlsafe(KEY_BYTES) if access.guarded or self._required else ""
+        keyed = access.guarded or self._required or self._embedded
+        key = secrets.token_urlsafe(KEY_BYTES) if keyed else ""
         guard = Guard(
             book, static=access.token, key=key, required=self._required, by_book=access.guarded
         )
@@ -173,13 +180,18 @@ class Receiver:
                 server = grpc_server(tenants, guard, faces, limit_bytes=self._taking.limit_bytes)
                 self._start_grpc(server, addresses.grpc_port)
             if addresses.query_port is not None:
-                from playhead_receiver.query.serving import Serving  # heavy; an embedded one has none
-
-                serving = Serving(tenants, guard, audit, self._forwarded, self._references)
-                self._start_query(serving, shown, addresses.query_port)
+                if self._embedded:
+                    guard = Guard(book, static=access.token, key=key, required=True)
+                self._start_query(tenants, guard, audit, shown)
             self._start_forwarders(tenants)
             tenants.start({token.tenant for token in book.tokens()})
-            self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint, key)
+            self._lock.announce(
+                self.http_endpoint,
+                self.grpc_endpoint,
+                self.query_endpoint,
+                key,
+                passing=self._embedded,
+            )
         except BaseException:
             self.stop(drain_s=0)
             raise
@@ -284,18 +296,27 @@ class Receiver:
         )
         self._http.start()
 
-    def _start_query(self, serving: Serving, shown: Shown, port: int) -> None:
-        from playhead_receiver.faces.routes import FACES
-        from playhead_receiver.query import query_app
-        from playhead_receiver.web import Pages
+    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown) -> None:
+        def make() -> ASGIApp:
+            from playhead_receiver.access.own_origin import OwnOrigin  # all of it takes long to load
+            from playhead_receiver.faces.routes import FACES
+            from playhead_receiver.query import query_app
+            from playhead_receiver.query.serving import Serving
+            from playhead_receiver.web import Pages
 
-        self._serving = serving
-        app = query_app(serving, FACES)
-        app.state.shown = shown
+            self._serving = Serving(tenants, guard, audit, self._forwarded, self._references)
+            app = query_app(self._serving, FACES)
+            app.state.shown = shown
+            return OwnOrigin(Pages(app), self._faces.url)
+
+        app = LateApp(make, QUERY_THREADS)
+        if not self._embedded:
+            app.load()
+        host, port = self._addresses.host, self._addresses.query_port or 0
         self._query = HttpServer(
-            self._by_known_names(Pages(app), serving.guard),
-            bind(self._addresses.host, port, "--query-port"),
-            self._addresses.host,
+            self._by_known_names(app, guard),
+            bind(host, port, "--query-port"),
+            host,
             name="playhead-query",
             tls=self._addresses.tls,
         )

@@ -27,7 +27,7 @@ FILES = {
 
 
 def bring() -> None:
-    """Bring the libraries. `SystemExit` where there is no npm."""
+    """Bring the libraries. `SystemExit` where there is no npm, or it brings nothing."""
     pinned = (HERE / LOCK).read_bytes()
     kept = LIB / LOCK
     there = kept.exists() and all((LIB / one).exists() for one in FILES.values())
@@ -36,8 +36,10 @@ def bring() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", LOCK):
             shutil.copy(HERE / name, folder)
-        command = ["ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-        subprocess.run([*_npm(), *command], check=True)
+        command = ["ci", "--prefix", folder, "--omit", "dev", "--ignore-scripts"]
+        command += ["--no-audit", "--no-fund", "--loglevel", "error"]
+        if subprocess.run([*_npm(), *command]).returncode:
+            sys.exit("npm could not bring the libraries of the pages: does it reach its registry?")
         LIB.mkdir(parents=True, exist_ok=True)
         for source, name in FILES.items():
             shutil.copyfile(Path(folder, "node_modules", source), LIB / name)

@@ -118,6 +118,15 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         on_import=(("anthropic._base_client", "clients.anthropic:patch"),),
     ),
     Boundary(
+        "botocore",
+        EXCHANGES,
+        "choice",
+        "a span for each call of a model on Bedrock",
+        "its requests are answered all the same",
+        ("botocore.client.BaseClient._make_api_call",),
+        on_import=(("botocore.client", "clients.botocore:patch"),),
+    ),
+    Boundary(
         "http.httpx",
         EXCHANGES,
         "choice",
@@ -200,6 +209,61 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             ("websockets.asyncio.client", "boundaries.websocket.asyncio_client:patch"),
             ("websockets.sync.client", "boundaries.websocket.sync_client:patch"),
         ),
+    ),
+    Boundary(
+        "redis",
+        EXCHANGES,
+        "choice",
+        "exchanges: commands over redis-py, messages of channels; connections that are opened",
+        "commands are refused",
+        (
+            *_below(
+                "redis.connection.AbstractConnection",
+                "connect_check_health send_packed_command can_read",
+            ),
+            *_below("redis.connection", "Connection._connect SSLConnection._connect"),
+            "redis.connection.UnixDomainSocketConnection._connect",
+            *_below(
+                "redis.asyncio.connection.AbstractConnection", "connect_check_health send_packed_command"
+            ),
+            *_below(
+                "redis.asyncio.connection", "Connection._connect UnixDomainSocketConnection._connect"
+            ),
+        ),
+        on_import=(
+            ("redis.connection", "boundaries.redis.sync:patch"),
+            ("redis.asyncio.connection", "boundaries.redis.aio:patch"),
+        ),
+    ),
+    Boundary(
+        "psycopg",
+        EXCHANGES,
+        "choice",
+        "exchanges: statements over psycopg 3, with rows and copies; connections that are opened",
+        "statements are refused",
+        (
+            *_below("psycopg.waiting", "wait wait_conn wait_async wait_conn_async"),
+            *_below("psycopg._connection_base.BaseConnection", "_exec_command _deallocate _cancel_gen"),
+            *_below("psycopg._connection_base.BaseConnection", "_notice_handler _notify_handler"),
+            *_below(
+                "psycopg._cursor_base.BaseCursor", "_execute_send _send_query_prepared _send_prepare"
+            ),
+            "psycopg.client_cursor.ClientCursorMixin._execute_send",
+            "psycopg._server_cursor_base.ServerCursorMixin._describe_gen",
+            "psycopg._pipeline_base.BasePipeline._enqueue_sync",
+            "psycopg._conninfo_attempts._resolve_hostnames",
+            "psycopg._conninfo_attempts_async._resolve_hostnames",
+            *_below("psycopg.generators", "connect execute"),
+            *_below("psycopg._cursor_base", "execute send fetch"),
+            "psycopg._server_cursor_base.execute",
+            *_below("psycopg._pipeline_base", "send fetch_many pipeline_communicate"),
+            "psycopg._copy_base.copy_from",
+            *_below("psycopg._copy", "copy_to copy_end"),
+            *_below("psycopg._copy_async", "copy_to copy_end"),
+            "psycopg.connection.notifies",
+            "psycopg.connection_async.notifies",
+        ),
+        on_import=(("psycopg", "boundaries.postgresql.psycopg:patch"),),
     ),
     Boundary(
         "mcp",

@@ -68,11 +68,28 @@ class Claims(Protocol):
 
 
 class OpenClaims(Protocol):
-    """The entry point: opens the claims in a data folder. May raise; the caller reports the error."""
+    """The entry point: opens claims. May raise; the caller reports the error."""
 
-    def __call__(self, folder: str) -> Claims:
-        """``folder``: where playhead keeps its data on this machine; made if it is missing."""
+    def __call__(
+        self, folder: str, endpoint: str = "", token: str = "", certificate: str = ""
+    ) -> Claims:
+        """``folder``: where playhead keeps its data on this machine; made if it is missing.
+
+        ``endpoint``: the query API of a receiver that keeps them instead, with a token for it and the
+        authorities that are trusted.
+        """
         ...
+
+
+def place_of_claims(endpoint: str) -> str:
+    """The address of a receiver that keeps claims as it stands on a tape: without user and password.
+
+    >>> place_of_claims("http://me:secret@receiver:4319/")
+    'http://receiver:4319'
+    """
+    scheme, _, rest = endpoint.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}".rstrip("/") if rest else ""
 
 
 def is_claimed(exchange: Exchange) -> bool:

@@ -98,6 +98,12 @@ class Settings:
         "Name that a run and its retries share (a scheduler's task, say): `playhead.idempotent` does"
         " once what they do. Default: each run has its own, with its forks and resumes.",
     )
+    claims: str = _setting(
+        "",
+        "Receiver that keeps what `playhead.idempotent` claims, for agents of several machines: the"
+        " address of its query API, http://HOST:4319; the token needs scope ingest. Default: the data"
+        " folder of this machine does.",
+    )
     level: str = _setting(
         "",
         "exchanges, causal or strict, see below. Default: strict for `playhead record`, else exchanges.",
@@ -128,6 +134,9 @@ class Settings:
     )
     checks: str = _setting(
         "", "Files of check functions, `:` between them, that look at each span of what is recorded."
+    )
+    browse_keys: str = _setting(
+        "", "Other keys of `playhead browse`, `NAME=KEY` with spaces between them: see below."
     )
     workspace: str = _setting(
         "off",

@@ -7,12 +7,12 @@ import stat
 import subprocess
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from playhead_checkpoint.claims import open_claims
+from playhead_checkpoint.claims.conformance import ClaimsConformance
 from playhead_checkpoint.claims.sqlite import FILE, HOLDERS, KEPT_NS, SqliteClaims
 from playhead_semconv.errors import CorruptTape, StoreUnavailable
 
@@ -28,24 +28,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def claims(folder: Path) -> SqliteClaims:
-    return open_claims(str(folder))
+    opened = open_claims(str(folder))
+    assert isinstance(opened, SqliteClaims)
+    return opened
 
 
-def test_an_effect_is_done_once_and_its_result_is_given(tmp_path):
-    first, second = claims(tmp_path), claims(tmp_path)
-    ours = first.claim("run", "key", "refund")
-    assert ours.state == "ours"
-    first.done(ours.attempt, b'"receipt"')
-    given = second.claim("run", "key", "refund")
-    assert (given.state, given.attempt, given.result) == ("done", ours.attempt, b'"receipt"')
-    assert second.claim("run", "other", "refund").state == "ours"
-    assert second.claim("another run", "key", "refund").state == "ours"
+class TestInAFolder(ClaimsConformance):
+    @pytest.fixture(autouse=True)
+    def _place(self, tmp_path: Path):
+        self.folder = tmp_path
 
-
-def test_a_claim_says_for_what_it_was_made(tmp_path):
-    opened = claims(tmp_path)
-    opened.claim("run", "key", "refund")
-    assert opened.claim("run", "key", "mail").name == "refund"
+    def open_claims(self):
+        return claims(self.folder)
 
 
 def test_while_the_process_lives_the_effect_is_under_way_and_after_its_death_unknown(tmp_path):
@@ -66,7 +60,7 @@ def test_while_the_process_lives_the_effect_is_under_way_and_after_its_death_unk
     assert opened.claim("run", "key", "refund", os.urandom(16)).state == "unknown"
     ours = opened.claim("run", "key", "refund", unknown.attempt)
     assert ours.state == "ours"
-    # Who learned of the same unknown attempt at the same time comes too late.
+    # Another caller has taken over the same unknown attempt first.
     assert opened.claim("run", "key", "refund", unknown.attempt).state == "busy"
 
 
@@ -81,35 +75,6 @@ def test_the_child_of_a_fork_is_a_process_of_its_own(tmp_path):
     assert os.waitpid(pid, 0)[1] == 0
     assert opened.claim("run", "child's", "refund").state == "unknown"
     assert opened.claim("run", "parent's", "refund").state == "busy"
-
-
-def test_an_error_leaves_the_outcome_unknown_and_what_was_not_done_is_free(tmp_path):
-    opened = claims(tmp_path)
-    opened.failed(opened.claim("run", "key", "refund").attempt, "ReadTimeout: 30 s")
-    unknown = opened.claim("run", "key", "refund")
-    assert (unknown.state, unknown.error) == ("unknown", "ReadTimeout: 30 s")
-    again = opened.claim("run", "key", "refund", unknown.attempt)
-    opened.give_back(again.attempt)
-    assert opened.claim("run", "key", "refund").state == "ours"
-
-
-def test_of_many_at_once_one_does_it(tmp_path):
-    got: Counter[str] = Counter()
-    together = threading.Barrier(8)
-
-    def ask(opened: SqliteClaims) -> None:
-        together.wait()
-        for number in range(20):
-            got[opened.claim("run", str(number), "refund").state] += 1
-
-    # Two openings in one process, as of two processes.
-    shared = claims(tmp_path), claims(tmp_path)
-    threads = [threading.Thread(target=ask, args=(shared[one % 2],)) for one in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert got == {"ours": 20, "busy": 140}
 
 
 def test_who_waits_never_takes_an_end_for_a_death(tmp_path):

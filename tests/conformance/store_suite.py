@@ -1,5 +1,6 @@
 """What every engine of the Store has to do. A subclass names its engine; see test_sqlite.py."""
 
+from conformance.suite.checkpoints import Checkpoints
 from conformance.suite.contents import Contents
 from conformance.suite.custody import Custody
 from conformance.suite.damage import Damage
@@ -27,5 +28,6 @@ class StoreSuite(
     Damage,
     Custody,
     Meant,
+    Checkpoints,
 ):
     """``engine``: a name in `conformance.engines.ENGINES`."""

@@ -36,12 +36,13 @@ from support.scripted import (
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parent.parent.parent
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "agent")
 
 
 def install(folder: Path, *more: str) -> Path:
     """A virtual environment with what goes into an agent's image and ``more``; its ``bin``."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    rooms = [str(ROOT / room) for room in ("semconv", "instrumentation", "exporter", "agent")]
+    rooms = [str(ROOT / room) for room in ROOMS]
     words = ["-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *rooms, *more]
     subprocess.run([str(folder / "bin" / "python"), *words], check=True)
     return folder / "bin"

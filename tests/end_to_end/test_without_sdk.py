@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.client_forms import FORMS
 from support.home import Home
-from support.scripted import ScriptedServer
+from support.scripted import ScriptedServer, json_reply, openai_error
 
 PROGRAM = """
 import sys, urllib.request, json
@@ -23,6 +23,26 @@ body = json.dumps({"model": "claude-sonnet-5", "max_tokens": 64, "messages": ask
 request = urllib.request.Request(f"{url}/v1/messages", body, {"content-type": "application/json"})
 print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
 print(httpx.post(f"{url}/survey/responses", json={"answers": []}).status_code)
+"""
+
+
+SENT_AGAIN = """
+import sys, boto3, httpx
+from botocore.config import Config
+
+url, ask = sys.argv[1], {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
+while httpx.post(f"{url}/v1/chat/completions", json=ask).status_code != 200:
+    pass
+bedrock = boto3.client(
+    "bedrock-runtime",
+    "eu-west-1",
+    endpoint_url=url,
+    aws_access_key_id="a",
+    aws_secret_access_key="b",
+    config=Config(retries={"mode": "standard", "max_attempts": 2}),
+)
+said = bedrock.converse(modelId="amazon.nova", messages=[{"role": "user", "content": [{"text": "Hi"}]}])
+print(said["output"]["message"]["content"][0]["text"])
 """
 
 
@@ -59,3 +79,24 @@ def test_requests_to_models_are_calls_with_their_tokens(home: Home, provider: Sc
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")
     assert home.playhead("verify").returncode == 0
+
+
+def test_attempts_of_a_call_are_one_step(home: Home):
+    script = home.folder / "agent.py"
+    script.write_text(SENT_AGAIN)
+    good = next(form for form in FORMS if form.name == "chat create").reply()
+    answer = {"message": {"role": "assistant", "content": [{"text": "Hello"}]}}
+    said = {"output": answer, "stopReason": "end_turn", "usage": {"inputTokens": 3, "outputTokens": 2}}
+    with ScriptedServer() as server:
+        busy = json_reply({"message": "Too many"}, 503)
+        server.script([openai_error(429), openai_error(429), good, busy, json_reply(said)])
+        done = home.playhead("record", script, server.url)
+    assert (done.returncode, done.stdout) == (0, "Hello\n"), done.stderr
+    home.playhead("rederive")
+    (run,) = home.runs()
+    assert (run["steps"], run["errors"]) == (2, 0)
+    shown = json.loads(home.playhead("show", "last", "--json").stdout)
+    assert [step["attempts"] for step in shown["steps"]] == [3, 2]
+    assert [step["retries"] for step in shown["steps"]] == [2, 1]
+    status, report = home.report("last")
+    assert (status, report["verdict"]) == (0, "identical")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,12 +57,32 @@ def test_the_retry_and_the_parallel_tools_are_shown(demo):
     assert shown.count("chat gpt-5.5") == 2
 
 
+def serves(home, *words):
+    """The link that is printed leads to the pages, until ^C."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "playhead_cli", *words],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as command:
+        try:
+            link = command.stdout.readline().strip()
+            assert "text/html" in httpx2.get(link).headers["content-type"]
+        finally:
+            command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 0
+
+
 def test_the_next_commands_work(demo, home):
     following = demo.stdout.partition("next:")[2].split("\n  ")[1:]
-    assert len(following) == 3
+    assert len(following) == 4
     for line in following:
         words = line.split()
         assert words[0] in ("playhead", ".venv/bin/playhead")
+        if words[1] == "open":
+            serves(home, *words[1:])
+            continue
         done = playhead(home, *words[1:])
         assert done.returncode == 0, line + done.stdout
         assert done.stdout
@@ -86,6 +107,7 @@ def test_time_travel(home):
     assert done.stdout.rstrip().count("weather_agent-") >= 3
 
 
+@pytest.mark.acceptance
 def test_the_incident_is_walked_through(home):
     done = playhead(home, "demo", "incident", **ONLY_OURS)
     assert done.returncode == 0, done.stdout

@@ -73,6 +73,33 @@ async def chat(connection: Any) -> None:
             await connection.send(json.dumps({"n": next(COUNT), "echo": message}))
 
 
+async def realtime(connection: Any) -> None:
+    """A session of OpenAI's Realtime API: calls the tool `weather` once, and says what it gave."""
+
+    async def say(kind: str, **fields: Any) -> None:
+        await connection.send(json.dumps({"type": kind, "event_id": "event"} | fields))
+
+    usage = {"input_tokens": 30, "output_tokens": 9, "total_tokens": 39}
+    call = {"id": "call", "type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
+    item: dict[str, Any] = {}
+    await say("session.created", session={"id": "sess_1", "type": "realtime", "model": "gpt-realtime"})
+    async for message in connection:
+        asked = json.loads(message)
+        if asked["type"] == "session.update":
+            await say("session.updated", session=asked["session"])
+        elif asked["type"] == "conversation.item.create":
+            item = asked["item"] | {"id": f"item_{next(COUNT)}"}
+            await say("conversation.item.added", item=item)
+        elif asked["type"] == "response.create":
+            response: dict[str, Any] = {"id": f"resp_{next(COUNT)}", "object": "realtime.response"}
+            await say("response.created", response=response | {"status": "in_progress"})
+            said = {"type": "output_text", "text": f"It is {item.get('output')}"}
+            spoken = {"id": "said", "type": "message", "role": "assistant", "content": [said]}
+            output = [spoken if item["type"] == "function_call_output" else call]
+            whole = response | {"status": "completed", "output": output, "usage": usage}
+            await say("response.done", response=whole)
+
+
 def _count() -> Any:
     number = 0
     while True:
@@ -111,8 +138,12 @@ async def main() -> None:
     def select_subprotocol(connection: Any, offered: Any) -> Any:
         return "realtime" if "realtime" in offered else None
 
+    async def talk(connection: Any) -> None:
+        path = connection.request.path.partition("?")[0]
+        await (realtime if path.endswith("/realtime") else chat)(connection)
+
     options: dict[str, Any] = {"process_request": process_request, "max_size": None}
-    async with serve(chat, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
+    async with serve(talk, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
         print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, cast
 
-from blake3 import blake3
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import (
     BaseStore,
@@ -26,6 +25,7 @@ from langgraph.store.base import (
 )
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes
+from playhead_checkpoint.store.linking import id_in_thread
 from playhead_checkpoint.store.protocol import CheckpointStore, Lineage
 from playhead_semconv.errors import CheckpointUnknown
 
@@ -75,7 +75,7 @@ class PlayheadStore(BaseStore):
 
     def _put(self, op: PutOp) -> None:
         thread = _thread(op.namespace)
-        id = _id(thread, op.key)
+        id = id_in_thread(thread, op.key)
         if op.value is None:
             self._store.delete([id])
             return
@@ -87,7 +87,7 @@ class PlayheadStore(BaseStore):
 
     def _item(self, namespace: tuple[str, ...], key: str) -> Item | None:
         try:
-            found = self._store.contents(_id(_thread(namespace), key), self._types)
+            found = self._store.contents(id_in_thread(_thread(namespace), key), self._types)
         except CheckpointUnknown:
             return None
         return Item(
@@ -144,10 +144,6 @@ def _thread(namespace: Sequence[str]) -> str:
 def _namespace(thread: str) -> tuple[str, ...]:
     found = json.loads(thread)
     return tuple(map(str, found["memory"]))
-
-
-def _id(thread: str, key: str) -> bytes:
-    return blake3(f"{len(thread)}:{thread}{key}".encode()).digest(16)
 
 
 def _time(time_ns: int) -> datetime:

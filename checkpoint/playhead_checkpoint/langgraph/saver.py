@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 
-from blake3 import blake3
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -27,7 +26,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
-from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Lineage
+from playhead_checkpoint.store.linking import current_span, id_in_thread
+from playhead_checkpoint.store.protocol import (
+    RESTS_ON_PARENT,
+    Checkpoint,
+    CheckpointStore,
+    Lineage,
+)
 from playhead_semconv.errors import CheckpointUnknown
 
 _LABELS: Final = ("langgraph",)
@@ -68,9 +73,12 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             "metadata": get_serializable_checkpoint_metadata(config, metadata),
             "parent": parent,
         }
-        above = _id(thread, parent) if parent else b""
-        run, span = _current_span()
-        lineage = Lineage(run, span, "framework", above, 0, _LABELS, _id(thread, name), thread, name)
+        above = id_in_thread(thread, parent) if parent else b""
+        run, span = current_span()
+        labels = (*_LABELS, RESTS_ON_PARENT) if _open_channels(state["metadata"]) else _LABELS
+        lineage = Lineage(
+            run, span, "framework", above, 0, labels, id_in_thread(thread, name), thread, name
+        )
         self._store.put(state, lineage, self._types, replace=True)
         return _config(thread, name)
 
@@ -95,7 +103,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         task_path: str = "",
     ) -> None:
         """Keep what a task wrote. Errors, interrupts and resumptions win over those before."""
-        id = _id(_thread(config), cast(str, get_checkpoint_id(config)))
+        id = id_in_thread(_thread(config), cast(str, get_checkpoint_id(config)))
         kept: dict[str, Any] = {}
         replaced: dict[str, Any] = {}
         for position, (channel, value) in enumerate(writes):
@@ -118,7 +126,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def _tuple(self, thread: str, name: str) -> CheckpointTuple | None:
         """The checkpoint of a name; None: it is not there, or not any longer."""
         try:
-            _, state, notes = self._store.contents(_id(thread, name), self._types)
+            _, state, notes = self._store.contents(id_in_thread(thread, name), self._types)
         except CheckpointUnknown:
             return None
         writes = sorted(notes.values(), key=lambda note: writes_sort_key(*note[:3]))
@@ -198,8 +206,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         """Put a checkpoint into another thread."""
         state = self._store.state(found.id, self._types)
         state["checkpoint"]["channel_values"] = self._kept(state["checkpoint"]["channel_values"])
-        parent, id = state["parent"], _id(thread, found.lineage.name)
-        above = _id(thread, parent) if parent else b""
+        parent, id = state["parent"], id_in_thread(thread, found.lineage.name)
+        above = id_in_thread(thread, parent) if parent else b""
         lineage = replace(found.lineage, parent=above, id=id, thread=thread)
         self._store.put(state, lineage, self._types, replace=True)
         self._note(id, self._store.notes(found.id, self._types), anew=True)
@@ -227,7 +235,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             state = self._store.state(one.id, self._types)
             values = state["checkpoint"]["channel_values"]
             if open_channels is None:
-                open_channels = set(state["metadata"].get("counters_since_delta_snapshot", ()))
+                open_channels = _open_channels(state["metadata"])
             else:
                 open_channels -= values.keys()
             if not open_channels:
@@ -299,6 +307,11 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         await asyncio.to_thread(partial(self.prune, thread_ids, strategy=strategy))
 
 
+def _open_channels(metadata: Any) -> set[str]:
+    """The delta channels of which a checkpoint holds the changes alone."""
+    return set(metadata.get("counters_since_delta_snapshot") or ())
+
+
 def _told(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
 
@@ -328,16 +341,3 @@ def _config(thread: str, name: str) -> RunnableConfig:
     thread_id, namespace = _parts(thread)
     told = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": name}
     return {"configurable": told}
-
-
-def _id(thread: str, name: str) -> bytes:
-    return blake3(f"{len(thread)}:{thread}{name}".encode()).digest(16)
-
-
-def _current_span() -> tuple[bytes, bytes]:
-    """Trace and span that are current, or empty; OpenTelemetry is not imported for it."""
-    trace = sys.modules.get("opentelemetry.trace")
-    context = trace.get_current_span().get_span_context() if trace else None
-    if context is None or not context.is_valid:
-        return b"", b""
-    return context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big")

@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Any, cast
 from uuid import UUID
 
-from playhead_checkpoint.store.protocol import CheckpointStore, Lineage
+from playhead_checkpoint.store.protocol import RESTS_ON_PARENT, Checkpoint, CheckpointStore, Lineage
 from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown, StateRefused, UsageError
 
 RUN, OTHER_RUN = b"r" * 16, b"s" * 16
@@ -302,6 +302,21 @@ class CheckpointConformance:
             assert (freed.checkpoints, freed.nodes) == (1, 0)
             assert same(store.state(kept.id), VALUES)
             assert store.delete_run(OTHER_RUN).nodes > 10
+
+    def test_deleting_a_run_keeps_what_checkpoints_of_other_runs_rest_on(self) -> None:
+        last = b""
+        puts: list[Checkpoint] = []
+        with self.store() as store:
+            for number, run in enumerate((RUN, RUN, RUN, OTHER_RUN, RUN)):
+                rests = (RESTS_ON_PARENT,) if number in (2, 3) else ()
+                lineage = Lineage(run, parent=last, labels=rests, thread="t", name=str(number))
+                puts.append(store.put(conversation(number), lineage))
+                last = puts[-1].id
+            assert store.delete_run(RUN).checkpoints == 2
+            assert store.of_thread("t") == puts[3:0:-1]
+            assert store.delete_run(OTHER_RUN).checkpoints == 1
+            assert store.delete_run(RUN).checkpoints == 2
+            assert store.damages() == []
 
     def test_a_store_notices_what_another_one_deleted(self) -> None:
         with self.store() as store, self.store() as other:

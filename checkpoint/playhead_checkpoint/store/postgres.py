@@ -21,7 +21,9 @@ from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
 _VERSION: Final = 1
 _LOCK: Final = 0x70636B31
 """With the schema's id the lock that one writer holds."""
-_SCHEMA_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_SCHEMA_NAME: Final = re.compile(r"[^?\"'\\\x00-\x1f]+")
+_LONGEST_SCHEMA_BYTES: Final = 63
+_UNUSABLE: Final = psycopg.OperationalError, psycopg.InterfaceError
 _SETTINGS: Final = (
     "SET lock_timeout = '60s'; SET idle_in_transaction_session_timeout = '120s';"
     " SET client_min_messages = warning; SET jit = off;"
@@ -139,7 +141,7 @@ class PostgresCheckpoints(SqlCheckpoints):
         with self._lock:
             try:
                 yield _Statements(self._connection())
-            except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+            except (*_UNUSABLE, psycopg.errors.InsufficientPrivilege) as problem:
                 if self._open is not None and not self._depth:
                     self._open.close()
                 raise StoreUnavailable(f"{self._name} cannot be used", cause=str(problem)) from problem
@@ -173,6 +175,17 @@ class PostgresCheckpoints(SqlCheckpoints):
             f"WHERE nspname = '{self._schema}')::integer)"
         )
 
+    # What a database alone can do
+
+    def stored_bytes(self) -> int:
+        """Bytes of tables and indexes; deleted rows count until the server has vacuumed."""
+        question = (
+            "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class"
+            " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = ? AND relkind = 'r'"
+        )
+        with self._using() as database:
+            return int(database.execute(question, (self._schema,)).fetchone()[0])
+
     # What differs from other databases
 
     def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
@@ -200,10 +213,11 @@ def _split(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(options).get("schema", "playhead_checkpoints")
-    if parts.scheme not in ("postgresql", "postgres") or not _SCHEMA_NAME.fullmatch(schema):
+    named = _SCHEMA_NAME.fullmatch(schema) and len(schema.encode()) <= _LONGEST_SCHEMA_BYTES
+    if parts.scheme not in ("postgresql", "postgres") or not named:
         raise UsageError(
             "the URL of the store cannot be read",
-            hint="postgresql://USER@HOST:PORT/DATABASE?schema=NAME, of letters, digits and _",
+            hint="postgresql://USER@HOST:PORT/DATABASE?schema=NAME, without quotes, of at most 63 bytes",
         )
     query = urlencode([(name, value) for name, value in options if name != "schema"])
     return urlunsplit(parts._replace(query=query)), schema

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from playhead_checkpoint.values.difference import StateChange
 from playhead_checkpoint.values.types import Types
 
 CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
+
+RESTS_ON_PARENT: Final = "rests-on-parent"
+"""Label of a checkpoint of a thread whose state is not whole without its parent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,10 @@ class CheckpointStore(Protocol):
         ...
 
     def delete_run(self, run: bytes) -> Freed:
-        """Delete the checkpoints of a run, as `delete`."""
+        """Delete the checkpoints of a run, as `delete`.
+
+        Those stay on which checkpoints of other runs rest, as `RESTS_ON_PARENT` says.
+        """
         ...
 
     def damages(self) -> list[str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
-import os
-import ssl
-import threading
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
+from playhead_checkpoint.receiver_link import ReceiverLink, Refusal
 from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import (
     CheckpointEngine,
@@ -30,7 +27,6 @@ from playhead_semconv.errors import (
     CheckpointUnknown,
     CorruptTape,
     StateRefused,
-    StoreUnavailable,
     UsageError,
 )
 
@@ -81,12 +77,6 @@ class _Damages(msgspec.Struct):
     damages: list[str]
 
 
-class _Problem(msgspec.Struct):
-    type: str = ""
-    detail: str = ""
-    hint: str = ""
-
-
 class RemoteCheckpoints(CheckpointEngine):
     """A `CheckpointStore` of a receiver, over its query port.
 
@@ -100,112 +90,34 @@ class RemoteCheckpoints(CheckpointEngine):
         self, endpoint: str, types: Types = TYPES, *, token: str = "", timeout_s: float = 30.0
     ) -> None:
         super().__init__(types)
-        parts = urlsplit(endpoint)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{endpoint!r:.200} is no address of a receiver", hint="http://HOST:4319")
-        self._name = f"{parts.scheme}://{parts.hostname}:{parts.port or ''}".rstrip(":")
-        self._base = parts.path.rstrip("/")
-        self._secure = parts.scheme == "https"
-        self._address = parts.hostname, parts.port
-        self._timeout_s = timeout_s
-        self._headers = {"User-Agent": "playhead"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-        self._lock = threading.RLock()
-        self._open: http.client.HTTPConnection | None = None
-        self._pid = os.getpid()
-        self._closed = False
-
-    # Asking
-
-    def _connection(self) -> http.client.HTTPConnection:
-        if self._closed:
-            raise StoreUnavailable(f"the store at {self._name} is closed")
-        if self._open is None or self._pid != os.getpid():
-            host, port = self._address
-            self._pid = os.getpid()
-            if self._secure:
-                context = ssl.create_default_context()
-                self._open = http.client.HTTPSConnection(
-                    host, port, timeout=self._timeout_s, context=context
-                )
-            else:
-                self._open = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-        return self._open
+        self._link = ReceiverLink(endpoint, token=token, timeout_s=timeout_s)
 
     def _ask(
         self, method: str, path: str, body: bytes | None = None, kind: str = wire.MEDIA_TYPE
     ) -> bytes:
         """The answer to a request; all of them may be made twice."""
-        headers = self._headers if body is None else self._headers | {"Content-Type": kind}
-        with self._lock:
-            try:
-                status, data = self._once(method, path, body, headers)
-            except TimeoutError as problem:
-                raise self._unreached(problem) from None
-            except (OSError, http.client.HTTPException):  # a connection that was kept may be closed
-                try:
-                    status, data = self._once(method, path, body, headers)
-                except (OSError, http.client.HTTPException) as problem:
-                    raise self._unreached(problem) from None
-        if len(data) > wire.LARGEST_BODY_BYTES:
-            raise CorruptTape(f"an answer of the receiver at {self._name} is too large")
-        if status != 200:
-            raise self._refusal(status, data)
-        return data
+        answer = self._link.ask(method, path, body, kind)
+        if isinstance(answer, Refusal):
+            raise self._refused(answer)
+        return answer
 
-    def _once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
-        """Status and body of one answer; a connection on which something went wrong is let go."""
-        whole = False
-        try:
-            connection = self._connection()
-            connection.request(method, f"{self._base}/v1/{path}", body, headers)
-            answer = connection.getresponse()
-            data = answer.read(wire.LARGEST_BODY_BYTES + 1)
-            whole = len(data) <= wire.LARGEST_BODY_BYTES
-            return answer.status, data
-        finally:
-            if not whole:
-                self._let_go()
-
-    def _unreached(self, problem: Exception) -> StoreUnavailable:
-        cause = f"{type(problem).__name__}: {problem}"
-        return StoreUnavailable(f"the receiver at {self._name} cannot be reached", cause=cause)
-
-    def _let_go(self) -> None:
-        if self._open is not None and self._pid == os.getpid():
-            self._open.close()
-        self._open = None
-
-    def _refusal(self, status: int, data: bytes) -> Exception:
-        try:
-            said = msgspec.json.decode(data, type=_Problem)
-        except (msgspec.MsgspecError, ValueError):
-            said = _Problem()
-        detail = "".join(sign if sign.isprintable() else "�" for sign in said.detail)
-        reason = detail[:_LONGEST_REASON] or f"it answered {status}"
-        if status == 409:
+    def _refused(self, said: Refusal) -> Exception:
+        if said.status == 409:
             return NodesGone()
-        if status == 404 and said.type == "urn:playhead:checkpoint-unknown":
-            return CheckpointUnknown(reason)
-        if status == 413:
-            return StateRefused(reason)
-        if status in (400, 422):
-            return UsageError(reason)
-        hint = "set a token with the scope that is missing" if status in (401, 403) else ""
-        return StoreUnavailable(f"the receiver at {self._name} refuses", cause=reason, hint=hint)
+        if said.status == 404 and said.kind == "urn:playhead:checkpoint-unknown":
+            return CheckpointUnknown(said.reason)
+        if said.status == 413:
+            return StateRefused(said.reason)
+        if said.status in (400, 422):
+            return UsageError(said.reason)
+        return self._link.refused(said)
 
     def _json(self, path: str, of: Any, method: str = "GET", body: Any = None) -> Any:
         sent = None if body is None else msgspec.json.encode(body)
         try:
             return msgspec.json.decode(self._ask(method, path, sent, _JSON), type=of)
         except (msgspec.MsgspecError, ValueError) as problem:
-            raise self._unreadable(problem) from None
-
-    def _unreadable(self, problem: Exception) -> CorruptTape:
-        return CorruptTape(f"the receiver at {self._name} answered something else", cause=str(problem))
+            raise self._link.unreadable(problem) from None
 
     # What an engine does
 
@@ -252,7 +164,7 @@ class RemoteCheckpoints(CheckpointEngine):
         """Read the packed state of an id. `CheckpointUnknown`."""
         found = wire.read_packed(self._ask("GET", f"checkpoints/{id.hex()}/packed"))
         if found.row.checkpoint.id != id:
-            raise CorruptTape(f"the receiver at {self._name} answered with another checkpoint")
+            raise CorruptTape(f"the receiver at {self._link.name} answered with another checkpoint")
         return found
 
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
@@ -322,7 +234,7 @@ class RemoteCheckpoints(CheckpointEngine):
         try:
             return described.checkpoint()
         except ValueError as problem:
-            raise self._unreadable(problem) from None
+            raise self._link.unreadable(problem) from None
 
     def threads(self, start: str = "") -> list[str]:
         """The threads whose names start so, in order."""
@@ -360,6 +272,4 @@ class RemoteCheckpoints(CheckpointEngine):
 
     def close(self) -> None:
         """Close the connection. Nothing happens when it is closed."""
-        with self._lock:
-            self._let_go()
-            self._closed = True
+        self._link.close()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, Protocol
 
+from playhead_checkpoint.store.damages import Damage, DamageSearch
 from playhead_checkpoint.store.engine import (
     CheckpointEngine,
     Fresh,
@@ -19,7 +20,7 @@ from playhead_checkpoint.store.engine import (
     Put,
     Row,
 )
-from playhead_checkpoint.store.protocol import Checkpoint, Freed
+from playhead_checkpoint.store.protocol import RESTS_ON_PARENT, Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
 from playhead_checkpoint.store.stored_nodes import stretched
 from playhead_checkpoint.values import nodes
@@ -64,9 +65,17 @@ class SqlCheckpoints(CheckpointEngine):
     def _writing(self) -> AbstractContextManager[Session]:
         """A transaction of one writer at a time; inside of another it is a part of that."""
 
+    def transaction(self) -> AbstractContextManager[Session]:
+        """A transaction of one writer at a time, for tables that stand beside these."""
+        return self._writing()
+
     @abstractmethod
     def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
         """Insert those nodes that are missing; the ids of those."""
+
+    @abstractmethod
+    def stored_bytes(self) -> int:
+        """Bytes that the store takes, cheaply determined."""
 
     @abstractmethod
     def _tidy(self) -> None:
@@ -157,6 +166,17 @@ class SqlCheckpoints(CheckpointEngine):
             return dict(
                 database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,))
             )
+
+    def count(self) -> int:
+        """How many checkpoints there are."""
+        with self._using() as database:
+            return int(database.execute("SELECT count(*) FROM checkpoint").fetchone()[0])
+
+    def runs(self) -> list[bytes]:
+        """The runs that have checkpoints."""
+        with self._using() as database:
+            found = database.execute("SELECT DISTINCT run FROM checkpoint WHERE run <> ?", (b"",))
+            return [run for (run,) in found.fetchall()]
 
     # Writing
 
@@ -268,15 +288,20 @@ class SqlCheckpoints(CheckpointEngine):
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
         """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
-        return self._deleted("SELECT id, packed FROM checkpoint WHERE id IN ", list(dict.fromkeys(ids)))
+        return self._deleted(lambda _: list(dict.fromkeys(ids)))
 
     def delete_run(self, run: bytes) -> Freed:
-        """Delete the checkpoints of a run, as `delete`."""
-        return self._deleted("SELECT id, packed FROM checkpoint WHERE run IN ", [run])
+        """Delete the checkpoints of a run; see `CheckpointStore.delete_run`."""
+        return self.delete_runs([run])
 
-    def _deleted(self, question: str, values: list[bytes]) -> Freed:
+    def delete_runs(self, runs: Sequence[bytes]) -> Freed:
+        """Delete the checkpoints of runs, as `delete_run`; what only these rest on goes, too."""
+        return self._deleted(lambda database: _only_of(database, runs))
+
+    def _deleted(self, wanted_of: Callable[[Session], Sequence[bytes]]) -> Freed:
         with self._writing() as database:
-            rows = list(answers(database, question, values))
+            question = "SELECT id, packed FROM checkpoint WHERE id IN "
+            rows = list(answers(database, question, wanted_of(database)))
             if not rows:
                 return Freed()
             database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
@@ -315,41 +340,14 @@ class SqlCheckpoints(CheckpointEngine):
 
     # Verifying
 
-    def _damages(self) -> Iterator[str]:
+    def found_damages(self) -> Iterator[Damage]:
+        """Read the whole store, and yield each damage as it is found."""
         with self._reading() as database:
-            yield from self._broken(database)
-            used: Counter[bytes] = Counter()
-            for row in database.execute(f"SELECT {COLUMNS} FROM checkpoint"):
-                try:
-                    used.update(_roots(read_row(row).packed))
-                except CorruptTape as problem:
-                    yield f"checkpoint {row[0]!r:.80}: {problem.cause or problem.what}"
-            for key, packed in database.execute("SELECT key, packed FROM note"):
-                try:
-                    used.update({ref.digest for ref in nodes.refs_in(packed)})
-                except CorruptTape as problem:
-                    yield f"note {key!r:.40}: {problem.cause or problem.what}"
-            counts: dict[bytes, int] = {}
-            question = (
-                "SELECT digest, size, data, coalesce(count, -1) FROM node LEFT JOIN uses ON node = id"
-            )
-            for digest, size, data, count in database.execute(question):
-                if not isinstance(digest, bytes):
-                    yield "a node without a digest"
-                    continue
-                counts[digest] = count
-                try:
-                    used.update(_children(nodes.opened(digest, stretched(data, size))))
-                except CorruptTape as problem:
-                    yield problem.cause or problem.what
-            for digest in used.keys() - counts.keys():
-                yield f"node {digest.hex()[:16]} is missing"
-            for digest in counts.keys() - used.keys():
-                yield f"node {digest.hex()[:16]} is used by nothing"
-            for digest, count in counts.items():
-                if count != used[digest]:
-                    name = digest.hex()[:16]
-                    yield f"node {name} is used {used[digest]} times, and said to be {count} times"
+            yield from (Damage("database", "checkpoints", line) for line in self._broken(database))
+            yield from DamageSearch(database).damages()
+
+    def _damages(self) -> Iterator[str]:
+        return map(str, self.found_damages())
 
 
 def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -357,6 +355,23 @@ def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator
     for at in range(0, len(values), AT_ONCE):
         some = values[at : at + AT_ONCE]
         yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
+
+
+def _only_of(database: Session, runs: Sequence[bytes]) -> list[bytes]:
+    """The checkpoints of runs, without those that checkpoints of other runs rest on."""
+    found = answers(database, "SELECT id, thread FROM checkpoint WHERE run IN ", runs)
+    going: dict[bytes, str] = dict(found)
+    threads = sorted({*going.values()} - {""})
+    question = "SELECT id, parent, labels FROM checkpoint WHERE thread IN "
+    below = {
+        id: parent
+        for id, parent, labels in answers(database, question, threads)
+        if RESTS_ON_PARENT in labels
+    }
+    for id in below.keys() - going.keys():
+        while going.pop(below.get(id, b""), None) is not None:
+            id = below[id]
+    return list(going)
 
 
 def _roots(packed: bytes) -> set[bytes]:

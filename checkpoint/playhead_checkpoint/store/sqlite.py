@@ -69,17 +69,24 @@ class SqliteCheckpoints(SqlCheckpoints):
     """A `CheckpointStore` in one file (WAL, mode 0600), for any number of threads and processes.
 
     A put survives the death of the process; the last ones may be lost with the power
-    (``synchronous="FULL"`` keeps those, for a sync of the disk each).
+    (``synchronous="FULL"`` keeps those, for a sync of the disk each). ``read_only``: the file is there
+    and is not written to.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], types: Types = TYPES, *, synchronous: str = "NORMAL"
+        self,
+        path: str | os.PathLike[str],
+        types: Types = TYPES,
+        *,
+        synchronous: str = "NORMAL",
+        read_only: bool = False,
     ) -> None:
         super().__init__(types)
         if synchronous not in ("NORMAL", "FULL"):
             raise ValueError(f"synchronous is NORMAL or FULL, not {synchronous}")
         self._path = Path(path)
         self._synchronous = synchronous
+        self._read_only = read_only
         self._use = _Use(self._path, self._lock, self._connection)
         self._depth = 0
         self._open: sqlite3.Connection | None = None
@@ -96,11 +103,13 @@ class SqliteCheckpoints(SqlCheckpoints):
                 if self._pid == os.getpid():
                     raise StoreUnavailable(f"{self._path} is closed")
                 self._known, self._deletions, self._depth = KnownNodes(), -1, 0
-            self._open, self._pid = (
-                _FILE.connect(self._path, "auto_vacuum=INCREMENTAL", f"synchronous={self._synchronous}"),
-                os.getpid(),
-            )
+            self._open, self._pid = self._connected(), os.getpid()
         return self._open
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._read_only:
+            return _FILE.connect_reader(self._path)
+        return _FILE.connect(self._path, "auto_vacuum=INCREMENTAL", f"synchronous={self._synchronous}")
 
     def _using(self) -> _Use:
         """The connection, for this thread alone; its errors as those of playhead."""
@@ -130,6 +139,30 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     def _writing(self) -> Any:
         return self._transaction("BEGIN IMMEDIATE")
+
+    # What a file alone can do
+
+    def copy_to(self, path: Path) -> None:
+        """Copy one state of the store into a new file, while it is written to; it is on disk then."""
+        with self._using() as database:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            copy = sqlite3.connect(path, isolation_level=None)
+            try:
+                database.backup(copy)
+                copy.execute("PRAGMA journal_mode=DELETE").fetchone()
+            finally:
+                copy.close()
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+
+    def stored_bytes(self) -> int:
+        """Bytes that the file takes; pages that a deletion left free do not count."""
+        with self._using() as database:
+            pages, free, size = (
+                database.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            return (pages - free) * size
 
     # What differs from other databases
 

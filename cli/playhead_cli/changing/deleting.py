@@ -97,6 +97,7 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
                 "spans": done.spans,
                 "facts": done.facts,
                 "blobs": done.blobs,
+                "checkpoints": done.checkpoints,
                 "fork_folders": len(folders),
             },
             "wiped": done.wiped,
@@ -108,6 +109,7 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
     session.say(
         f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"
         f" {count(done.facts, 'fact')}, {count(done.blobs, 'blob')}"
+        + (f", {count(done.checkpoints, 'checkpoint')}" if done.checkpoints else "")
     )
     if folders:
         session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")

@@ -196,6 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         self.send_response(status)
         self.send_header("x-request-id", "req_demo")
+        if self.command == "POST":
+            claude = self.path.startswith("/v1/messages")
+            who = "anthropic-organization-id" if claude else "openai-organization"
+            self.send_header(who, "playhead-demo")
         for name, value in headers:
             self.send_header(name, value)
 

@@ -44,5 +44,11 @@ def run_demo(stage: Stage) -> int:
         f"0 connections tried; {took:.0f} s."
     )
     own = command_name()
-    say("next:", f"{own} show {runs[0]}:2", f"{own} replay {runs[1]}", f"{own} ls")
+    say(
+        "next:",
+        f"{own} open {runs[0]}",
+        f"{own} show {runs[0]}:2",
+        f"{own} replay {runs[1]}",
+        f"{own} ls",
+    )
     return 0

@@ -43,6 +43,7 @@ class PrintedDeletedThings(TypedDict):
     spans: int
     facts: int
     blobs: int
+    checkpoints: int
     fork_folders: int
 
 

@@ -48,3 +48,14 @@ class PrintedControl(TypedDict):
     halted: list[PrintedHalt]
     taken: bool
     """Whether the agent has taken the order."""
+
+
+class PrintedMadeCheckpoint(TypedDict):
+    """``playhead checkpoint``: the checkpoint that was ordered."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str
+    name: str | None
+    """``c1``, ``c2``, …; null where it is not made yet, or not stored yet."""
+    made: bool

@@ -18,6 +18,14 @@ class PrintedReceiver(TypedDict):
     pid: int
 
 
+class PrintedLink(TypedDict):
+    """``playhead open``: the address of the pages."""
+
+    schema_version: Literal[1]
+    link: str
+    """Its fragment may hold a token."""
+
+
 class PrintedToken(TypedDict):
     """A token without its secret."""
 

@@ -10,6 +10,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "demo": (surroundings.PrintedDemo,),
     "up": (surroundings.PrintedReceiver,),
     "record": (runs.PrintedRecording,),
+    "open": (surroundings.PrintedLink,),
     "ls": (runs.PrintedRuns,),
     "show": (shown.PrintedWholeRun, shown.PrintedWholeStep, shown.PrintedCustody),
     "search": (runs.PrintedHit, runs.PrintedIndex),
@@ -20,6 +21,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "pause": (controlled.PrintedControl,),
     "step": (controlled.PrintedControl,),
     "continue": (controlled.PrintedControl,),
+    "checkpoint": (controlled.PrintedMadeCheckpoint,),
     "edit": (controlled.PrintedControl,),
     "reject": (controlled.PrintedControl,),
     "answer": (controlled.PrintedControl,),
@@ -53,7 +55,9 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "spool push": (surroundings.PrintedPush,),
     "completion": (surroundings.PrintedCompletion,),
 }
-"""The types of what each verb prints; of several, each object has one. ``mcp`` speaks MCP."""
+"""The types of what each verb prints; of several, each object has one. ``mcp`` speaks MCP, ``browse``
+wants a terminal.
+"""
 
 OF_FAILURES = runs.PrintedFailure
 """What every verb prints on stderr when it fails."""

@@ -17,6 +17,7 @@ import click
 from playhead_cli.failures import show_failure
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.running.told_receiver import tell_receiver
 from playhead_cli.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.shown_text import visible
@@ -67,6 +68,8 @@ def started(
             ) from problem
     try:
         made = _recorded(session, house, pid, since_ns)
+        seconds = (time.time_ns() - since_ns) / 1e9
+        tell_receiver(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
         asked = bool(checks or session.settings.checks)
         return status or int(asked and made is not None and bool(made.failed_checks)), made
     except Exception as problem:

@@ -42,12 +42,8 @@ class ReceiverForRun:
         store: str = "",
         blobs: str = "",
         references: str = "",
-        *,
-        query: bool = False,
     ) -> None:
-        """``query``: whether an embedded one answers questions, and so takes orders of operators."""
         self._data_dir = data_dir
-        self._query = query
         self._store = store
         self._blobs = blobs
         self._references = references
@@ -113,7 +109,7 @@ class ReceiverForRun:
             from playhead_receiver.store.content.references import References
 
             configuration = Configuration(
-                Addresses(http_port=0, grpc_port=None, query_port=0 if self._query else None),
+                Addresses(http_port=0, grpc_port=None, query_port=0),
                 storage=Storage(self._store, self._blobs),
                 references=References.named(self._references),
             )
@@ -161,13 +157,7 @@ class Starting:
 @contextmanager
 def receiver_for(settings: Settings) -> Generator[ReceiverForRun]:
     """A `ReceiverForRun` that is closed on exit."""
-    found = ReceiverForRun(
-        data_dir(settings),
-        settings.store,
-        settings.blobs,
-        settings.references,
-        query=bool(settings.control),
-    )
+    found = ReceiverForRun(data_dir(settings), settings.store, settings.blobs, settings.references)
     try:
         yield found
     finally:

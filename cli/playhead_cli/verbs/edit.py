@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
+from playhead_cli.operating.waiting import document_of, said_of
 from playhead_cli.options import verb
 from playhead_cli.session import Session
 from playhead_semconv.errors import UsageError
@@ -34,8 +34,8 @@ def command(session: Session, target: str, url: str | None, edits: tuple[str, ..
     if edits:
         name, made = _parsed(edits)
     else:
-        name, made = "", edit_by_hand(_document(operator.state(run), halt), os.environ)
-    said = [_said(edit) for edit in made]
+        name, made = "", edit_by_hand(document_of(operator.state(run), halt), os.environ)
+    said = [said_of(edit) for edit in made]
     show(session, run, operator.order(run, "edit", halt=halt, edits=said, state=name))
 
 
@@ -62,21 +62,3 @@ def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
         for (_, edit), first in zip(parsed, steps, strict=True)
     ]
     return names.pop(), made
-
-
-def _document(state: dict[str, Any], halt: str) -> Any:
-    """What waits, as JSON. `UsageError`."""
-    waits = [
-        one for one in state["halted"] if not halt or halt in (one["id"], one["id"].rpartition("-")[2])
-    ]
-    if len(waits) != 1:
-        what = f"{len(waits)} wait" if waits else "nothing waits"
-        raise UsageError(what, hint="say which: RUN:N, as playhead pause RUN shows")
-    try:
-        return json.loads(waits[0]["body"] or "")
-    except ValueError:
-        raise UsageError("what waits is no JSON, or is not known here in full") from None
-
-
-def _said(edit: Edit) -> dict[str, Any]:
-    return {"path": edit.path, "value": edit.value, "remove": edit.remove, "add": edit.add}

@@ -157,7 +157,8 @@ class Record:
             session.suggest("playhead doctor")
             return status
         status = status or int(failed > 0)
-        _summarize(session, run, status, failed)
+        pages = found.query if found is not None and not found.passing else ""
+        _summarize(session, run, status, failed, pages)
         return status
 
     def _say_sent(self, by: str, status: int, problem: str) -> None:
@@ -199,6 +200,8 @@ def _recorded(record: Record) -> int:
             receiver = house.soon()
         except (PlayheadError, OSError) as problem:
             return record.unrecorded(problem)
+        if house.embedded:
+            session.progress("look while it runs: playhead open")
         return replace(record, house=house).running(receiver)
 
 
@@ -234,7 +237,9 @@ def recorded_object(exit_code: int) -> PrintedRecording:
     }
 
 
-def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
+def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int, pages: str) -> None:
+    """Say what was recorded. ``pages``: the query API of a receiver that stays; empty without one."""
+    from playhead_cli.views.web_address import web_address
     from playhead_cli.views.words import cost, count, seconds
 
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
@@ -264,5 +269,7 @@ def _summarize(session: Session, run: RunSummary, status: int, failed_checks: in
         session.say(f"facts {first} to {last} of process {instance[:8]} are missing")
     if failed_checks:
         session.say(f"{count(failed_checks, 'check')} failed")
+    if pages:
+        session.progress(f"pages: {web_address(pages, run.name)}")
     wrong = run.errors > 0 or state != "success"
     session.suggest(shlex.join(["playhead", "show", f"{run.name}:error" if wrong else run.name]))

@@ -17,10 +17,11 @@ from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.printing import print_lines
 from playhead_cli.running.bisecting import judged
 from playhead_cli.running.program import Program
+from playhead_cli.running.told_receiver import tell_receiver
 from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import ReplayFailed, UsageError
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def command(
     from playhead_replay.launch.from_a_step import shown_from
     from playhead_replay.report.junit import junit_xml
     from playhead_replay.tape_files.whole_files import SHARED, written
+    from playhead_semconv.facts import Fidelity
 
     if wanted.bisect is not None:
         unfit = allowed.live or allowed.allow or wanted.keep or wanted.junitxml
@@ -133,7 +135,14 @@ def command(
         foreign = require_trust(session, named, run, trust=program.trust, live=False)
         session.progress(f"replaying {run.name}")
         around, rules = program.surroundings(foreign=foreign), allowed.rules(program.checks)
-        done = Replayer(ReplayConfiguration(around, rules, wanted.keep, session.say)).replay(run)
+        replayer = Replayer(ReplayConfiguration(around, rules, wanted.keep, session.say))
+        try:
+            done = replayer.replay(run)
+        except ReplayFailed:
+            tell_receiver(session, "replay", "failed", time.monotonic() - began)
+            raise
+        counts = {str(one): done.report.count(one) for one in Fidelity if done.report.count(one)}
+        tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not come to step {found.step.number}")

@@ -12,7 +12,7 @@ from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 
-@verb("state", short_help="what was so at a point of a run: conversation, states, files, output")
+@verb("state", short_help="show conversation, states, files and output at a point of a run")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at", metavar="POINT|TIME", help="A step, 12.5s since the start, or a time. Default: the end."

@@ -138,7 +138,7 @@ class Recipe:
 
 def _say_closed(session: Session, found: Listening | None, *, delivers: bool) -> None:
     """Say what the first token of a data folder changes. ``delivers``: agents can use it."""
-    if found is not None and found.query:
+    if found is not None and found.query and not found.passing:
         session.say(
             f"process {found.pid} asks for a token from now on: agents, viewers, Collectors; what agents"
             " record without one waits in their spool until they are started with it"

@@ -120,7 +120,7 @@ def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
     if not grpc:
         session.say(WITHOUT_GRPC)
     session.say(f"answering at {query}/v1/runs")
-    session.say(f"pages: {query}/")
+    session.say(f"pages: {query}/ (playhead open)")
     for endpoint in forward:
         session.say(f"forwarding to {endpoint}")
     session.suggest("playhead record SCRIPT")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import Span, Step, TokenUsage
 
-ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
+ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
 """Replacements for output that supports only ASCII."""
 
 FOLD, AGAIN = "⋮", "↻"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _socket
 import email.utils
 import gzip
+import socket
 import time
+from _queue import SimpleQueue
 from collections.abc import Mapping
 from typing import Any
 
 import urllib3
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import (
@@ -22,6 +26,7 @@ from playhead_exporter.shipping.endpoint_answers import (
     read_about,
 )
 from playhead_exporter.shipping.trust import Trust
+from playhead_semconv.process import interpreter_sockets
 
 PROTOBUF = "application/x-protobuf"
 RETRYABLE = frozenset((429, 502, 503, 504))
@@ -34,16 +39,63 @@ LONGEST_ANSWER_BYTES = 1 << 20
 _GZIP = {"Content-Encoding": "gzip"}
 
 
-class _Pool(urllib3.HTTPConnectionPool):
+class _Native:
+    """What a connection does with the sockets of the interpreter, whatever the program has patched."""
+
+    host: str
+    port: int
+    timeout: float
+    sock: Any
+    socket_options: Any
+    _dns_host: str
+
+    def _new_conn(self) -> socket.socket:
+        """As urllib3 does it, and with its errors."""
+        connection: Any = self
+        try:
+            return interpreter_sockets.connect(
+                (self._dns_host, self.port), self.timeout, self.socket_options or ()
+            )
+        except _socket.gaierror as problem:
+            raise NameResolutionError(self.host, connection, problem) from problem
+        except TimeoutError as problem:
+            raise ConnectTimeoutError(connection, f"timed out after {self.timeout} s") from problem
+        except OSError as problem:
+            raise NewConnectionError(connection, f"{problem}") from problem
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the next request can be sent over it."""
+        return isinstance(self.sock, _socket.socket) and interpreter_sockets.is_open(self.sock)
+
+
+class _Connection(_Native, urllib3.HTTPConnectionPool.ConnectionCls):  # pyright: ignore
+    pass
+
+
+class _SecureConnection(_Native, urllib3.HTTPSConnectionPool.ConnectionCls):  # pyright: ignore
+    pass
+
+
+class _OneThread:
+    """What a pool does that serves one thread: nothing of it waits."""
+
+    @staticmethod
+    def QueueCls(_: int) -> SimpleQueue[Any]:
+        """The connections that nobody uses."""
+        return SimpleQueue()
+
+
+class _Pool(_OneThread, urllib3.HTTPConnectionPool):  # pyright: ignore
     """Opens real connections where a test double such as vcrpy has patched urllib3's pools."""
 
-    ConnectionCls = urllib3.HTTPConnectionPool.ConnectionCls
+    ConnectionCls = _Connection
 
 
-class _SecurePool(urllib3.HTTPSConnectionPool):
+class _SecurePool(_OneThread, urllib3.HTTPSConnectionPool):  # pyright: ignore
     """As `_Pool`, over TLS."""
 
-    ConnectionCls = urllib3.HTTPSConnectionPool.ConnectionCls
+    ConnectionCls = _SecureConnection
 
 
 class HttpTransport:

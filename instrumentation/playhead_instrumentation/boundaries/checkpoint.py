@@ -26,6 +26,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from playhead_instrumentation.driver.call import Call
     from playhead_semconv.rerun.plans import Edit
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,12 @@ MANUAL, AUTO = "manual", "auto"
 
 HALTED = "halted"
 """Label of checkpoints where an operator or a rule has halted the program."""
+
+TIME = "time"
+"""Who wants a checkpoint that is made every so many seconds."""
+
+MARKED_KINDS = frozenset(("http", "tool", "mcp"))
+"""Kinds of exchanges before which checkpoints are made; the same wait for operators."""
 
 
 class _Registered(msgspec.Struct, frozen=True):
@@ -52,22 +59,29 @@ def register_state(
     set: Callable[[Any], Any] | None = None,
     *,
     every_calls: int = 0,
+    every_s: float = 0.0,
 ) -> None:
     """Say where the program keeps the state ``name``: every checkpoint reports what ``get()`` returns.
 
     A fork that edits the state passes the edited one to ``set``; without it a dict or a list is updated
     in place. ``every_calls``: make a checkpoint before every so many calls of a model, through an SDK
-    that playhead knows; 0: only where the program asks for one; the last that was said counts. A name
-    that is registered again is replaced. ValueError for a negative number. Without a recording this does
-    nothing.
+    that playhead knows; 0: only where the program asks for one; the last that was said counts.
+    ``every_s``: make one before the first request, call of a tool or of an MCP server that goes out so
+    many seconds after the last one; 0: none. A name that is registered again is replaced. ValueError
+    for a negative number. Without a recording this does nothing.
     """
-    if every_calls < 0:
-        raise ValueError("every_calls is 0 or a number of calls")
+    if every_calls < 0 or not every_s >= 0:
+        raise ValueError("every_calls is 0 or a number of calls, every_s 0 or a number of seconds")
     _registered[name] = _Registered(get, set)
     calls = current_calls()
     if calls is not None and every_calls:
         counted = itertools.count(1)
         calls.before = lambda: _made(AUTO, "") if next(counted) % every_calls == 0 else None
+    session = current()
+    if session is not None and every_s:
+        from playhead_instrumentation.session.timed_checkpoints import make_every  # few ask for it
+
+        make_every(session.driver, every_s, _mark_in_time)
 
 
 def checkpoint(value: T = None, /, *, label: str = "") -> T:
@@ -92,6 +106,9 @@ class _States:
     def halted(self) -> None:
         _made(AUTO, HALTED)
 
+    def repeat_mark(self, kind: str, label: str) -> None:
+        _made(kind, label)
+
     def repeat_edit(self, name: str) -> None:
         registered = _registered.get(name)
         if registered is not None:
@@ -99,6 +116,29 @@ class _States:
 
 
 RUNTIME.registered = _States()
+
+
+def mark_before(call: Call, kind: str, label: str, by: str) -> int | None:
+    """Make a checkpoint before an exchange goes out, and say so with the exchange, for a replay.
+
+    For the thread that asks. ``by``: who wants it. Returns the number of the checkpoint's fact; None
+    where there is none.
+    """
+    made = _made(kind, label)
+    session = current()
+    attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: by, a.PLAYHEAD_CHECKPOINT_KIND: kind}
+    if label and session is not None:
+        attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = session.redactor.text(label)
+    call.intervened(e.PLAYHEAD_CONTROL_CHECKPOINT, attributes)
+    return made
+
+
+def _mark_in_time(call: Call) -> bool:
+    """Make the checkpoint whose time has come; False where none is made before such an exchange."""
+    if call.id.kind not in MARKED_KINDS:
+        return False
+    mark_before(call, AUTO, "", TIME)
+    return True
 
 
 def edit_state(name: str, edits: Sequence[Edit]) -> None:
@@ -121,14 +161,14 @@ def edit_state(name: str, edits: Sequence[Edit]) -> None:
     _told(name, registered, edits)
 
 
-def _made(kind: str, label: str, *names: str) -> None:
+def _made(kind: str, label: str, *names: str) -> int | None:
     session = current()
     if session is None:
-        return
+        return None
     try:
         lane = lanes.current()
         if lane is lanes.UNRECORDED or lane is lanes.GC:
-            return
+            return None
         told = [*names, *(name for name, one in list(_registered.items()) if _told(name, one))]
         attributes: dict[str, Any] = {
             a.PLAYHEAD_CHECKPOINT_KIND: kind,
@@ -136,9 +176,10 @@ def _made(kind: str, label: str, *names: str) -> None:
         }
         if label:
             attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = session.redactor.text(label)
-        session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
+        return session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
     except Exception:
         log.debug("playhead could not make a checkpoint", exc_info=True)
+        return None
 
 
 def _told(name: str, registered: _Registered, edits: Sequence[Edit] = ()) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -30,6 +30,8 @@ class MessageRequest(NamedTuple):
     key: str
     body: bytes
     details: dict[str, Any]
+    effect: Literal["read", "write"] = "write"
+    """Whether it changes something on the other side."""
 
 
 class MessageExchange:
@@ -45,7 +47,14 @@ class MessageExchange:
         self._span = span = session.tracer().start_span(
             name, kind=SpanKind.CLIENT, attributes=attributes
         )
-        self.call = session.driver.open(*request, effect="write", span=span.get_span_context())
+        self.call = session.driver.open(
+            request.kind,
+            request.key,
+            request.body,
+            request.details,
+            effect=request.effect,
+            span=span.get_span_context(),
+        )
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0

@@ -7,14 +7,14 @@ from typing import Any
 
 from playhead_instrumentation.clients.funnel import Funnel, Operation
 from playhead_instrumentation.runtime.patching import PATCHES
-from playhead_semconv.values import GenAiOperationName, GenAiProviderName
+from playhead_semconv.values import GenAiOperationName
 
 OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.messages"),)
 
 
 def patch(base_client: ModuleType) -> None:
     """Patch the SDK."""
-    Funnel(GenAiProviderName.ANTHROPIC, OPERATIONS).patch(base_client)
+    Funnel(OPERATIONS).patch(base_client)
     silence_native_spans(base_client)
 
 

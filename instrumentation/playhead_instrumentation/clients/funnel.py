@@ -38,9 +38,9 @@ class Operation:
 class Funnel:
     """Starts and ends the logical calls of one SDK."""
 
-    def __init__(self, provider: str, operations: tuple[Operation, ...]) -> None:
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
         self._operations = operations
-        self._endpoints: Final = ModelEndpoints(provider)
+        self._endpoints: Final = ModelEndpoints()
 
     def operation_of(self, method: str, url: str) -> Operation | None:
         """Return the operation of a request to ``url``; None: it has no span of its own."""
@@ -88,21 +88,7 @@ class Funnel:
 
     def request(self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
         """Call ``request`` with a span around it."""
-        call = self.begin(client, args, kwargs)
-        if call is None:
-            return request(client, *args, **kwargs)
-        outer = otel_context.attach(call.context)
-        observer = current_call.set(call)
-        try:
-            result = request(client, *args, **kwargs)
-        except BaseException as error:
-            call.raised(error)
-            raise
-        finally:
-            current_call.reset(observer)
-            otel_context.detach(outer)
-        call.returned()
-        return result
+        return within(self.begin(client, args, kwargs), request, client, *args, **kwargs)
 
     async def request_async(
         self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any
@@ -123,3 +109,21 @@ class Funnel:
             otel_context.detach(outer)
         call.returned()
         return result
+
+
+def within(call: LogicalCall | None, request: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return ``request(*args, **kwargs)``, whose attempts belong to ``call``; None: to no call."""
+    if call is None:
+        return request(*args, **kwargs)
+    outer = otel_context.attach(call.context)
+    observer = current_call.set(call)
+    try:
+        result = request(*args, **kwargs)
+    except BaseException as error:
+        call.raised(error)
+        raise
+    finally:
+        current_call.reset(observer)
+        otel_context.detach(outer)
+    call.returned()
+    return result

@@ -25,6 +25,7 @@ class ModelEndpoint:
     """Where a call goes."""
 
     provider: str
+    """Empty where neither client nor host tells: a gateway or a local server, whatever it speaks."""
     address: str
     port: int
 
@@ -32,8 +33,7 @@ class ModelEndpoint:
 class ModelEndpoints:
     """Endpoints by client object; looked up again when a client's base URL has changed."""
 
-    def __init__(self, default: str) -> None:
-        self._default = default
+    def __init__(self) -> None:
         self._known: weakref.WeakKeyDictionary[Any, tuple[Any, ModelEndpoint]] = (
             weakref.WeakKeyDictionary()
         )
@@ -41,27 +41,27 @@ class ModelEndpoints:
     def of(self, client: Any, url: str) -> ModelEndpoint:
         """Return where ``client`` sends a request for ``url``, which may be relative to its base URL."""
         if url.startswith(("http://", "https://")):
-            return endpoint(url, type(client).__name__, self._default)
+            return endpoint(url, type(client).__name__)
         base = client.base_url
         known = self._known.get(client)
         if known is not None and known[0] is base:
             return known[1]
-        found = endpoint(str(base), type(client).__name__, self._default)
+        found = endpoint(str(base), type(client).__name__)
         self._known[client] = (base, found)
         return found
 
 
-def endpoint(url: str, client_class: str, default: str) -> ModelEndpoint:
-    """Return provider, host and port of ``url``; ``default``: the provider that the SDK is made for."""
+def endpoint(url: str, client_class: str) -> ModelEndpoint:
+    """Return provider, host and port of ``url``."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-    return ModelEndpoint(provider_of(host, client_class, default), host, port)
+    return ModelEndpoint(provider_of(host, client_class), host, port)
 
 
-def provider_of(host: str, client_class: str, default: str) -> str:
-    """Return the provider that answers at ``host``."""
+def provider_of(host: str, client_class: str) -> str:
+    """Return the provider that answers at ``host``; empty where nothing tells."""
     for part, provider in BY_CLASS:
         if part in client_class:
             return provider
-    return provider_at(host) or default
+    return provider_at(host)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import http.client
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,6 +33,7 @@ from playhead_semconv.control.messages import (
     OrdersWanted,
 )
 from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.process import interpreter_sockets
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 from playhead_semconv.settings import Settings
 
@@ -79,6 +81,8 @@ class Address:
             made = http.client.HTTPSConnection(
                 self._host, self._port, timeout=timeout_s, context=self._trust
             )
+        connects: Any = made
+        connects._create_connection = _connected
         try:
             made.request("POST", f"{self._path}{path}", msgspec.json.encode(message), self._headers)
             answer = made.getresponse()
@@ -88,6 +92,10 @@ class Address:
         if answer.status != 200 or len(data) > MOST_ORDERS_BYTES:
             raise UnexpectedAnswer(f"the receiver answered {answer.status} at {path}")
         return data
+
+
+def _connected(address: tuple[str, int], timeout_s: float, _: None) -> socket.socket:
+    return interpreter_sockets.connect(address, timeout_s)
 
 
 class UnexpectedAnswer(Exception):
@@ -178,7 +186,7 @@ class Channel:
 
     def _post_report(self, *, ends: bool) -> None:
         self._number += 1
-        problems = self._problems[:]
+        problems, made = self._problems[:], self._desk.made()
         report = msgspec.structs.replace(
             self._describe(),
             number=self._number,
@@ -186,10 +194,12 @@ class Channel:
             holds=[] if ends else self._desk.holds(),
             taken=self._taken,
             problems=problems,
+            made=made,
             ends=ends,
         )
         self._address.post(REPORT, report, CONNECT_S)
         del self._problems[: len(problems)]
+        self._desk.told(made)
         self._heard_s = REAL.now_s()
 
     def _last_words(self) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.control.given import check_answer
 from playhead_instrumentation.control.halt import Halt, HeldArrival
 from playhead_instrumentation.control.held_runs import HeldRun, HeldRuns
@@ -22,6 +23,7 @@ from playhead_semconv import events as e
 from playhead_semconv.control.messages import (
     MOST_BODIES_BYTES,
     MOST_HALTED,
+    CheckpointMade,
     ControlOrder,
     Halted,
     Hold,
@@ -30,8 +32,11 @@ from playhead_semconv.control.rules import ControlRule, read_rules
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import ExchangeId, Fact
 
-KINDS = frozenset(("http", "tool", "mcp"))
+KINDS = checkpoint.MARKED_KINDS
 """Kinds of exchanges that wait before they go out."""
+
+MOST_WANTED = 100
+"""Checkpoints that are ordered at once."""
 
 LOST_S = 15.0
 """So long without an answer of the receiver it counts as lost."""
@@ -74,6 +79,9 @@ class Desk:
         self._watching: Final = watching
         watching.needs(self._rules)
         self._held: Final = HeldRuns(own_trace)
+        self._wanted: list[ControlOrder] = []
+        """Checkpoints that were ordered and are not made yet."""
+        self._made: list[CheckpointMade] = []
         self._halts: dict[int, Halt] = {}
         self._arrivals: dict[int, HeldArrival] = {}
         self._count = 0
@@ -89,6 +97,8 @@ class Desk:
             return None
         if call.id.kind not in KINDS or not isinstance(call.verdict, Live):
             return None
+        if self._wanted:
+            self._mark(call)
         return self._halt(Asking(call, key, body))
 
     def arrival(self, call: Call, turn: Turn) -> Turn:
@@ -121,6 +131,23 @@ class Desk:
         if held is None or not held.paused or self._is_ahead(held, ask.call):
             return None
         return Halt(self, ask, "step" if held.steps else "pause")
+
+    def _mark(self, call: Call) -> None:
+        """Make the checkpoints that are wanted of the run that asks."""
+        trace = self.trace_of(call)
+        with self._lock:
+            wanted = [one for one in self._wanted if self._held.has(trace, one.trace_id)]
+            self._wanted = [one for one in self._wanted if one not in wanted]
+            self._heed()
+        for order in wanted:
+            self.marks(call, order)
+
+    def marks(self, call: Call, order: ControlOrder) -> None:
+        """Make a checkpoint before an exchange goes out; for the thread that asks."""
+        seq = checkpoint.mark_before(call, checkpoint.MANUAL, order.said, order.by)
+        with self._lock:
+            self._made = [*self._made, CheckpointMade(order.number, -1 if seq is None else seq)]
+        self.changed()
 
     def _is_ahead(self, held: HeldRun, call: Call) -> bool:
         """Whether a step was let go before this one came."""
@@ -201,6 +228,15 @@ class Desk:
         with self._lock:
             return list(self._held.told())
 
+    def made(self) -> list[CheckpointMade]:
+        """Checkpoints that were ordered and are made, as far as they were not told of."""
+        return self._made
+
+    def told(self, made: list[CheckpointMade]) -> None:
+        """The receiver was told of these."""
+        with self._lock:
+            self._made = [one for one in self._made if one not in made]
+
     def look(self) -> float:
         """Let go of runs and asks whose time is over. Returns the seconds until the next look."""
         with self._lock:
@@ -225,6 +261,8 @@ class Desk:
         self._lock = threading.RLock()
         self._halts.clear()
         self._arrivals.clear()
+        self._wanted, self._made = [], []
+        self._heed()
         self._watching.after_fork()
 
     @property
@@ -277,6 +315,8 @@ class Desk:
             held = self._held.lease(order)
             if held is not None:
                 self._hold(order, held, rules)
+        elif order.what == "checkpoint":
+            self._want(order)
         elif order.what == "continue" and not order.halt:
             self._go_on(order)
         else:
@@ -298,6 +338,16 @@ class Desk:
         elif order.what == "step":
             held.steps_once()
             self._step(order, held)
+
+    def _want(self, order: ControlOrder) -> None:
+        """Have a checkpoint made: by what waits, else before the next that goes out."""
+        halts = self._of(order.trace_id)
+        if halts:
+            halts[0].wake(order)
+        elif len(self._wanted) >= MOST_WANTED:
+            raise ValueError(f"{MOST_WANTED} checkpoints are to be made already")
+        else:
+            self._wanted = [*self._wanted, order]
 
     def _go_on(self, order: ControlOrder) -> None:
         self._say(order.what, order.by, order.trace_id)
@@ -363,7 +413,8 @@ class Desk:
     def _heed(self) -> None:
         """Something has changed: say whether asks and arrivals are to be looked at."""
         self._pausing = self._held.pausing
-        self.watchful = bool(self._rules) or self._pausing or self._held.ruling
+        halts = bool(self._rules) or self._pausing or self._held.ruling
+        self.watchful = halts or bool(self._wanted)
 
     def _say(self, action: str, by: str, trace: str, rules: list[str] | None = None) -> None:
         """Append a fact about the run as a whole."""

@@ -55,6 +55,10 @@ class Hall(Protocol):
         """An ask waits no longer."""
         ...
 
+    def marks(self, call: Call, order: ControlOrder) -> None:
+        """Make a checkpoint before an exchange goes out; for the thread that asks."""
+        ...
+
     def arrives(self, arrival: HeldArrival) -> bool:
         """Something has arrived; False if it may enter."""
         ...
@@ -223,7 +227,10 @@ class Halt(Waiter):
         return self._said
 
     def _is_chore(self, order: ControlOrder) -> bool:
-        """Whether an order does not end the wait. It is carried out: it is about a state."""
+        """Whether an order does not end the wait. It is carried out: a checkpoint, a state."""
+        if order.what == "checkpoint":
+            self._hall.marks(self.call, order)
+            return True
         if not order.state:
             return False
         self._said = ""

@@ -37,7 +37,7 @@ class Branch(Player):
         super().__init__(tape)
         self._plan = plan
         self._lock = threading.Lock()
-        self._left = Counter(recording.id.lane for recording in self.exchanges())
+        self._left = Counter(recording.id.lane for recording in self.left())
         self._going: set[ExchangeId] = set()
         self._gone = False
         self._sent: dict[int, tuple[str, bytes, Sequence[Edit]]] = {}
@@ -85,6 +85,9 @@ class Branch(Player):
         """See `Source.decide`."""
         if self.parted:
             return self._goes(id, ask, body)
+        standing = self.standing(ask)
+        if standing is not None:
+            return standing
         with self._lock:
             found = self.find(id, ask, body)
             if found is not None:

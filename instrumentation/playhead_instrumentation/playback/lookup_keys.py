@@ -23,6 +23,16 @@ def digests_of(ask: Ask) -> list[bytes]:
     return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
 
 
+def is_standing(ask: Ask, *, serves: bool = True) -> bool:
+    """Whether what is asked stays for later asks, as a connection in a pool.
+
+    ``serves``: within a service; else among the threads of a program.
+    """
+    return ask.details.get(a.PLAYHEAD_ASK_STANDING) in (
+        ("service", "program") if serves else ("program",)
+    )
+
+
 def canonical(body: bytes) -> bytes:
     """The same bytes for bodies with the same meaning.
 

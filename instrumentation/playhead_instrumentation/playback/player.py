@@ -32,6 +32,7 @@ from playhead_instrumentation.playback.lookup_keys import (
     host_of,
     is_encoded,
     is_model_call,
+    is_standing,
 )
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
@@ -40,7 +41,7 @@ from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
 from playhead_semconv.tape.coalesced import ends_of
-from playhead_semconv.tape.folds import level_of
+from playhead_semconv.tape.folds import is_inbound, level_of
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.volatile import ComparedRequest, Unlike
 from playhead_semconv.volatile.multipart_boundary import plain
@@ -122,9 +123,16 @@ class Player:
         real."""
         self._answered: dict[Question, Exchange] = {}
         """The last recording that answered a question; kept where calls of models are real."""
+        self._standing: dict[Question, int] = {}
+        """The first recording of each ask whose answer stands for later ones."""
+        serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
+        stands = serves or self.level != "strict"
         for id in tape.exchange_ids():
             exchange = tape.exchange(id)
             if exchange is None:
+                continue
+            if stands and is_standing(exchange.ask, serves=serves) and is_there(exchange):
+                self._stand(exchange)
                 continue
             self.order.add(deliveries((exchange,)))
             if exchange.ask.direction == "out":
@@ -139,6 +147,14 @@ class Player:
         self._expected = deque(self.requests)
         self.order.add(self.lane_ends.values())
         self.order.add(self.wakes.values())
+
+    def _stand(self, exchange: Exchange) -> None:
+        """Keep a recording that answers as often as it is asked, in no order."""
+        number, ask = len(self._recordings), exchange.ask
+        self._recordings.append(RecordedAsk(exchange.id, ask.key, ask.body.digest))
+        self._shelf.use(number)
+        for digest in digests_of(ask):
+            self._standing.setdefault((ask.kind, ask.key, digest), number)
 
     def _keep(self, exchange: Exchange) -> None:
         number, ask = len(self._recordings), exchange.ask
@@ -164,12 +180,36 @@ class Player:
             return self._instead(id.lane, ask.key)
         if self._allowed.model:
             return self._beside_model(id, ask, body)
+        standing = self.standing(ask)
+        if standing is not None:
+            return standing
         found = self.find(id, ask, body)
         if found is not None:
             return self._played(found, id)
         if ask.kind == "http" and self._allowed.reaches(host_of(ask.key)):
             return LIVE
         return self.refusal(id, ask, body)
+
+    def standing(self, ask: Ask) -> Played | None:
+        """The verdict of an ask whose recorded answer stands, whoever had asked; None: there is none."""
+        if not self._standing or not is_standing(ask):
+            return None
+        for digest in digests_of(ask):
+            number = self._standing.get((ask.kind, ask.key, digest))
+            if number is not None:
+                return self._made(self._exchange(number), Fidelity.EXACT)
+        return None
+
+    def _made(self, recording: Exchange, fidelity: Fidelity) -> Played:
+        """The verdict of a recording that may answer more than once, as soon as it is asked."""
+        return Played(
+            _undelivered(recording),
+            self._tape.instance,
+            self._tape.read,
+            fidelity=fidelity,
+            elsewhere=False,
+            made=True,
+        )
 
     def find(self, id: ExchangeId, ask: Ask, body: bytes) -> FoundRecording | None:
         """Take the recording of a request, which counts as used then; None where none is left."""
@@ -219,14 +259,7 @@ class Player:
         recording = self._answered.get(question)
         if recording is None:
             return self.refusal(id, ask, body)
-        return Played(
-            _undelivered(recording),
-            self._tape.instance,
-            self._tape.read,
-            fidelity=Fidelity.MOVED,
-            elsewhere=False,
-            made=True,
-        )
+        return self._made(recording, Fidelity.MOVED)
 
     def _instead(self, lane: int, key: str) -> Live:
         """Live in place of a recording: the next of that lane of the same tool, or of a model."""
@@ -393,6 +426,11 @@ class Player:
     def _name(self, id: ExchangeId) -> str:
         lane = self._lane_names.get(id.lane) or f"{id.lane:016x}"
         return f"{lane}#{id.ordinal}"
+
+
+def is_there(exchange: Exchange) -> bool:
+    """Whether what was asked has been made."""
+    return exchange.end is not None and exchange.end.how == "complete"
 
 
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:

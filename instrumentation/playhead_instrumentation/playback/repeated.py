@@ -27,7 +27,11 @@ class Repeated:
         verdict = call.verdict
         if not isinstance(verdict, Played) or not verdict.exchange.controls:
             return None
-        return RepeatedHalt(self._driver, call, verdict)
+        halt = RepeatedHalt(self._driver, call, verdict)
+        if all(fact.name == e.PLAYHEAD_CONTROL_CHECKPOINT for fact in verdict.exchange.controls):
+            halt.passes()
+            return None
+        return halt
 
     def arrival(self, call: Call, turn: Turn) -> Turn:
         """``turn``: the tape knows when things arrived."""
@@ -47,6 +51,11 @@ class RepeatedHalt:
         self._driver = driver
         self._call = call
         self._played = played
+
+    def passes(self) -> None:
+        """It was not halted: only checkpoints were made before it went out."""
+        self._states()
+        self._goes_on(None)
 
     def wait(self) -> None:
         """Block until the turn at which it went out."""
@@ -69,6 +78,10 @@ class RepeatedHalt:
         for fact in self._played.exchange.controls:
             if fact.name == e.PLAYHEAD_CONTROL_HALT:
                 registered.halted()
+            elif fact.name == e.PLAYHEAD_CONTROL_CHECKPOINT:
+                at = fact.attributes
+                label = str(at.get(a.PLAYHEAD_CHECKPOINT_LABEL, ""))
+                registered.repeat_mark(str(at.get(a.PLAYHEAD_CHECKPOINT_KIND, "")), label)
             elif fact.name == e.PLAYHEAD_CONTROL_EDIT and a.PLAYHEAD_STATE_NAME in fact.attributes:
                 registered.repeat_edit(str(fact.attributes[a.PLAYHEAD_STATE_NAME]))
 

@@ -48,6 +48,10 @@ class RegisteredStates(Protocol):
         """The program is halted here, or was when it was recorded: report them."""
         ...
 
+    def repeat_mark(self, kind: str, label: str) -> None:
+        """At a replay: a checkpoint was made here that the program had not asked for."""
+        ...
+
     def repeat_edit(self, name: str) -> None:
         """At a replay: an operator has changed one of them here."""
         ...

@@ -139,8 +139,8 @@ class Session:
         *,
         lane: lanes.Lane | None = None,
         span: trace.Span | None = None,
-    ) -> None:
-        """Append a fact that is no part of an exchange.
+    ) -> int:
+        """Append a fact that is no part of an exchange. Returns its number.
 
         ``lane``, ``span``: by default the current ones.
         """
@@ -149,7 +149,9 @@ class Session:
             self.driver.declare(lane)
         context = (span or self.here()).get_span_context()
         ids = ids_of(context if context.is_valid else None)
-        self.sink.append(Fact(time.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body))
+        return self.sink.append(
+            Fact(time.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body)
+        )
 
     def opened(self, exchange: Open) -> None:
         """An exchange was opened."""
@@ -264,6 +266,8 @@ def _identity(identity: Identity, settings: Settings, opening: Opening, rerun: R
     attributes = dict(identity.attributes)
     if lineage := _lineage(settings, rerun):
         attributes[a.PLAYHEAD_RUN_LINEAGE] = lineage
+    if claims := _claims(settings, rerun):
+        attributes[a.PLAYHEAD_RUN_CLAIMS] = claims
     if rerun is not None and rerun.plan is not None:
         attributes |= _spelt(rerun.tape)
     attributes[a.PLAYHEAD_RUN_BOUNDARIES] = opening.boundaries
@@ -276,6 +280,17 @@ def _lineage(settings: Settings, rerun: Rerun | None) -> str:
     if rerun is None:
         return settings.lineage
     return str(start_of(rerun.tape).get(a.PLAYHEAD_RUN_LINEAGE) or rerun.origin.partition("-")[0])
+
+
+def _claims(settings: Settings, rerun: Rerun | None) -> str:
+    """The receiver at which this run, or its origin, claims; empty: the machine keeps the claims."""
+    if rerun is None and not settings.claims:
+        return ""
+    if rerun is None:
+        from playhead_semconv.claims import place_of_claims  # few claim elsewhere
+
+        return place_of_claims(settings.claims)
+    return str(start_of(rerun.tape).get(a.PLAYHEAD_RUN_CLAIMS, ""))
 
 
 def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:

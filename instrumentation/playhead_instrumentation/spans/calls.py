@@ -23,7 +23,7 @@ class Where(Protocol):
 
     @property
     def provider(self) -> str:
-        """``gen_ai.provider.name``."""
+        """``gen_ai.provider.name``; empty where it is not known."""
         ...
 
     @property
@@ -86,10 +86,9 @@ class Calls:
         self.worker.start()
         if self.before is not None:
             self.before()
-        attributes: dict[str, Any] = {
-            a.GEN_AI_OPERATION_NAME: operation,
-            a.GEN_AI_PROVIDER_NAME: where.provider,
-        }
+        attributes: dict[str, Any] = {a.GEN_AI_OPERATION_NAME: operation}
+        if where.provider:
+            attributes[a.GEN_AI_PROVIDER_NAME] = where.provider
         if model:
             attributes[a.GEN_AI_REQUEST_MODEL] = model
         if where.address:

@@ -33,6 +33,8 @@ MOST_ORDERS = 1000
 SILENT_S = 3 * REPORT_S
 """A process that has said nothing for so long is not connected any more."""
 MOST_PROBLEMS = 100
+MOST_MADE = 1000
+"""Ordered checkpoints that are remembered."""
 MOST_WATCHERS = 2000
 """Agents and operators that wait for a change at once."""
 MOST_HELD = 10_000
@@ -128,6 +130,7 @@ class Hub:
         self._lock = threading.Lock()
         self._agents: dict[str, _Agent] = {}
         self._held: dict[str, _Held] = {}
+        self._made: dict[int, tuple[str, int]] = {}
         # Numbers rise over restarts too: an agent takes no number twice.
         self._numbers = itertools.count(time.time_ns())
         self._watchers: set[Callable[[], None]] = set()
@@ -170,6 +173,7 @@ class Hub:
                 agent.seen_s = self._now_s()
                 self._adopt(report)
                 self._taken(agent, report.taken, report.problems)
+                self._keep_made(report)
         if before is None or report.ends or _told(before) != _told(report):
             self._changed()
 
@@ -189,6 +193,12 @@ class Hub:
         while len(agent.problems) > MOST_PROBLEMS:
             del agent.problems[next(iter(agent.problems))]
         agent.orders = [order for order in agent.orders if order.number > taken]
+
+    def _keep_made(self, report: AgentReport) -> None:
+        for one in report.made:
+            self._made.setdefault(one.order, (report.instance, one.seq))
+        while len(self._made) > MOST_MADE:
+            del self._made[next(iter(self._made))]
 
     def _adopt(self, report: AgentReport) -> None:
         """Take over the leases that a process knows and this receiver does not: it has just begun."""
@@ -262,7 +272,8 @@ class Hub:
             if instance:
                 agents = [one for one in agents if one.report.instance == instance]
             held = self._held.get(order.trace_id)
-            if held is not None and held.holder != order.by:
+            harmless = order.what == "checkpoint"  # nobody who holds the run is in the way
+            if held is not None and held.holder != order.by and not harmless:
                 left_s = held.until_s - self._now_s()
                 raise HeldByOther(
                     f"{held.holder} holds this run for {left_s:.0f} s more",
@@ -287,6 +298,11 @@ class Hub:
         if said:
             raise NotDone(said[0])
         return not waits
+
+    def made(self, number: int) -> tuple[str, int] | None:
+        """The first checkpoint that an order has made: its process, and the number of its fact."""
+        with self._lock:
+            return self._made.get(number)
 
     def _of(self, trace_id: str, instances: frozenset[str]) -> list[_Agent]:
         since_s = self._now_s() - SILENT_S

@@ -29,6 +29,8 @@ class Listening(msgspec.Struct, frozen=True):
     """``http://127.0.0.1:4319``; as above."""
     key: str = ""
     """A token for users who may read the data folder. Valid until the process ends."""
+    passing: bool = False
+    """Whether it is embedded in a command, and ends with it."""
 
 
 class WriterLock:
@@ -66,11 +68,20 @@ class WriterLock:
         lock.announce()
         return lock
 
-    def announce(self, http: str = "", grpc: str = "", query: str = "", key: str = "") -> None:
+    def announce(
+        self,
+        http: str = "",
+        grpc: str = "",
+        query: str = "",
+        key: str = "",
+        *,
+        passing: bool = False,
+    ) -> None:
         """Record in the lock file where this process listens, and the key that admits callers."""
         if self._descriptor is None:
             return
-        text = msgspec.json.encode(Listening(os.getpid(), http, grpc, query, key)) + b"\n"
+        listening = Listening(os.getpid(), http, grpc, query, key, passing)
+        text = msgspec.json.encode(listening) + b"\n"
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 

@@ -2,7 +2,7 @@
 
 A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
 model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
-wherever they are read, and so does the run's summary.
+wherever they are read, and so does the run's summary. Calls over a WebSocket get spans of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playhead_receiver.store.protocol.upkeep import CallMeanings
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
 from playhead_receiver.store.spans.span_view import parse_span, summarize
 from playhead_receiver.store.values.span_labels import Meaning
-from playhead_receiver.store.values.stored import StoredSpan
+from playhead_receiver.store.values.stored import Batch, StoredSpan
 from playhead_semconv.facts import DERIVER_VERSION
 
 if TYPE_CHECKING:
@@ -61,15 +61,31 @@ class Meanings:
     def _look_at(self, trace_id: bytes, asked: Sequence[bytes]) -> int:
         if not asked:
             return 0
-        from playhead_receiver.store.spans.whole_spans import Deriver  # most runs do not need it
+        # most runs do not need it
+        from playhead_receiver.store.spans.whole_spans import Deriver, span_of
 
         deriver, count = Deriver(self._store), 0
         for begin in range(0, len(asked), AT_ONCE):
             found: dict[bytes, Meaning] = {}
+            spoken: list[StoredSpan] = []
+            earlier: set[bytes] = set()
             for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
                 found[stored.span_id] = meaning = _meaning(deriver, stored)
-                count += bool(meaning.label.wire)
+                calls = [
+                    StoredSpan(trace_id, span_of(one).span_id, one.SerializeToString())
+                    for one in deriver.realtime(stored)
+                ]
+                count += bool(meaning.label.wire) + len(calls)
+                spoken += calls
+                if meaning.label.wire and (one := deriver.attempt_before(stored)) is not None:
+                    earlier.add(one)
+            for stored in self._store.spans(trace_id, earlier - found.keys()):
+                found[stored.span_id] = _meaning(deriver, stored)
+            for span_id in earlier & found.keys():
+                found[span_id] = _resent(found[span_id])
             self._store.mean(trace_id, found)
+            if spoken:
+                self._store.commit(Batch(spans=spoken))
         return count
 
 
@@ -98,3 +114,9 @@ def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
     said = summarize(parse_span(own), True)
     wire = "" if found is None else found[0]
     return Meaning(msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION), said.usage)
+
+
+def _resent(meaning: Meaning) -> Meaning:
+    """The meaning of an attempt whose call was sent again: no step of its own."""
+    label = msgspec.structs.replace(meaning.label, attempt=True, step=False, resent=True)
+    return Meaning(label, meaning.usage)

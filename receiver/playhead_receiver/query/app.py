@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -18,9 +16,7 @@ from playhead_receiver.query.problems import MEDIA_TYPE, Problem, handle_problem
 from playhead_receiver.query.routes import ROUTERS
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.query.small_bodies import SmallBodies
-
-THREADS = 8
-"""Number of requests that are answered concurrently, each with its own connection; others wait."""
+from playhead_receiver.query.timing import Timed
 
 COMPRESSED_BYTES = 4096
 """Answers from this size on are compressed for who takes gzip; live streams never are."""
@@ -35,23 +31,18 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
     ``others``: additional routers on the same port.
     """
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        yield
-
     app = FastAPI(
         title="playhead",
         summary="Runs of agents: what they said, did and cost.",
         version=serving.version,
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
         responses={"default": {"model": Problem, "content": {MEDIA_TYPE: {}}}},
         generate_unique_id_function=_operation_id,
     )
     app.state.serving = serving
     app.add_middleware(SmallBodies)
+    app.add_middleware(Timed, tallies=serving.tallies)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=4)
     handle_problems(app, _methods_of)
     for router in (*ROUTERS, *others):

@@ -8,12 +8,14 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
+from playhead_checkpoint.claims.leased import LeasedClaims
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_receiver.access import Caller, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.store import RunSummary, Store
 from playhead_receiver.store.content.references import References
+from playhead_receiver.store.protocol.checkpoints import KeptCheckpoints
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.tenants.tenants import House
 from playhead_semconv.errors import UsageError
@@ -51,6 +53,7 @@ class ApiRequest:
         self.references = NO_REFERENCES if caller.tenant else serving.references
         self.house = house
         self.trees = serving.trees
+        self.tallies = serving.tallies
         self._audit = serving.audit
         self._guarded = serving.guard.required
 
@@ -62,7 +65,12 @@ class ApiRequest:
     @property
     def checkpoints(self) -> SqlCheckpoints:
         """The checkpoints of the caller's tenant. `StoreUnavailable`."""
-        return self.house.checkpoints.store
+        return needed(self.store, KeptCheckpoints).checkpoints()
+
+    @property
+    def claims(self) -> LeasedClaims:
+        """The claims of the caller's tenant. `StoreUnavailable`."""
+        return needed(self.store, KeptCheckpoints).claims()
 
     def offered(self, part: type[T]) -> T:
         """That store as one of the protocols of upkeep. `NotOffered`."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from playhead_receiver.query.serving import Serving
+from playhead_receiver.store.protocol.checkpoints import KeptCheckpoints
 from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.protocol.upkeep import Statistics
 
@@ -36,6 +41,8 @@ class Figures(Collector):
         )
         houses = tenants.open_houses()
         stores = [house.store for house in houses.values()]
+        kept = [store.checkpoints_there() for store in stores if isinstance(store, KeptCheckpoints)]
+        checkpoints = [one for one in kept if one is not None]
         for name, value, what in (
             (
                 "playhead_store_bytes",
@@ -51,6 +58,16 @@ class Figures(Collector):
                 "playhead_search_lag",
                 sum(store.lag().groups for store in stores if isinstance(store, Search)),
                 "Groups of spans and facts that cannot be searched yet.",
+            ),
+            (
+                "playhead_checkpoints",
+                sum(one.count() for one in checkpoints),
+                "Checkpoints that are kept.",
+            ),
+            (
+                "playhead_checkpoint_store_bytes",
+                sum(one.stored_bytes() for one in checkpoints),
+                "Bytes that they take on disk, beside playhead_store_bytes.",
             ),
             ("playhead_tenants_open", len(houses), "Tenants whose stores are open."),
             ("playhead_live_streams", self._serving.live, "Live streams that are open."),
@@ -108,6 +125,7 @@ class Figures(Collector):
             for one in destinations:
                 told.add_metric([str(one.number)], getattr(one, field))
             yield told
+        yield from self._serving.tallies.collect()
 
 
 def registry_of(serving: Serving) -> CollectorRegistry:

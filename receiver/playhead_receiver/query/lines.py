@@ -99,6 +99,11 @@ def _pending_looks(store: Store, trace_id: bytes) -> dict[bytes, _Look]:
     return found
 
 
+def pending_names(store: Store, trace_id: bytes) -> dict[bytes, str]:
+    """Names of the spans of a run that have started and not arrived, by span id."""
+    return {span_id: look.name for span_id, look in _pending_looks(store, trace_id).items()}
+
+
 def _span_line(line: Line, look: _Look) -> SpanLine:
     row = line.row
     return SpanLine(

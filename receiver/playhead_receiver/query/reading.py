@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.query.lines import run_item, span_lines
+from playhead_receiver.query.lines import pending_names, run_item
 from playhead_receiver.query.models.reading import (
     FileThen,
     LastSaid,
@@ -24,7 +24,7 @@ from playhead_receiver.query.models.reading import (
     TranscriptItem,
 )
 from playhead_receiver.query.models.spans import Body
-from playhead_receiver.query.tree import Tree
+from playhead_receiver.query.tree import Line, Tree
 from playhead_receiver.store import RunSummary, Store
 from playhead_replay import Run
 from playhead_replay.moments.moment import RunMoment
@@ -41,33 +41,45 @@ AROUND = 60
 """Characters that are shown before and after a hit."""
 
 
-def outline_of(store: Store, summary: RunSummary, tree: Tree) -> Outline:
-    """All spans of a run in columns."""
-    lines = tree.lines(tree.places())
-    shown = span_lines(store, bytes.fromhex(summary.trace_id), lines)
+def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None = None) -> Outline:
+    """The spans of a run in columns; the first ``limit`` of them."""
+    places = tree.places()
+    lines = tree.lines(places[:limit])
+    names = _names(store, summary, tree, lines, whole=len(lines) == len(places))
+    place = {name: at for at, name in enumerate(dict.fromkeys(names))}
     row_of = {line.row.span_id: at for at, line in enumerate(lines)}
-    parents = [row_of.get(line.row.parent, -1) if line.depth else -1 for line in lines]
-    steps = sorted((line.row.start_ns, line.row.span_id) for line in lines if line.row.label.step)
-    number = {span_id: at for at, (_, span_id) in enumerate(steps, 1)}
-    names = {name: at for at, name in enumerate(dict.fromkeys(one.name for one in shown))}
-    return Outline(
+    number = tree.step_numbers
+    rows = [line.row for line in lines]
+    return Outline.model_construct(  # nothing comes from outside here, and there may be a lot of it
         run=run_item(summary),
-        names=list(names),
-        span_id=[one.span_id for one in shown],
-        parent=parents,
+        spans=len(places),
+        names=list(place),
+        span_id=[row.span_id.hex() for row in rows],
+        parent=[row_of.get(line.row.parent, -1) if line.depth else -1 for line in lines],
         depth=[line.depth for line in lines],
         below=[line.descendants for line in lines],
-        name=[names[one.name] for one in shown],
-        start_ns=[line.row.start_ns - summary.started_ns for line in lines],
-        duration_ns=[
-            -1 if line.row.end_ns is None else max(0, line.row.end_ns - line.row.start_ns)
-            for line in lines
-        ],
-        step=[number.get(line.row.span_id, 0) for line in lines],
-        flags=[FAILED * line.row.failed | ATTEMPT * line.row.label.attempt for line in lines],
-        input_tokens=[one.input_tokens for one in shown],
-        output_tokens=[one.output_tokens for one in shown],
+        name=[place[name] for name in names],
+        start_ns=[row.start_ns - summary.started_ns for row in rows],
+        duration_ns=[-1 if row.end_ns is None else max(0, row.end_ns - row.start_ns) for row in rows],
+        step=[number.get(row.span_id, 0) for row in rows],
+        flags=[FAILED * row.failed | ATTEMPT * row.label.attempt for row in rows],
+        input_tokens=[row.usage.input for row in rows],
+        output_tokens=[row.usage.output for row in rows],
     )
+
+
+def _names(
+    store: Store, summary: RunSummary, tree: Tree, lines: Sequence[Line], *, whole: bool
+) -> list[str]:
+    trace_id = bytes.fromhex(summary.trace_id)
+    found = tree.names
+    if found is None:
+        found = store.names(trace_id, None if whole else [line.row.span_id for line in lines])
+        if whole:
+            tree.names = found
+    if any(line.row.end_ns is None for line in lines):
+        found = {**pending_names(store, trace_id), **found}
+    return [found.get(line.row.span_id, "") for line in lines]
 
 
 def transcript_of(run: Run) -> Transcript:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 import msgspec
 
 from playhead_receiver.access import Audit, Guard
+from playhead_receiver.query.tallies import Tallies
 from playhead_receiver.query.tree import Trees
 from playhead_receiver.store.content.references import References
 from playhead_receiver.tenants.tenants import Tenants
@@ -53,6 +54,7 @@ class Serving:
         self.references = references or References()
         self.version = version("playhead-receiver")
         self.trees = Trees()
+        self.tallies = Tallies()
         self.live = 0
         """Number of open live streams; used only on the event loop."""
         self.stopping = False

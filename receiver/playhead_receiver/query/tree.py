@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -42,6 +44,8 @@ class Tree:
                 self._children.setdefault(row.parent, []).append(row)
             else:
                 roots.append(row)
+        self.names: dict[bytes, str] | None = None
+        """Of its spans, by id, as soon as somebody has read them."""
         self._rows: list[SpanRow] = []
         self._depths: list[int] = []
         self._above: list[int] = []
@@ -55,6 +59,12 @@ class Tree:
             if above >= 0:
                 self._below[above] += self._below[at] + 1
                 self._failures[above] += self._failures[at]
+
+    @cached_property
+    def step_numbers(self) -> dict[bytes, int]:
+        """The number of each step, from 1, in order of start, by span id."""
+        steps = sorted((row for row in self._rows if row.label.step), key=_begin)
+        return {row.span_id: number for number, row in enumerate(steps, 1)}
 
     def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:
         """Indices of the lines below ``under``, at most ``depth`` levels deep. `NotFound`.
@@ -111,24 +121,34 @@ class Tree:
 
 
 class Trees:
-    """Cache of recently used trees, valid until something is stored. Thread-safe."""
+    """Cache of recently used trees, each valid until its run changes. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, bytes, int], Tree] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, bytes], _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def tree(self, store: Store, trace_id: bytes) -> Tree:
         """The tree of a run."""
-        key = id(store), trace_id, store.position()
+        key, position = (id(store), trace_id), store.position()
         with self._lock:
-            found = self._kept.get(key)
-        if found is None:
-            found = Tree(store.outline(trace_id))
-            with self._lock:
-                self._kept[key] = found
-                if len(self._kept) > TREES_KEPT:
-                    self._kept.popitem(last=False)
-        return found
+            kept = self._kept.get(key)
+        if kept is not None and kept.position == position:
+            return kept.tree
+        stamp = store.stamp(trace_id)
+        tree = kept.tree if kept is not None and kept.stamp == stamp else Tree(store.outline(trace_id))
+        with self._lock:
+            self._kept[key] = _Kept(position, stamp, tree)
+            self._kept.move_to_end(key)
+            if len(self._kept) > TREES_KEPT:
+                self._kept.popitem(last=False)
+        return tree
+
+
+class _Kept(NamedTuple):
+    position: int
+    """Of the store when the stamp was taken."""
+    stamp: tuple[Any, ...]
+    tree: Tree
 
 
 def _begin(row: SpanRow) -> tuple[int, bytes]:

@@ -28,7 +28,6 @@ from playhead_receiver.store.protocol.search import Search
 from playhead_receiver.store.protocol.upkeep import Summaries
 from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_receiver.store.sqlite.schema import FILE
-from playhead_receiver.tenants.checkpoints import TenantCheckpoints
 from playhead_semconv.errors import StoreError
 
 FOLDER = "tenants"
@@ -41,7 +40,6 @@ class House(msgspec.Struct):
     intake: Intake
     indexer: Indexer | None
     keeper: Housekeeper
-    checkpoints: TenantCheckpoints
     hub: Hub
     """Where agents and operators meet."""
     lock: WriterLock | None = None
@@ -135,7 +133,6 @@ class Tenants:
         """Stop indexing and maintenance, and close all stores except the receiver's own."""
         for tenant, house in self.open_houses().items():
             house.stop()
-            house.checkpoints.close()
             if tenant:
                 house.store.close()
                 if house.lock is not None:
@@ -161,7 +158,4 @@ class Tenants:
             store, folder, self._storage.policy, self._storage.history, partial(self._note, tenant)
         )
         indexer = Indexer(needed(store, Search)) if self._storage.search else None
-        url = self._storage.url
-        place = place_of_tenant(url, tenant) if url and tenant else url
-        checkpoints = TenantCheckpoints(folder, place)
-        return House(store, intake, indexer, keeper, checkpoints, Hub(), lock)
+        return House(store, intake, indexer, keeper, Hub(), lock)

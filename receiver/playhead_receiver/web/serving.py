@@ -33,8 +33,7 @@ class Pages:
     """Wraps the application of the query API: answers ``/`` and ``/web/…`` itself.
 
     The API knows who asks by a header that only a page with the token can send, never by a cookie, and
-    no answer lets a page of another origin read it. Where no token is required, `KnownNames` refuses
-    such pages.
+    no answer lets a page of another origin read it; `OwnOrigin` refuses what such pages ask.
     """
 
     def __init__(self, app: ASGIApp) -> None:

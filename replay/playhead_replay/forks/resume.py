@@ -17,7 +17,7 @@ from playhead_semconv.errors import TapeError, UsageError
 from playhead_semconv.rerun.held_connections import STDIO, is_server, may_not_repeat
 from playhead_semconv.rerun.plans import Plan, Reopen, Unknown
 from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.wire import recognised
+from playhead_semconv.wire import may_be_sent_again
 
 CHANGES = ("files", "sqlite")
 """Boundaries that record what a run has changed."""
@@ -69,20 +69,20 @@ def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown
     are decided in `forked_processes.with_forked`.
     """
     return {
-        str(one.exchange.id): "resend" if _is_model_call(one) else decide(one)
+        str(one.exchange.id): "resend" if _may_be_sent_again(one) else decide(one)
         for one in open
         if one.exchange.ask.effect == "write"
         and not (is_server(one.exchange) or is_fork(one) or is_worker(one))
     }
 
 
-def _is_model_call(one: RecordedExchange) -> bool:
-    """Whether a request says by itself that it asks a model."""
+def _may_be_sent_again(one: RecordedExchange) -> bool:
+    """Whether a request says by itself that it asks a model, and leaves nothing behind."""
     if one.exchange.id.kind != "http":
         return False
     method, _, url = one.key.partition(" ")
     try:
-        return recognised(method, url, one.request) is not None
+        return may_be_sent_again(method, url, one.request)
     except TapeError:  # its body was not kept
         return False
 

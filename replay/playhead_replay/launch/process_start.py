@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,13 @@ from playhead_replay.run.command import Command
 from playhead_replay.run.inbound_requests import InboundRequest
 from playhead_semconv.errors import UsageError
 from playhead_semconv.process.kept_environment import is_kept
-from playhead_semconv.rerun.given_headers import write_headers
+from playhead_semconv.rerun.given_headers import PLACEHOLDER, write_headers
 
 STAND_IN = "playhead-replay"
 """Value of a credential that the program needs to start and that is not on the tape."""
+
+_LOGIN = re.compile(rf"(?<=[:/]){re.escape(PLACEHOLDER)}(?=@)")
+"""A credential that was taken out of an address. What stands there instead is no address to parsers."""
 
 CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 """Credentials that get the stand-in if the tape does not say which variables the program had."""
@@ -72,7 +76,7 @@ def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str,
         for name, value in environ.items()
         if not name.startswith(DROPPED) and not (recorded and is_kept(name))
     }
-    child.update(recorded)
+    child.update((name, _LOGIN.sub(STAND_IN, value)) for name, value in recorded.items())
     wanted = [name for name, value in recorded.items() if not value] if recorded else CREDENTIALS
     child.update(dict.fromkeys(wanted, STAND_IN))
     child["PYTHONHASHSEED"] = command.hash_seed if command.hash_seed.isdigit() else "0"

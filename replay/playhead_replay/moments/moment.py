@@ -136,11 +136,11 @@ def _conversations(run: Run, number: int, before_ns: int | None) -> Iterator[Las
         if a.GEN_AI_OPERATION_NAME not in step.span.attributes:
             continue
         exchanges = run.exchanges_of(step)
-        messages = run.messages(step)
-        if not messages.input and not messages.output:
-            continue
         lane = exchanges[0].lane_name if exchanges else ""
         if lane in lanes:
+            continue
+        messages = run.messages(step)
+        if not messages.input and not messages.output:
             continue
         lanes.add(lane)
         ended_ns = step.span.ended_ns

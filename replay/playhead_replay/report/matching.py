@@ -66,7 +66,8 @@ def match(
             found.nearest = shelf.nearest(found.now)
             if found.nearest is not None:
                 found.difference = _said(found.now) or request_difference(found.nearest, found.now)
-    return Matching(matches, [one for one in recordings if id(one) not in shelf.used])
+    unused = [one for one in recordings if id(one) not in shelf.used and not _stands(one)]
+    return Matching(matches, unused)
 
 
 def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
@@ -162,7 +163,8 @@ class _Shelf:
             if differs_in_pairs(recorded, now, self._pairs):
                 return Match(now, Fidelity.VOLATILE, recorded, difference=difference)
             return Match(now, Fidelity.CHANGED, recorded, difference=difference)
-        if self._placed and (stated is Fidelity.MOVED or recorded.id != now.id):
+        placed = self._placed and not _stands(now)
+        if placed and (stated is Fidelity.MOVED or recorded.id != now.id):
             return Match(now, Fidelity.MOVED, recorded)
         return Match(now, Fidelity.EXACT, recorded)
 
@@ -191,6 +193,11 @@ class _Shelf:
             ),
             default=None,
         )
+
+
+def _stands(exchange: RecordedExchange) -> bool:
+    """Whether it makes something that stays, which is not asked for each time."""
+    return exchange.exchange.ask.details.get(a.PLAYHEAD_ASK_STANDING) is not None
 
 
 def _stated(now: RecordedExchange) -> Fidelity | None:

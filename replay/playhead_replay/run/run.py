@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,7 +33,7 @@ from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, number_steps
 from playhead_replay.run.store_shape import StoreLike
 from playhead_replay.run.token_usage import TokenUsage, sum_of, used_inside, used_tokens, was_played
-from playhead_replay.run.unnamed_calls import tell_calls
+from playhead_replay.run.unnamed_calls import add_realtime_calls, join_attempts, tell_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeMissing
@@ -94,6 +95,11 @@ class Run:
     tapes: list[IndexedTape]
     """One per process instance, in order of their start."""
     gaps: list[Gap] = field(default_factory=list[Gap])
+    _states: list[State] | None = field(default=None, init=False, repr=False, compare=False)
+    _by_span: dict[str, list[tuple[int, RecordedExchange]]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+    """Exchanges by span, each with its place in `exchanges`."""
 
     @classmethod
     def load(cls, store: StoreLike, trace_id: str) -> Run:
@@ -165,8 +171,10 @@ class Run:
             agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
             status = _status_of(tapes[0])
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
+        add_realtime_calls(roots, exchanges)
         steps = number_steps(roots)
         tell_calls(steps, exchanges)
+        steps = join_attempts(steps, exchanges)
         return cls(
             trace_id,
             trace_id,
@@ -268,8 +276,10 @@ class Run:
 
     @property
     def states(self) -> list[State]:
-        """States reported by its processes, in order."""
-        return [state for tape in self.tapes for state in states_of(tape, self.steps)]
+        """States reported by its processes, in order. They are found once."""
+        if self._states is None:
+            self._states = [state for tape in self.tapes for state in states_of(tape, self.steps)]
+        return self._states
 
     def step(self, number: int) -> Step | None:
         """The step with this number, counted from 1."""
@@ -284,13 +294,15 @@ class Run:
 
     def exchanges_of(self, step: Step) -> list[RecordedExchange]:
         """The attempts of a step, in order of their requests."""
+        if self._by_span is None:
+            self._by_span = defaultdict(list)
+            for place, exchange in enumerate(self.exchanges):
+                # A process that an SDK starts during a request is not an attempt.
+                if exchange.id.kind != "process":
+                    self._by_span[exchange.span_id].append((place, exchange))
         own = self._own_spans(step)
-        return [
-            exchange
-            for exchange in self.exchanges
-            # A process that an SDK starts during a request is not an attempt.
-            if exchange.span_id in own and exchange.id.kind != "process"
-        ]
+        found = [one for span_id in own for one in self._by_span.get(span_id, ())]
+        return [exchange for _, exchange in sorted(found, key=lambda one: one[0])]
 
     def messages(self, step: Step) -> Messages:
         """Input and output messages of the call of a step."""

@@ -7,11 +7,15 @@ from typing import Any
 
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import response_of
-from playhead_replay.run.spans import Span
-from playhead_replay.run.steps import Step, is_logical
+from playhead_replay.run.spans import KIND_CLIENT, Span
+from playhead_replay.run.steps import Step, is_logical, is_request
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
+from playhead_semconv.genai.attempts import before, is_next_attempt
+from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire import call_name, derive, recognised, said_by, wire_of
+from playhead_semconv.wire.realtime.calls import RealtimeCall
+from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
 
 
 def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> None:
@@ -26,6 +30,78 @@ def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> 
         if said:
             span.attributes = said | span.attributes
             span.name = call_name(said)
+
+
+def join_attempts(steps: list[Step], exchanges: Iterable[RecordedExchange]) -> list[Step]:
+    """Return the steps with one for each call that was sent several times, which is its last attempt."""
+    told = {step.span.span_id: step for step in steps if a.PLAYHEAD_WIRE in step.span.attributes}
+    told = {id: step for id, step in told.items() if is_request(step.span)}
+    if len(told) < 2:
+        return steps
+    sent = {(one.instance, one.id): one for one in exchanges if one.span_id in told}
+    resent: set[int] = set()
+    for (instance, id), later in sent.items():
+        earlier_id = before(id)
+        earlier = None if earlier_id is None else sent.get((instance, earlier_id))
+        if earlier is None or not is_next_attempt(later.exchange, earlier.exchange):
+            continue
+        step, first = told[later.span_id], told[earlier.span_id]
+        step.attempts = [*first.attempts, *step.attempts]
+        step.span.attributes.setdefault(a.HTTP_REQUEST_RESEND_COUNT, len(step.attempts) - 1)
+        resent.add(first.number)
+    left = [step for step in steps if step.number not in resent]
+    for number, step in enumerate(left, 1):
+        step.number = number
+    return left
+
+
+def add_realtime_calls(roots: Iterable[Span], exchanges: Iterable[RecordedExchange]) -> None:
+    """Put the calls over WebSockets below the spans of these, where a store has not done so yet."""
+    spoken = {
+        (one.instance, str(one.id)): one
+        for one in exchanges
+        if one.id.kind == "websocket" and realtime_wire(one.key.partition(" ")[2])
+    }
+    if not spoken:
+        return
+    for span in [span for root in roots for span in root.walk()]:
+        exchange = spoken.get((span.instance, str(span.attributes.get(a.PLAYHEAD_EXCHANGE_ID, ""))))
+        if exchange is not None:
+            known = {child.span_id for child in span.children}
+            span.children += [one for one in _realtime_spans(span, exchange) if one.span_id not in known]
+
+
+def _realtime_spans(span: Span, exchange: RecordedExchange) -> list[Span]:
+    try:
+        chunks = exchange.chunks
+        calls = realtime_calls(
+            exchange.key.partition(" ")[2],
+            exchange.exchange,
+            lambda sent, number: exchange.sent(number) if sent else chunks[number].data,
+        )
+    except TapeError:
+        return []
+    return [_realtime_span(span, exchange, call, number) for number, call in enumerate(calls)]
+
+
+def _realtime_span(span: Span, exchange: RecordedExchange, call: RealtimeCall, number: int) -> Span:
+    said: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_REF: f"{exchange.instance}/{exchange.id}"}
+    host = str(span.attributes.get(a.SERVER_ADDRESS, ""))
+    said |= call.attributes | call.at_host(provider_at(host))
+    return Span(
+        trace_id=span.trace_id,
+        span_id=realtime_span_id(bytes.fromhex(span.span_id), number).hex(),
+        parent_id=span.span_id,
+        name=call_name(said),
+        kind=KIND_CLIENT,
+        started_ns=call.started_ns,
+        ended_ns=call.ended_ns or span.ended_ns,
+        attributes=said,
+        status="error" if call.error_type else "unset",
+        status_message=call.error_message,
+        resource=span.resource,
+        instance=span.instance,
+    )
 
 
 def _may_be(span: Span) -> bool:

@@ -31,7 +31,9 @@ MOST_ORDER_BYTES = 4 << 20
 MOST_ORDERS_BYTES = 8 << 20
 """Orders in one answer at most; further ones come with the next."""
 
-What: TypeAlias = Literal["pause", "continue", "step", "edit", "reject", "answer", "rules", "renew"]
+What: TypeAlias = Literal[
+    "pause", "continue", "step", "edit", "reject", "answer", "rules", "renew", "checkpoint"
+]
 
 
 class Halted(msgspec.Struct, frozen=True):
@@ -73,6 +75,14 @@ class OrderProblem(msgspec.Struct, frozen=True):
     said: str
 
 
+class CheckpointMade(msgspec.Struct, frozen=True):
+    """A checkpoint that was ordered, and is on the tape now."""
+
+    order: int
+    seq: int
+    """Number of its fact on the tape of the process."""
+
+
 class AgentReport(msgspec.Struct, frozen=True):
     """The state of an agent's process."""
 
@@ -88,6 +98,8 @@ class AgentReport(msgspec.Struct, frozen=True):
     taken: int = 0
     """The last order that was carried out, or failed."""
     problems: list[OrderProblem] = []
+    made: list[CheckpointMade] = []
+    """Since the last report."""
     ends: bool = False
     """Whether this is the last report of the process."""
 
@@ -115,7 +127,7 @@ class ControlOrder(msgspec.Struct, frozen=True):
     """Name of the registered state that is edited; empty: the request that waits is."""
     answer: HandAnswer | None = None
     said: str = ""
-    """Why something is rejected."""
+    """Why something is rejected; the label of a checkpoint."""
     rules: list[str] = []
 
 

@@ -12,12 +12,12 @@ from typing import Final
 SEEN: Final[dict[str, str]] = {
     "openai": "bytes and spans",
     "anthropic": "bytes and spans",
-    **dict.fromkeys(
-        "httpx httpx2 requests urllib3 aiohttp botocore boto3 urllib.request http.client".split(),
-        "bytes",
-    ),
+    **dict.fromkeys(("botocore", "boto3"), "bytes, and spans of models on Bedrock"),
+    **dict.fromkeys("httpx httpx2 requests urllib3 aiohttp urllib.request http.client".split(), "bytes"),
     "grpc": "bytes",
     "mcp": "messages and spans",
+    "psycopg": "statements, rows and spans",
+    "redis": "commands and spans",
     "websockets": "messages",
     "subprocess": "streams and exit",
     "pty": "streams and exit",
@@ -66,10 +66,10 @@ UNSEEN: Final[dict[str, Unseen]] = {
     ),
     **_named(
         "its queries",
-        "aiopg cx_Oracle duckdb lancedb mariadb MySQLdb psycopg psycopg2 pymssql pyodbc",
+        "aiopg cx_Oracle duckdb lancedb mariadb MySQLdb psycopg2 pymssql pyodbc",
         in_c=True,
     ),
-    **_named("its commands", "cassandra motor neo4j pymemcache pymongo redis valkey"),
+    **_named("its commands", "cassandra motor neo4j pymemcache pymongo valkey"),
     **_named(
         "its connections",
         "aiosmtplib asyncssh ftplib imaplib ldap3 paramiko poplib rsocket smtplib telnetlib",
@@ -101,8 +101,8 @@ def unseen(module: str) -> Unseen | None:
 def unseen_among(modules: Iterable[str]) -> dict[str, Unseen]:
     """Return those of ``modules`` (names as imported) of which no tape holds everything.
 
-    >>> list(unseen_among(["json", "psycopg.rows", "redis"]))
-    ['psycopg', 'redis']
+    >>> list(unseen_among(["json", "psycopg2.extras", "pymongo"]))
+    ['psycopg2', 'pymongo']
     """
     found: dict[str, Unseen] = {}
     for module in modules:

@@ -21,7 +21,12 @@ from playhead_semconv.facts import (
 )
 from playhead_semconv.secrets.scrubbing import repacked
 
-CONTROLS = (e.PLAYHEAD_CONTROL_HALT, e.PLAYHEAD_CONTROL_EDIT, e.PLAYHEAD_CONTROL_RELEASE)
+CONTROLS = (
+    e.PLAYHEAD_CONTROL_CHECKPOINT,
+    e.PLAYHEAD_CONTROL_HALT,
+    e.PLAYHEAD_CONTROL_EDIT,
+    e.PLAYHEAD_CONTROL_RELEASE,
+)
 """Facts about an exchange that was halted before it went out."""
 
 

@@ -14,12 +14,14 @@ from urllib.parse import unquote
 
 from playhead_semconv.wire.dialect import Dialect
 
-Types = tuple[type, ...]
+Types = tuple[type | str, ...]
+"""Types that a field may have, or texts that it may be."""
 
 _TEXT: Types = (str,)
 _LIST: Types = (list,)
 _EITHER: Types = (str, list)
 _OBJECT: Types = (dict,)
+_FILES: Types = (dict, list)
 
 
 class Wire(NamedTuple):
@@ -30,7 +32,7 @@ class Wire(NamedTuple):
     path: str
     """Regular expression for the end of the path."""
     asks: tuple[tuple[str, Types], ...]
-    """Fields that the body of every request has, and their types."""
+    """Fields that the body of every request has, and their types; of a form, a file is an object."""
     place: str
     """Module in this package and class of the dialect: ``openai.chat:OpenAIChat``."""
     method: str = "POST"
@@ -70,6 +72,32 @@ WIRES: Final = (
         "anthropic.count_tokens:AnthropicCountTokens",
     ),
     Wire(
+        "anthropic.batch",
+        r"/v1/messages/batches",
+        (("requests", _LIST),),
+        "anthropic.batches:AnthropicBatch",
+    ),
+    Wire(
+        "anthropic.fetched_batch",
+        r"/v1/messages/batches/msgbatch_[^/]+",
+        (),
+        "anthropic.batches:AnthropicFetchedBatch",
+        "GET",
+    ),
+    Wire(
+        "anthropic.batch_results",
+        r"/v1/messages/batches/msgbatch_[^/]+/results",
+        (),
+        "anthropic.batches:AnthropicBatchResults",
+        "GET",
+    ),
+    Wire(
+        "openai.compaction",
+        r"/responses/compact",
+        (("model", _TEXT),),
+        "openai.compaction:OpenAICompaction",
+    ),
+    Wire(
         "openai.fetched_response",
         r"/responses/resp_[^/]+",
         (),
@@ -83,10 +111,68 @@ WIRES: Final = (
         "openai.completions:OpenAICompletions",
     ),
     Wire(
+        "openai.moderation",
+        r"/moderations",
+        (("input", (str, list, dict)),),
+        "openai.moderation:OpenAIModeration",
+    ),
+    Wire(
+        "openai.images",
+        r"/images/(?:generations|edits)",
+        (("prompt", _TEXT),),
+        "openai_media.images:OpenAIImages",
+    ),
+    Wire(
+        "openai.images", r"/images/variations", (("image", _FILES),), "openai_media.images:OpenAIImages"
+    ),
+    Wire(
+        "openai.speech",
+        r"/audio/speech",
+        (("model", _TEXT), ("input", _TEXT)),
+        "openai_media.speech:OpenAISpeech",
+    ),
+    Wire(
+        "openai.transcription",
+        r"/audio/(?:transcriptions|translations)",
+        (("model", _TEXT),),
+        "openai_media.transcription:OpenAITranscription",
+    ),
+    Wire(
+        "openai.batch",
+        r"/batches",
+        (("input_file_id", _TEXT), ("endpoint", _TEXT)),
+        "openai.batches:OpenAIBatch",
+    ),
+    Wire(
+        "openai.fetched_batch",
+        r"/batches/batch_[^/]+",
+        (),
+        "openai.batches:OpenAIFetchedBatch",
+        "GET",
+    ),
+    Wire(
+        "openai.batch_file",
+        r"/files",
+        (("purpose", ("batch",)), ("file", _FILES)),
+        "openai.batches:OpenAIBatchFile",
+    ),
+    Wire(
         "gemini.generate_content",
         r"/[^/]+:(?:generateContent|streamGenerateContent)",
         (("contents", (list, dict, str)),),
         "google.generate_content:GeminiGenerateContent",
+    ),
+    Wire(
+        "gemini.count_tokens",
+        r"/[^/]+:countTokens",
+        (("contents", (list, dict, str)),),
+        "google.count_tokens:GeminiCountTokens",
+    ),
+    Wire(
+        "gemini.count_tokens",
+        r"/[^/]+:countTokens",
+        (("generateContentRequest", _OBJECT),),
+        "google.count_tokens:GeminiCountTokens",
     ),
     Wire(
         "gemini.embed_content",
@@ -153,6 +239,9 @@ WIRES: Final = (
 """In the order in which they are tried: several may have the same path."""
 
 _BY_PATH = tuple((wire, re.compile(f"{wire.path}\\Z")) for wire in WIRES)
+BODILESS: Final = frozenset(wire.name for wire in WIRES if wire.method == "GET")
+"""Wires whose requests have no body."""
+
 _LONGEST_PATH = 4096
 _MODEL = re.compile(r"/(?:models?|deployments|tunedModels)/([^/]+?)(?::[a-z]+(?:[A-Z][a-z]+)*)?(?:/|\Z)")
 
@@ -206,7 +295,11 @@ def wire_of(method: str, url: str) -> str | None:
 
 def fits(wire: Wire, body: Mapping[str, Any]) -> bool:
     """Whether the body of a request has the fields that the wire's requests have."""
-    return all(isinstance(body.get(name), types) for name, types in wire.asks)
+    return all(_is_one(body.get(name), types) for name, types in wire.asks)
+
+
+def _is_one(value: Any, types: Types) -> bool:
+    return any(value == one if isinstance(one, str) else isinstance(value, one) for one in types)
 
 
 def model_in(url: str) -> str:

@@ -11,10 +11,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.genai.providers import provider_said
-from playhead_semconv.values import GenAiOperationName
-from playhead_semconv.wire.catalogue import DIALECTS, model_in, path_of
+from playhead_semconv.wire.catalogue import BODILESS, DIALECTS, model_in, path_of
 from playhead_semconv.wire.dialect import Dialect, Fold, counted_in, error_of, refusal_of
-from playhead_semconv.wire.encodings import decode_body
+from playhead_semconv.wire.encodings import decode_body, header
 from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.reading import Object, parse, text
@@ -87,9 +86,9 @@ def derive(
 def _derive(
     dialect: Dialect, request_body: bytes, response: WireResponse, cache: PrefixCache | None, url: str
 ) -> Derived:
-    if dialect.operation == GenAiOperationName.FETCH_RESPONSE:
-        request_body = request_body or b"{}"  # of GET
-    request = read_request(dialect, request_body, cache)
+    if dialect.wire in BODILESS:
+        request_body = request_body or b"{}"
+    request = read_request(dialect, dialect.unwrapped(request_body), cache)
     derived = Derived(
         operation=dialect.operation,
         provider=dialect.provider,
@@ -125,10 +124,15 @@ def _answer(
         if cut_short and not any(error_of(body)):
             problems.append("the stream ended early")
     else:
-        body, cut_short = None, False
+        cut_short = False
+        refused = (response.status_code or 0) >= 400
+        kind = header(response.headers, "content-type").lower()
+        body = None if refused else dialect.media(kind, data)
+        derived.content_complete = whole and body is not None
         try:
-            body = parse(data)
-            derived.content_complete = True
+            if body is None:
+                body = parse(data)
+                derived.content_complete = True
         except (ValueError, RecursionError) as error:
             derived.malformed = whole
             problems.append(f"response body: {error}" if whole else "the response body ended early")

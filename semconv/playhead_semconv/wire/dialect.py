@@ -81,6 +81,10 @@ class Dialect(Protocol):
         """Fields of the request that hold tools."""
         ...
 
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return the JSON object that a request's body (a form, …) stands for. Never raises."""
+        ...
+
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields, except those above."""
         ...
@@ -99,6 +103,10 @@ class Dialect(Protocol):
 
     def fold(self) -> Fold:
         """Return a new fold for a stream."""
+        ...
+
+    def media(self, kind: str, data: bytes) -> Object | None:
+        """Return the body for an answer of media type ``kind``; None: it must be JSON."""
         ...
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
@@ -132,11 +140,15 @@ class LastEvent:
 
 
 class Plain:
-    """What a dialect is that has nothing of its own to say: no instructions, no tools, no stream."""
+    """What a dialect is that has nothing of its own to say: no instructions, tools, stream, forms."""
 
     provider: str = ""
     instructions_field: str = ""
     tools_fields: tuple[str, ...] = ()
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return the body: it is the JSON object itself."""
+        return body
 
     def instructions(self, value: Any) -> list[Part]:
         """Return no parts: there are no instructions besides the messages."""
@@ -149,6 +161,10 @@ class Plain:
     def fold(self) -> Fold:
         """Return a fold for a server that streams nevertheless."""
         return LastEvent()
+
+    def media(self, kind: str, data: bytes) -> Object | None:
+        """Return None: answers are JSON."""
+        return None
 
 
 def definition(kind: str, name: str, fields: Object, schema_field: str, *others: str) -> ToolDefinition:

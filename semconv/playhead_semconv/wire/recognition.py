@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire.catalogue import at_path, fits
 from playhead_semconv.wire.derive import Derived
+from playhead_semconv.wire.forms import form_of
 from playhead_semconv.wire.reading import Object, parse
 
 
@@ -22,13 +23,24 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
     if not wires:
         return None
     try:
-        request: Any = parse(body) if body else {}
+        form = form_of(body)
+        request: Any = (parse(body) if body else {}) if form is None else form
     except (ValueError, RecursionError):
         return None
     if not isinstance(request, dict):
         return None
     fields = cast(Object, request)
     return next((wire.name for wire in wires if fits(wire, fields)), None)
+
+
+LASTING: Final = frozenset(("openai.batch", "openai.batch_file", "anthropic.batch"))
+"""Wires whose requests leave something with the provider: sent again, they would do it twice."""
+
+
+def may_be_sent_again(method: str, url: str, body: bytes) -> bool:
+    """Whether a request asks a model and leaves nothing behind, so that it can be sent once more."""
+    wire = recognised(method, url, body)
+    return wire is not None and wire not in LASTING
 
 
 def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
 from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
+from support.handmade import TRACE
 
+from playhead_checkpoint import Checkpoint, Lineage
+from playhead_checkpoint.store.conformance import conversation
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
+from playhead_receiver.store.protocol.checkpoints import KeptCheckpoints
+from playhead_receiver.store.protocol.offers import needed
 from playhead_semconv.facts import Content, Fact
 
 
@@ -70,6 +77,41 @@ def test_all_tenants_come_back_and_their_tokens_let_in(playhead: CommandLine, tm
     assert seen(other, own, theirs, gone, newer) == [*before, before[0]]
     for path in copy.rglob("*"):
         assert not path.is_file() or own.encode() not in path.read_bytes()
+
+
+def test_checkpoints_come_back_with_the_runs(playhead: CommandLine, tmp_path: Path):
+    data, copy, other = playhead.data_dir, tmp_path / "copy", tmp_path / "other"
+    store_run(data, refund())
+    folders = (Path(), Path("tenants") / "acme")
+    puts: list[Checkpoint] = []
+    for folder in folders:
+        with closing(needed(open_store(data / folder), KeptCheckpoints)) as store:
+            puts.append(store.checkpoints().put(conversation(300), Lineage(b"r" * 16)))
+    assert playhead("backup", str(copy)).status == 0
+    restored = CommandLine(other, playhead._capture)  # pyright: ignore[reportPrivateUsage]
+    assert restored("restore", str(copy)).status == 0
+    assert restored("verify").status == 0
+    for folder, put in zip(folders, puts, strict=True):
+        assert stat.S_IMODE((other / folder / "checkpoints.sqlite").stat().st_mode) == 0o600
+        with closing(needed(open_store(other / folder), KeptCheckpoints)) as store:
+            assert store.checkpoints().state(put.id) == conversation(300)
+    again = CommandLine(data, playhead._capture)  # pyright: ignore[reportPrivateUsage]
+    assert "is stored in" in again("restore", str(copy)).err
+
+
+def test_damaged_checkpoints_are_said_with_their_run(playhead: CommandLine):
+    name = store_run(playhead.data_dir, refund())
+    with closing(needed(open_store(playhead.data_dir), KeptCheckpoints)) as store:
+        store.checkpoints().put(conversation(300), Lineage(TRACE))
+    with closing(sqlite3.connect(playhead.data_dir / "checkpoints.sqlite")) as database:
+        database.execute("DELETE FROM node WHERE id = 1")
+        database.commit()
+    found = playhead("verify")
+    assert found.status == 1
+    assert {line.split()[0] for line in found.lines} == {"checkpoint", "node"}
+    assert f"it concerns 1 run: {name}" in found.err
+    gone = playhead("delete", name, "--yes", "--json")
+    assert json.loads(gone.out)["deleted"]["checkpoints"] == 1
 
 
 def test_what_is_damaged_keeps_nothing_else_out_of_a_backup(playhead: CommandLine, tmp_path: Path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.controlling import Stage, on_stage, said_back
 from support.home import Home
+from support.running import until
 from support.scripted import ScriptedServer, openai_chat
 
 AGENT = """
@@ -183,3 +184,28 @@ def test_without_a_receiver_it_says_what_to_do(tmp_path: Path):
     assert "error[control-unreachable]: http://127.0.0.1:1 does not answer" in done.stderr
     done = home.playhead("pause", "some.tape")
     assert "some.tape is a file, and does not run" in done.stderr
+
+
+def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
+    home = stage.home
+    agent = stage.start(stage.script(AGENT))
+    assert agent.stdout is not None
+    assert agent.stdout.readline() == "ready\n"
+    until(lambda: stage.operator.connected(), "it is connected")
+    late = home.playhead("checkpoint", "agent-1", "--wait", "0s")
+    assert late.returncode == 1 and "has not come to its next step" in late.stderr
+    before = stage.operator.state("agent-1")["revision"]
+    asking = home.start("checkpoint", "agent-1", "--label", "by hand", "--wait", "60s")
+    ordered_and_taken = before + 2
+    until(lambda: stage.operator.state("agent-1")["revision"] >= ordered_and_taken, "it is taken")
+    assert stage.ended(agent, "go\n").splitlines()[-1] == "sent to bob"
+    out, err = asking.communicate(timeout=60)
+    assert (asking.returncode, out) == (0, "c2\n"), err
+    found = json.loads(home.playhead("checkpoints", "agent-1", "--json").stdout)["checkpoints"]
+    assert [(one["name"], one["kind"], one["label"]) for one in found] == [
+        ("c1", "manual", None),
+        ("c2", "manual", "by hand"),
+    ]
+    over = home.playhead("checkpoint", "agent-1")
+    assert over.returncode != 0 and "this run is over" in over.stderr
+    assert "no run" in home.playhead("checkpoint", "nosuch-1").stderr

@@ -153,16 +153,16 @@ def test_the_doctor_names_an_endpoint_that_does_not_answer(
 
 def test_the_doctor_reads_a_script(playhead: CommandLine, spool: Path, tmp_path: Path):
     script = tmp_path / "agent.py"
-    script.write_text("import time\nfrom openai import OpenAI\n\nimport psycopg, json\n")
+    script.write_text("import time\nfrom openai import OpenAI\n\nimport psycopg2, json\n")
     assert list(imports_of(script)) == [
         Import("time", 1),
         Import("openai", 2),
-        Import("psycopg", 4),
+        Import("psycopg2", 4),
         Import("json", 4),
     ]
     assert marks(playhead, str(script))[:2] == [
         ("good", "agent.py imports openai (bytes and spans)"),
-        ("warning", "psycopg agent.py:4: the tape does not hold its queries"),
+        ("warning", "psycopg2 agent.py:4: the tape does not hold its queries"),
     ]
 
 
@@ -173,7 +173,7 @@ def test_the_doctor_names_what_is_not_covered_with_file_line_and_advice(
         "import os, signal\nfrom time import process_time as spent\nimport tools\nimport torch\n"
         "print(os.getloadavg())\nprint(f'{id(tools)}')\nsignal.alarm(3)\nspent()\n"
     )
-    (tmp_path / "tools.py").write_text("import redis\n\nstate = open('/proc/self/status').read()\n")
+    (tmp_path / "tools.py").write_text("import pymongo\n\nstate = open('/proc/self/status').read()\n")
     done = playhead("doctor", str(tmp_path / "agent.py"), "--json")
     found = [one for one in json.loads(done.out)["findings"] if one["mark"] == "warning"]
     assert [one["text"] for one in found if ".py:" in one["text"]] == [
@@ -182,7 +182,7 @@ def test_the_doctor_names_what_is_not_covered_with_file_line_and_advice(
         "id() agent.py:6: the tape does not hold addresses of objects",
         "signal.alarm agent.py:7: the tape does not hold when the signal comes",
         "time.process_time agent.py:8: the tape does not hold processor time",
-        "redis tools.py:1: the tape does not hold its commands",
+        "pymongo tools.py:1: the tape does not hold its commands",
         "/proc tools.py:3: the tape does not hold what the kernel says there",
     ]
     assert all(one["hint"] for one in found if ".py:" in one["text"])

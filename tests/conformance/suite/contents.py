@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from conformance.suite.base import OnEngine, recorded_run
-from support.batches import START_NS, facts_of
+from support.batches import START_NS, facts_of, span_of
 from support.handmade import INSTANCE
 
 from playhead_receiver.store import Batch, Store
+from playhead_receiver.store.spans.span_view import open_frame, parse_span
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
@@ -17,6 +18,38 @@ from playhead_semconv.tape.folds import fold_exchanges
 
 
 class Contents(OnEngine):
+    def test_names_are_those_of_the_spans(self, store: Store):
+        trace = b"n" * 16
+        long = "question " * 2000
+        spans = [
+            span_of(trace, 1, name="plain"),
+            span_of(trace, 2, parent=1, name="große Frage \u202e" * 40),
+            span_of(trace, 3, parent=1, name=""),
+            span_of(trace, 4, parent=1, name="x" * 20_000),
+            span_of(trace, 5, parent=1, name="with text", gen_ai__input__messages=long),
+            span_of(trace, 6, parent=1, name="with flags", flags=0x300),
+        ]
+        store.commit(Batch(spans))
+        wanted = {one.span_id: parse_span(open_frame(one.otlp)[1]).name for one in spans}
+        assert store.names(trace) == wanted
+        some = [spans[1].span_id, spans[4].span_id, bytes(8)]
+        assert store.names(trace, some) == {one: wanted[one] for one in some[:2]}
+        assert store.names(b"o" * 16) == {}
+
+    def test_a_stamp_changes_with_the_spans_of_its_trace_and_with_no_others(self, store: Store):
+        trace = b"s" * 16
+        seen = [store.stamp(trace)]
+        for span in (
+            span_of(trace, 1),
+            span_of(trace, 2, parent=1),
+            span_of(trace, 2, parent=1, name="replaced", end_ns=2**61),
+        ):
+            store.commit(Batch([span]))
+            assert store.stamp(trace) not in seen
+            seen.append(store.stamp(trace))
+        store.commit(Batch([span_of(b"t" * 16, 1)]))
+        assert store.stamp(trace) == seen[-1]
+
     def test_contents_are_resolved_along_their_bases(self, store: Store):
         first = Content.of(b"system, question 1")
         second = Content.of(b"system, question 1, answer 1, question 2")

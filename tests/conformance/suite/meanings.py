@@ -150,6 +150,22 @@ class Meant(OnEngine):
         assert at[a.PLAYHEAD_WIRE] == wire
         assert json.loads(at[a.GEN_AI_OUTPUT_MESSAGES])[0]["parts"][0]["content"] == "Hi"
 
+    def test_the_attempts_of_a_call_are_one_step(self, store: WholeStore):
+        made, meanings = HandMade().start(), Meanings(store)
+        refused = {"error": {"code": "rate_limit", "message": "Later"}}
+        first = request(made, answer=refused, status=429)
+        store.commit(batch_of(made))
+        assert meanings.of_new() == 1
+        assert run_of(store, TRACE).steps == 1
+        request(made)
+        request(made, body=ASKED.replace(b"Hello", b"Bye"))
+        store.commit(batch_of(made.exit()))
+        assert meanings.of_new() == 2
+        found = run_of(store, TRACE)
+        assert (found.steps, found.input_tokens) == (2, 2000)
+        (row,) = [row for row in store.outline(TRACE) if row.span_id == span_id(first)]
+        assert (row.label.resent, row.label.attempt, row.label.step) == (True, True, False)
+
     def test_it_is_looked_at_once_and_again_when_somebody_asks(self, store: WholeStore):
         made = HandMade().start()
         request(made)

@@ -50,7 +50,7 @@ def identical(stage: Stage) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("level", [pytest.param("exchanges", marks=pytest.mark.acceptance), "strict"])
 def test_what_waits_is_answered_by_hand_or_rejected(stage: Stage, level: str):
     agent = stage.start(
         stage.script(TOOLS), control="pause model=*; pause tool=send_*", PLAYHEAD_LEVEL=level

@@ -76,7 +76,6 @@ def asked(form: Form, port: int) -> dict[str, Any]:
     """Attributes that the request alone gives."""
     found: dict[str, Any] = {
         a.GEN_AI_OPERATION_NAME: "embeddings" if form.wire == "openai.embeddings" else "chat",
-        a.GEN_AI_PROVIDER_NAME: form.sdk,
         a.GEN_AI_REQUEST_MODEL: form.model,
         a.SERVER_ADDRESS: "127.0.0.1",
         a.SERVER_PORT: port,
@@ -303,3 +302,10 @@ def test_error_that_comes_as_an_event(form, server, recorded):
     kind = "server_error" if form.sdk == "openai" else "overloaded_error"
     assert span.attributes[a.ERROR_TYPE] == kind
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "Overloaded")
+
+
+def test_the_answer_tells_the_provider(server, recorded):
+    form = FORMS[0]
+    server.script([form.reply(headers={"openai-processing-ms": "12"})])
+    perform(form, form.client(server))
+    assert recorded.call().attributes[a.GEN_AI_PROVIDER_NAME] == "openai"

@@ -9,7 +9,7 @@ from playhead_instrumentation.clients.model_endpoint import ModelEndpoint, Model
     ("url", "client", "provider", "port"),
     [
         ("https://api.openai.com/v1/", "OpenAI", "openai", 443),
-        ("http://127.0.0.1:8000/v1/", "OpenAI", "openai", 8000),
+        ("http://127.0.0.1:8000/v1/", "OpenAI", "", 8000),
         ("https://mine.openai.azure.com/openai/", "AsyncAzureOpenAI", "azure.ai.openai", 443),
         ("https://mine.openai.azure.com/openai/v1/", "OpenAI", "azure.ai.openai", 443),
         ("https://gateway.corp/openai/", "AzureOpenAI", "azure.ai.openai", 443),
@@ -17,7 +17,7 @@ from playhead_instrumentation.clients.model_endpoint import ModelEndpoint, Model
         ("https://api.deepseek.com", "OpenAI", "deepseek", 443),
         ("https://api.groq.com/openai/v1", "OpenAI", "groq", 443),
         ("https://api.x.ai/v1", "OpenAI", "x_ai", 443),
-        ("https://notx.ai/v1", "OpenAI", "openai", 443),
+        ("https://notx.ai/v1", "OpenAI", "", 443),
         ("https://api.mistral.ai/v1", "OpenAI", "mistral_ai", 443),
         ("https://api.perplexity.ai", "OpenAI", "perplexity", 443),
         ("https://api.moonshot.cn/v1", "OpenAI", "moonshot_ai", 443),
@@ -28,21 +28,19 @@ from playhead_instrumentation.clients.model_endpoint import ModelEndpoint, Model
     ],
 )
 def test_provider_and_port(url, client, provider, port):
-    found = endpoint(url, client, "openai")
+    found = endpoint(url, client)
     assert (found.provider, found.port) == (provider, port)
 
 
-def test_the_sdks_own_provider_where_the_host_says_nothing():
-    assert endpoint("https://gateway.corp/", "Anthropic", "anthropic") == ModelEndpoint(
-        "anthropic", "gateway.corp", 443
-    )
+def test_no_provider_where_the_host_says_nothing():
+    assert endpoint("https://gateway.corp/", "Anthropic") == ModelEndpoint("", "gateway.corp", 443)
 
 
 def test_a_client_is_asked_again_when_its_base_url_changes():
     class Client:
         base_url = "https://api.openai.com/v1/"
 
-    client, endpoints = Client(), ModelEndpoints("openai")
+    client, endpoints = Client(), ModelEndpoints()
     first = endpoints.of(client, "/chat/completions")
     assert first == ModelEndpoint("openai", "api.openai.com", 443)
     assert endpoints.of(client, "/responses") is first

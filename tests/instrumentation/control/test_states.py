@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from support.halting import at_desk, going
-from support.sessions import replay
+from support.running import until
+from support.sessions import recording, replay
 
 import playhead
 from playhead_instrumentation.boundaries import checkpoint
+from playhead_instrumentation.control.desk import MOST_WANTED
+from playhead_instrumentation.session import session
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.rerun.plans import Edit
@@ -86,3 +89,93 @@ def test_a_state_is_edited_where_the_program_waits_and_a_replay_repeats_it(
     assert [fact.attributes for fact in now.named(e.PLAYHEAD_STATE)] == [
         fact.attributes for fact in tape.named(e.PLAYHEAD_STATE)
     ]
+
+
+def marks(tape: Any) -> list[tuple[Any, ...]]:
+    """Kind, label and states of each checkpoint, and the number of exchanges before it."""
+    asked = [fact.seq for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST)]
+    return [
+        (
+            fact.attributes[a.PLAYHEAD_CHECKPOINT_KIND],
+            fact.attributes.get(a.PLAYHEAD_CHECKPOINT_LABEL),
+            fact.attributes[a.PLAYHEAD_CHECKPOINT_STATES],
+            len([seq for seq in asked if seq < fact.seq]),
+        )
+        for fact in tape.named(e.PLAYHEAD_CHECKPOINT)
+    ]
+
+
+NAMES = ["budget", "plan", "fixed"]
+
+
+@pytest.mark.parametrize("ask", [program, async_program])
+def test_an_operator_has_a_checkpoint_made_where_the_program_goes_on_and_a_replay_repeats_it(
+    registered: None, ask: Callable[[], list[Any]]
+):
+    with at_desk() as operator:
+        assert operator.order("checkpoint", said="before") == ""
+        assert operator.desk.made() == []
+        assert going(ask).result(60) == [1, 4, "begin", 2]
+        (made,) = operator.desk.made()
+        tape = operator.sink.tape()
+        operator.desk.told([made])
+        assert operator.desk.made() == [] and not operator.desk.watchful
+    assert (made.order, tape.fact(made.seq).name) == (1, e.PLAYHEAD_CHECKPOINT)
+    assert marks(tape) == [("manual", "before", NAMES, 1)]
+    found, now = replay(lambda: going(ask).result(60), tape)
+    assert found == [1, 4, "begin", 2]
+    assert marks(now) == marks(tape)
+    assert [fact.attributes for fact in now.named(e.PLAYHEAD_CONTROL_CHECKPOINT)] == [
+        {
+            a.PLAYHEAD_CONTROL_BY: "anna",
+            a.PLAYHEAD_CHECKPOINT_KIND: "manual",
+            a.PLAYHEAD_CHECKPOINT_LABEL: "before",
+        }
+    ]
+
+
+def test_a_program_that_is_halted_makes_the_checkpoint_where_it_waits(registered: None):
+    with at_desk() as operator:
+        operator.order("pause")
+        running = going(program)
+        operator.halted()
+        assert operator.order("checkpoint", said="halted here") == ""
+        until(operator.desk.made, "it is made")
+        assert len(operator.desk.halted()) == 1
+        operator.order("continue")
+        assert running.result(60) == [1, 4, "begin", 2]
+        tape = operator.sink.tape()
+    assert marks(tape) == [("auto", "halted", NAMES, 1), ("manual", "halted here", NAMES, 1)]
+    _, now = replay(lambda: going(program).result(60), tape)
+    assert marks(now) == marks(tape)
+
+
+def test_checkpoints_that_nothing_makes_room_for_are_refused():
+    with at_desk() as operator:
+        for _ in range(MOST_WANTED):
+            assert operator.order("checkpoint") == ""
+        assert "are to be made already" in operator.order("checkpoint")
+
+
+def test_a_checkpoint_is_made_when_its_time_has_come_and_a_replay_repeats_it(registered: None):
+    def timed(every_s: float) -> list[Any]:
+        playhead.register_state("budget", lambda: {"left": BUDGET.left}, put, every_s=every_s)
+        return program()
+
+    with recording() as sink:
+        timed(3600)
+        timed(1e-9)
+    tape = sink.tape()
+    assert marks(tape) == [("auto", None, NAMES, 3), ("auto", None, NAMES, 4)]
+    _, now = replay(lambda: (timed(3600), timed(1e-9)), tape)
+    assert marks(now) == marks(tape)
+    with pytest.raises(ValueError, match="every_s"):
+        playhead.register_state("budget", lambda: 1, every_s=float("nan"))
+
+
+def test_nothing_is_in_the_way_of_a_call_where_no_time_is_said(registered: None):
+    with recording():
+        running = session.current()
+        assert running is not None and running.driver.control is None
+        playhead.register_state("budget", lambda: 1)
+        assert running.driver.control is None

@@ -392,3 +392,25 @@ def test_of_a_connection_that_goes_on_in_the_world_what_follows_the_tape_is_from
     held = range(len(played.exchange.parts) + 2)
     assert [played.past(index) for index in held] == [False] * len(held)
     assert played.past(len(held)) is further
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_in_a_service_what_stands_answers_as_often_as_it_is_asked(serves: bool):
+    made = HandMade().start()
+    standing = {a.PLAYHEAD_ASK_STANDING: "service"}
+    made.exchange(KEY, LOGIN, **standing)
+    if serves:
+        came = {a.PLAYHEAD_ASK_KEY: "GET /", a.PLAYHEAD_EXCHANGE_DIRECTION: "in"}
+        asks = ExchangeId(OTHER, "inbound", 0)
+        made.fact(
+            e.PLAYHEAD_EXCHANGE_REQUEST, OTHER, exchange=asks, attributes=came, body=Content.of(b"")
+        )
+    player = Player(made.exit(0).tape())
+    assert len(list(player.left())) == (0 if serves else 1)
+    ask = Ask("http", KEY, Content.of(LOGIN), details=standing)
+    found = [player.decide(ExchangeId(OTHER, "http", number), ask, LOGIN) for number in range(3)]
+    assert [type(one) for one in found] == ([Played] * 3 if serves else [Played, Refused, Refused])
+    if serves:
+        assert all(
+            one.fidelity is Fidelity.EXACT and one.made for one in found if isinstance(one, Played)
+        )

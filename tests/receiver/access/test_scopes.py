@@ -12,6 +12,7 @@ from support.cli import refund, store_run
 from support.handmade import INSTANCE, TRACE
 
 from playhead_checkpoint import Checkpoint, Lineage, SqliteCheckpoints
+from playhead_checkpoint.claims.messages import AttemptsGoOn, encode
 from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import Notes, Put, Row
 from playhead_receiver.access import SCOPES, TokenBook
@@ -61,7 +62,12 @@ READ = (
     "GET /v1/stats",
     "POST /v1/checkpoint-nodes",
 )
-INGEST = ("PUT /v1/checkpoints/{id}", "PUT /v1/checkpoints/{id}/notes")
+INGEST = (
+    "POST /v1/claims",
+    "POST /v1/replays",
+    "PUT /v1/checkpoints/{id}",
+    "PUT /v1/checkpoints/{id}/notes",
+)
 ORDERS = {
     "POST /v1/runs/{run}/pause": b"{}",
     "POST /v1/runs/{run}/step": b"{}",
@@ -72,6 +78,7 @@ ORDERS = {
     "POST /v1/runs/{run}/breakpoints": b'{"on": ["error"]}',
     "POST /v1/runs/{run}/limits": b'{"stop": ["cost>1"]}',
     "POST /v1/runs/{run}/lease": b"{}",
+    "POST /v1/runs/{run}/checkpoint": b"{}",
 }
 """What is ordered of a run. It is over: who may order it is told so."""
 CONTROL = (
@@ -107,6 +114,8 @@ SENT = {
     "PUT /v1/checkpoints/{id}/notes": wire.write_notes(Notes(b"c" * 16, {}, False, {}, None)),
     "POST /v1/checkpoint-nodes": b"n" * 32,
     "POST /v1/checkpoint-deletions": b"{}",
+    "POST /v1/claims": encode(AttemptsGoOn([])),
+    "POST /v1/replays": b'{"mode": "replay", "outcome": "identical", "seconds": 1}',
     **ORDERS,
 }
 """What endpoints take."""

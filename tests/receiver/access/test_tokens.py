@@ -230,22 +230,19 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
         assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
 
 
-def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: TokenBook):
+def test_a_page_from_elsewhere_sends_nothing(tmp_path: Path, book: TokenBook):
     limits = FaceLimits(url="https://runs.example:8443/api")
     with Receiver(
         tmp_path,
-        Configuration(
-            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
-        ),
+        Configuration(Addresses(http_port=0, grpc_port=None), Access(guarded=True), faces=limits),
     ) as receiver:
         kind = {"content-type": "application/json"}
 
         def statuses(**headers: str) -> set[int]:
-            write, read = f"{receiver.http_endpoint}/v1/traces", f"{receiver.query_endpoint}/v1/runs"
+            write = f"{receiver.http_endpoint}/v1/traces"
             return {
                 httpx.post(write, content=b"{}", headers={**kind, **headers}).status_code,
                 httpx.get(f"{receiver.http_endpoint}/v1/playhead", headers=headers).status_code,
-                httpx.get(read, headers=headers).status_code,
             }
 
         assert statuses() == {200}
@@ -259,7 +256,7 @@ def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: To
             "https://localhost.io",
         ):
             assert statuses(origin=origin) == {403}, origin
-        refused = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers={"origin": "null"})
+        refused = httpx.get(f"{receiver.http_endpoint}/v1/playhead", headers={"origin": "null"})
         said = "without a token this receiver answers no pages from elsewhere"
         assert refused.json() == {"detail": said}
         for origin in (
@@ -272,6 +269,65 @@ def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: To
         token = bearer(book.create("agent", ["ingest", "read"])[1])
         assert statuses(origin="http://evil.example", **token) == {200}
         assert 401 in statuses(origin="http://evil.example")
+
+
+def test_a_page_of_another_origin_neither_reads_nor_acts(tmp_path: Path, book: TokenBook):
+    limits = FaceLimits(url="https://runs.example:8443/api")
+    token = bearer(book.create("all", list(SCOPES))[1])
+    with Receiver(
+        tmp_path,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
+        ),
+    ) as receiver:
+        own = receiver.query_endpoint
+        port = own.rpartition(":")[2]
+
+        def statuses(**headers: str) -> set[int]:
+            headers = {name.replace("_", "-"): value for name, value in headers.items()}
+            return {
+                httpx.request(method, own + path, headers=token | headers).status_code
+                for method, path in (
+                    ("GET", "/"),
+                    ("GET", "/web/main.js"),
+                    ("GET", "/v1/runs"),
+                    ("GET", "/api/echo"),
+                    ("DELETE", "/v1/runs/last"),
+                    ("POST", "/v1/runs/last/pause"),
+                )
+            }
+
+        answered = {200, 404}
+        assert statuses() == statuses(origin=own, sec_fetch_site="same-origin") == answered
+        assert statuses(origin="https://runs.example:8443", sec_fetch_site="same-origin") == answered
+        for origin in (
+            "null",
+            "file://",
+            "http://",
+            "http://evil.example",
+            "http://127.0.0.1",
+            f"http://localhost:{port}",
+            f"http://127.0.0.1:{int(port) - 1}",
+            f"http://127.0.0.1:{port}:80",
+            f"http://127.0.0.1:{port}.evil.example",
+            f"http://evil.example@127.0.0.1:{int(port) - 1}",
+            "https://runs.example",
+            f"{own}, http://evil.example",
+        ):
+            assert statuses(origin=origin) == {403}, origin
+        for site in ("cross-site", "same-site", "unheard-of"):
+            assert statuses(sec_fetch_site=site) == {403}, site
+            assert statuses(sec_fetch_site=site, sec_fetch_mode="no-cors") == {403}, site
+            link = {"sec-fetch-site": site, "sec-fetch-mode": "navigate"}
+            assert httpx.get(f"{own}/?run=last", headers=link).status_code == 200
+            assert httpx.post(f"{own}/v1/runs/last/pause", headers=token | link).status_code == 403
+        before = {"access-control-request-method": "DELETE", "origin": "http://evil.example"}
+        asked = [httpx.options(f"{own}/v1/runs/last", headers=before)]
+        asked += [httpx.get(own + path, headers=token | {"origin": own}) for path in ("/", "/v1/runs")]
+        assert asked[0].status_code == 403
+        for answer in asked:
+            assert not any(name.startswith("access-control-") for name in answer.headers)
+            assert "set-cookie" not in answer.headers
 
 
 def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenBook):

@@ -11,6 +11,7 @@ from playhead_receiver.control import hub as hubs
 from playhead_receiver.control.hub import HeldByOther, Hub, NotControlled, NotDone, TooMany
 from playhead_semconv.control.messages import (
     AgentReport,
+    CheckpointMade,
     ControlOrder,
     Halted,
     Hold,
@@ -189,3 +190,21 @@ def test_orders_come_in_answers_that_an_agent_can_read(hub: Hub, monkeypatch: py
         assert 1 <= len(orders) < 5
         found += [one.number for one in orders]
     assert found == given
+
+
+def test_a_checkpoint_is_ordered_also_where_another_holds_the_run(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("playhead_receiver.control.hub.MOST_MADE", 1)
+    hub.give(order("pause"), ())
+    given = hub.give(order("checkpoint", by="bob"), ())
+    assert hub.made(given) is None
+    before = hub.revision
+    hub.reported(report(2, taken=given, made=[CheckpointMade(given, 7)]))
+    assert hub.revision > before
+    assert hub.made(given) == (ONE, 7)
+    later = hub.give(order("checkpoint", by="bob"), ())
+    hub.reported(report(3, made=[CheckpointMade(later, 9)], ends=True))
+    assert (hub.made(given), hub.made(later)) == (None, (ONE, 9))
+    lease = hub.controlled(RUN, ()).lease
+    assert lease is not None and lease.holder == "anna"

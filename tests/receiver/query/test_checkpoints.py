@@ -259,7 +259,7 @@ def test_a_server_that_is_no_receiver_is_not_believed(said: bytes, monkeypatch: 
         (PlayheadSaver, "in_folders"),
         pytest.param(SyncSaver, "in_folders", marks=pytest.mark.acceptance),
         pytest.param(PlayheadSaver, "in_database", marks=pytest.mark.acceptance),
-        (SyncSaver, "in_database"),
+        pytest.param(SyncSaver, "in_database", marks=pytest.mark.acceptance),
     ],
 )
 def test_every_capability_of_langgraph_conforms(

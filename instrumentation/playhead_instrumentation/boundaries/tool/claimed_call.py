@@ -22,8 +22,8 @@ from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.session.surroundings import own_folders
 from playhead_semconv import attributes as a
-from playhead_semconv.claims import ENTRY_POINT, Claim, Claims
-from playhead_semconv.errors import OutcomeUnknown, StoreError, UsageError
+from playhead_semconv.claims import ENTRY_POINT, Claim, Claims, place_of_claims
+from playhead_semconv.errors import OutcomeUnknown, StoreError, StoreUnavailable, UsageError
 from playhead_semconv.facts import digest_of
 
 log = logging.getLogger(__name__)
@@ -41,24 +41,35 @@ _under_way: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("playhead_under
 
 
 class _Opened:
-    """The claims of this process, by data folder."""
+    """The claims of this process, by data folder and receiver."""
 
     def __init__(self) -> None:
-        self._claims: dict[str, Claims | None] = {}
+        self._claims: dict[tuple[str, str], Claims | None] = {}
 
     def of(self, session: Session) -> Claims | None:
         """None where nothing is installed that keeps claims, which is said once. Raises `StoreError`."""
-        folder = own_folders(session.settings)[0]
-        if (
-            folder not in self._claims
-        ):  # no lock, which a fork could leave closed: two are as good as one
+        settings = session.settings
+        own = str(session.process.attributes.get(a.PLAYHEAD_RUN_CLAIMS, ""))
+        if own != place_of_claims(settings.claims):
+            raise StoreUnavailable(
+                "what this run claims is not kept where its origin has claimed",
+                cause=f"the origin claimed at {own or 'its machine, with no PLAYHEAD_CLAIMS'}",
+                hint=f"PLAYHEAD_CLAIMS={own}",
+            )
+        folder = own_folders(settings)[0]
+        place = folder, settings.claims
+        # no lock, which a fork could leave closed: two are as good as one
+        if place not in self._claims:
             found = next(iter(entry_points(group=ENTRY_POINT)), None)
             if found is None:
                 Notices().problem(
                     "playhead.idempotent does nothing: install playhead-agent, which keeps claims"
                 )
-            self._claims.setdefault(folder, None if found is None else found.load()(folder))
-        return self._claims[folder]
+            opened = None
+            if found is not None:
+                opened = found.load()(folder, settings.claims, settings.token, settings.certificate)
+            self._claims.setdefault(place, opened)
+        return self._claims[place]
 
 
 _OPENED: Final = _Opened()
@@ -102,7 +113,8 @@ class ClaimedCall:
             self._id = self._lineage(), digest_of(self.key.encode("utf-8", "surrogatepass")).hex()
         if self._id in _under_way.get():
             raise UsageError(f"{self.rule.name} calls itself under its own key {self.key!r}")
-        claim = self._claim = self.claims.claim(*self._id, self.rule.name, self._instead_of)
+        with Shadow():
+            claim = self._claim = self.claims.claim(*self._id, self.rule.name, self._instead_of)
         if claim.name != self.rule.name:
             raise UsageError(
                 f"{self.rule.name} has the key {self.key!r}, which {claim.name} has used before",
@@ -138,13 +150,13 @@ class ClaimedCall:
             yield
         except self.rule.not_done:
             self._say("not done")
-            with suppress(StoreError):
+            with suppress(StoreError), Shadow():
                 self.claims.give_back(self._attempt)
             raise
         except BaseException as error:
             text = self.session.redactor.text(f"{type(error).__name__}: {error}")
             self._say("unknown")
-            with suppress(StoreError):
+            with suppress(StoreError), Shadow():
                 self.claims.failed(self._attempt, text[:1000])
             raise
         finally:
@@ -153,7 +165,9 @@ class ClaimedCall:
     def returned(self, value: Any) -> None:
         """The effect has been done."""
         try:
-            self.claims.done(self._attempt, self._kept(value))
+            kept = self._kept(value)
+            with Shadow():
+                self.claims.done(self._attempt, kept)
         except StoreError as problem:
             Notices().problem(
                 f"{self.rule.name} was done as {self.key!r}, which is not kept: {problem.what}"
@@ -191,7 +205,8 @@ class ClaimedCall:
         if rule == "skip":
             self.is_over = True
             self._say("skipped")
-            self.claims.done(claim.attempt, b"null")
+            with Shadow():
+                self.claims.done(claim.attempt, b"null")
             return None
         self._say("unknown")
         raise OutcomeUnknown(

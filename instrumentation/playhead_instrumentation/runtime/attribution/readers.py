@@ -38,13 +38,24 @@ BELOW: Final = frozenset(
         "fsspec google.auth google.genai grpc grpc_status h11 h2 hpack httpcore httpcore2 httpx "
         "httpx2 httpx_sse hyperframe iniconfig mistralai openai opentelemetry pip pkg_resources "
         "playhead playhead_checkpoint playhead_cli playhead_exporter playhead_instrumentation "
-        "playhead_receiver playhead_replay playhead_semconv pluggy pydevd pytest requests "
+        "playhead_receiver playhead_replay playhead_semconv pluggy psycopg psycopg_pool pydevd pytest "
+        "requests "
         "s3transfer sentry_sdk setuptools sniffio trio urllib3 uvloop watchfiles websocket "
         "websockets wrapt wsproto xdist "
     ).split()
 )
-"""Packages that read for their own purposes: the HTTP stack, SDKs, event loops, telemetry, test
-runners."""
+"""Packages that read for their own purposes: the HTTP stack, SDKs, drivers of databases, event loops,
+telemetry, test runners."""
+
+BELOW_MODULES: Final = frozenset(
+    (
+        "redis.asyncio.client redis.asyncio.cluster redis.asyncio.connection redis.client "
+        "redis.cluster redis.connection redis.maint_notifications sqlalchemy.engine.default "
+        "sqlalchemy.pool.base sqlalchemy.pool.impl sqlalchemy.sql.compiler sqlalchemy.util.queue "
+    ).split()
+)
+"""Modules that read for their own purposes in packages that also read for the program: the ages of
+connections in a pool and of what a cache holds, which depend on what a process has done before."""
 
 RUNNERS: Final = frozenset("_pytest iniconfig pluggy pytest xdist".split())
 """Test runners. A recorded test runner prints its reads of clocks."""
@@ -209,7 +220,7 @@ class _OfValues(Readers):
 
     def _of_module(self, module: str, top: str) -> int:
         loaded = getattr(sys.modules.get(module), "__file__", None)
-        if top in _below:
+        if top in _below or module in BELOW_MODULES:
             return MACHINERY
         if isinstance(loaded, str) and owner_of(loaded) is Owner.STANDARD:
             return _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)

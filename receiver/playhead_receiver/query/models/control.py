@@ -116,6 +116,25 @@ class Limits(LeasedOrder):
     ]
 
 
+class CheckpointOrder(AnyOrder):
+    """Make a checkpoint at the next step; the run is not halted."""
+
+    label: Annotated[str, Field(max_length=200, description="What it is called.")] = ""
+    wait_s: Annotated[
+        float, Field(ge=0, le=60, description="How long the answer may wait for the next step.")
+    ] = 30.0
+
+
+class MadeCheckpoint(Model):
+    """A checkpoint that was ordered."""
+
+    trace_id: str
+    name: str | None
+    """`c1`, `c2`, …; null where it is not made yet, or not stored yet."""
+    made: bool
+    """Whether it is made; if not, it is made at the next step all the same."""
+
+
 class ConnectedProcess(Model):
     """A process of the run that takes orders."""
 

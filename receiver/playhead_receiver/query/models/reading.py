@@ -13,6 +13,8 @@ class Outline(Model):
     """All spans of a run in columns, depth first in order of start: row n is place n of each list."""
 
     run: RunItem
+    spans: int
+    """Number of spans; more than rows where a limit was given."""
     names: list[str]
     """Each name of a span once."""
     span_id: list[SpanId]
@@ -20,9 +22,9 @@ class Outline(Model):
     """Row of the parent; -1 for a root."""
     depth: list[int]
     below: list[int]
-    """Number of rows below, which follow at once."""
+    """Number of spans below, which follow at once."""
     name: list[int]
-    """TextPlace in `names`."""
+    """Place in `names`."""
     start_ns: list[int]
     """Since `started_ns` of the run."""
     duration_ns: list[int]

@@ -110,4 +110,5 @@ class Removed(Model):
     spans: int
     facts: int
     blobs: int
+    checkpoints: int
     wiped: bool

@@ -26,7 +26,7 @@ from playhead_receiver.query.models.checkpoints import (
     ThreadPage,
 )
 from playhead_receiver.query.problems import BodyTooLarge, NodesMissing
-from playhead_semconv.errors import CorruptTape, UsageError
+from playhead_semconv.errors import CorruptTape, PlayheadError, UsageError
 
 PACKED: dict[int | str, Any] = {
     200: {"content": {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
@@ -178,12 +178,20 @@ def put_checkpoint(asked: Ingesting, id: Id, body: Body) -> Response:
 
     409: it refers to nodes that are neither stored nor sent.
     """
-    with _taking():
-        put = wire.read_put(body)
-        if put.row.checkpoint.id != bytes.fromhex(id):
-            raise UsageError("it has another id")
-    with _keeping():
-        return _packed(wire.write_row(asked.checkpoints.write(put)))
+    try:
+        with _taking():
+            put = wire.read_put(body)
+            if put.row.checkpoint.id != bytes.fromhex(id):
+                raise UsageError("it has another id")
+        with _keeping():
+            stored = asked.checkpoints.write(put)
+    except NodesMissing:  # they come with the next request
+        raise
+    except PlayheadError:
+        asked.tallies.refused()
+        raise
+    asked.tallies.put(put, stored)
+    return _packed(wire.write_row(stored))
 
 
 @router.put("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED, openapi_extra=_SENT)

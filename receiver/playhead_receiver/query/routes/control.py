@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import anyio
+import anyio.to_thread
 import msgspec
 from fastapi import APIRouter, Depends, Query
 
@@ -15,6 +16,7 @@ from playhead_receiver.query.models.control import (
     AnswerOrder,
     AnyOrder,
     Breakpoints,
+    CheckpointOrder,
     ConnectedProcess,
     ContinueOrder,
     ControlledProcess,
@@ -24,18 +26,24 @@ from playhead_receiver.query.models.control import (
     LeasedOrder,
     LeaseItem,
     Limits,
+    MadeCheckpoint,
     PauseOrder,
     Processes,
     RejectOrder,
     RenewOrder,
     StepOrder,
 )
+from playhead_replay import Run
+from playhead_replay.moments import checkpoints_of
 from playhead_semconv.control.messages import ControlOrder, Halted, HandAnswer
 from playhead_semconv.control.rules import read_rules
 from playhead_semconv.errors import RunUnknown
 from playhead_semconv.rerun.plans import Edit
 
 router = APIRouter(tags=["control"])
+
+DELIVERED_S = 0.1
+"""How often it is looked whether something was delivered."""
 
 NOBODY = "an operator"
 """Who asks, where nobody says it and no token is needed."""
@@ -91,16 +99,48 @@ class ControlledRun:
             taken=taken,
         )
 
-    async def give(self, said: AnyOrder, order: ControlOrder, halt: str = "") -> ControlState:
-        """Send an order, and wait until the agent has taken it.
-
-        `NotControlled`, `HeldByOther`, `NotDone`, `TooMany`.
-        """
+    def send(self, order: ControlOrder, halt: str = "") -> int:
+        """Send an order; returns its number. `NotControlled`, `HeldByOther`, `NotDone`, `TooMany`."""
         if self._is_over:
             raise NotControlled("this run is over", hint="playhead fork RUN:POINT, to go on from there")
         instance, number = self.halt(halt)
         order = msgspec.structs.replace(order, halt=number)
-        given = self.hub.give(order, self.instances, instance)
+        return self.hub.give(order, self.instances, instance)
+
+    async def checkpoint(self, said: CheckpointOrder) -> MadeCheckpoint:
+        """Have a checkpoint made, and wait until it is stored. As `send`."""
+        given, found, name = self.send(self.order("checkpoint", said, said=said.label)), None, None
+        with HubWatch(self.hub) as waiting, anyio.move_on_after(said.wait_s):
+            while not self.hub.closed:
+                waiting.looks()
+                self.hub.taken(given, self.trace_id, self.instances)  # it may say why it cannot
+                found = self.hub.made(given)
+                if found is not None:
+                    break
+                if not self.controlled().processes:
+                    raise NotControlled("the run has ended before its next step")
+                await waiting.changed()
+            if found is not None and found[1] < 0:
+                raise NotDone("nothing is recorded where the program is: no checkpoint was made")
+            while found is not None and name is None and not self.hub.closed:
+                name = await anyio.to_thread.run_sync(self._name_of, *found)
+                if name is None:
+                    await anyio.sleep(DELIVERED_S)
+        return MadeCheckpoint(trace_id=self.trace_id, name=name, made=found is not None)
+
+    def _name_of(self, instance: str, seq: int) -> str | None:
+        """The name of the checkpoint with this fact; None: it is not stored yet."""
+        store, process = self._asked.store, bytes.fromhex(instance)
+        if store.tape(process).last() < seq:
+            return None
+        for one in checkpoints_of(Run.load(store, self.trace_id)):
+            if one.seq == seq and one.tape.instance == process:
+                return one.name
+        return None
+
+    async def give(self, said: AnyOrder, order: ControlOrder, halt: str = "") -> ControlState:
+        """Send an order, and wait until the agent has taken it. As `send`."""
+        given = self.send(order, halt)
         taken = False
         with HubWatch(self.hub) as waiting, anyio.move_on_after(said.wait_s):
             while not taken:
@@ -188,6 +228,12 @@ async def step_run(target: Ordered, said: StepOrder) -> ControlState:
 async def continue_run(target: Ordered, said: ContinueOrder) -> ControlState:
     """Let a run go on, or one of those that wait."""
     return await target.give(said, target.order("continue", said), said.halt)
+
+
+@router.post("/v1/runs/{run}/checkpoint")
+async def order_checkpoint(target: Ordered, said: CheckpointOrder) -> MadeCheckpoint:
+    """Make a checkpoint of a run at its next step, without halting it; also where another holds it."""
+    return await target.checkpoint(said)
 
 
 @router.post("/v1/runs/{run}/edit")

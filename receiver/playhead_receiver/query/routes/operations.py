@@ -1,4 +1,4 @@
-"""``/health``, ``/ready`` and ``/metrics``: for those who run the receiver."""
+"""``/health``, ``/ready`` and ``/metrics``: for those who run the receiver; and what these count."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
-from playhead_receiver.query.asked import Reading, serving_of
+from playhead_receiver.query.asked import Ingesting, Reading, serving_of
 from playhead_receiver.query.figures import registry_of
-from playhead_receiver.query.models.operations import State
+from playhead_receiver.query.models.operations import EndedReplay, ReplayCounted, State
 from playhead_semconv.errors import StoreUnavailable
 
 REFUSING_S = 10.0
@@ -53,3 +53,11 @@ def ready(request: Request) -> State:
 def metrics(request: Request, asked: Reading) -> Response:
     """Figures of the receiver, as Prometheus reads them."""
     return Response(generate_latest(registry_of(serving_of(request))), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.post("/v1/replays")
+def count_replay(asked: Ingesting, told: EndedReplay) -> ReplayCounted:
+    """Say how a replay, fork or resume ended, for `/metrics`. Nothing of it is stored."""
+    exchanges = {str(fidelity): count for fidelity, count in told.exchanges.items()}
+    asked.tallies.replayed(told.mode, told.outcome, told.seconds, exchanges)
+    return ReplayCounted()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
 from playhead_receiver.query.models.reading import MomentOfRun, Outline, TextPlaces, Transcript
@@ -15,13 +15,20 @@ from playhead_replay import Run
 router = APIRouter(tags=["reading"])
 
 
-@router.get("/v1/runs/{run}/outline")
-def show_outline(asked: Reading, run: RunName) -> Outline:
-    """All spans of a run in columns, without their content."""
+@router.get("/v1/runs/{run}/outline", response_model=Outline)
+def show_outline(
+    asked: Reading,
+    run: RunName,
+    limit: Annotated[
+        int | None, Query(ge=1, le=10_000_000, description="Only the first so many; else all.")
+    ] = None,
+) -> Response:
+    """The spans of a run in columns, without their content."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
-    return outline_of(asked.store, summary, tree)
+    outline = outline_of(asked.store, summary, tree, limit)
+    return Response(outline.model_dump_json(), media_type="application/json")
 
 
 @router.get("/v1/runs/{run}/transcript")

@@ -101,6 +101,11 @@ class Texts:
             raise CorruptTape(f"item {place} of frame {frame} differs from its digest")
         return whole
 
+    def head(self, frame: int, place: int) -> bytes:
+        """The beginning of a span's bytes, up to the first value that is stored apart. `StoreError`."""
+        item = self._item(frame, place)
+        return item if isinstance(item, bytes) else item[1][: item[3]]
+
     def text(self, address: int) -> bytes:
         """The bytes of a text. `StoreError` if part of it is missing."""
         later: list[tuple[int, list[Any]]] = []

@@ -217,5 +217,6 @@ def _sum(one: Deleted, other: Deleted) -> Deleted:
         one.spans + other.spans,
         one.facts + other.facts,
         one.blobs + other.blobs,
+        one.checkpoints + other.checkpoints,
         other.wiped,
     )

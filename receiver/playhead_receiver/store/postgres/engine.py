@@ -13,6 +13,7 @@ from playhead_receiver.store.content.blob_places import BlobStores
 from playhead_receiver.store.postgres.blob_gate import BlobGate
 from playhead_receiver.store.postgres.blob_places import PlaceTable
 from playhead_receiver.store.postgres.blob_table import BlobTable
+from playhead_receiver.store.postgres.checkpoint_schema import CheckpointSchema
 from playhead_receiver.store.postgres.connections.address import place_of, prepare_place
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.locks import Key, alone
@@ -70,6 +71,7 @@ class PostgresStore(SqlStore[PgDb]):
         writer = None if read_only else Writer(PostgresBackend(self._place, blobs))
         reader = PostgresReader(self._pool, blobs)
         super().__init__(self._place.name, reader, blobs, writer, on_close)
+        self._checkpoints = CheckpointSchema(url, self._pool)
         self._gate = BlobGate(self._pool)
         self._search = PostgresSearch(self._pool, reader, self, references)
 
@@ -87,6 +89,7 @@ class PostgresStore(SqlStore[PgDb]):
         """Read everything, compare it with its digests and with what refers to it; yield all defects."""
         with self._reader.stream() as db:
             yield from verify(db, self._blobs)
+        yield from self._checkpoints.verify()
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs and everything that only they use. The server overwrites it when it vacuums.
@@ -105,12 +108,17 @@ class PostgresStore(SqlStore[PgDb]):
             )
             count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
         self._forget_words()
-        return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
+        deleted = self._delete_blobs(blobs)
+        checkpoints = self._checkpoints.delete_runs(trace_ids)
+        return msgspec.structs.replace(gone, blobs=deleted, checkpoints=checkpoints)
 
     def sweep(self) -> Deleted:
-        """Delete blobs that nothing refers to."""
+        """Delete blobs that nothing refers to, and checkpoints that deleted runs have left."""
         self._errands()
-        return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=False)
+        blobs = self._delete_blobs(self._blobs.settled())
+        return Deleted(
+            blobs=blobs, checkpoints=self._checkpoints.delete_runs(self._left_behind()), wiped=False
+        )
 
     def housekeeping(self) -> AbstractContextManager[bool]:
         """Whether no other receiver does; the lock goes with this process."""
@@ -155,5 +163,6 @@ class PostgresStore(SqlStore[PgDb]):
         """Release all resources. Idempotent."""
         if self._writer is not None:
             self._writer.close()
+        self._checkpoints.close()
         self._pool.close()
         self._closed()

@@ -28,6 +28,7 @@ class Deleted(msgspec.Struct, frozen=True):
     spans: int = 0
     facts: int = 0
     blobs: int = 0
+    checkpoints: int = 0
     wiped: bool = True
     """True if nothing of it is left in file and log; False while a reader holds an older snapshot."""
 
@@ -45,7 +46,8 @@ class Retention(Statistics, Protocol):
         ...
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs and everything that only they use: spans, facts, texts, blobs, names of resources.
+        """Delete runs and everything that only they use: spans, facts, texts, blobs, names of resources,
+        checkpoints.
 
         ``by``: who deletes; the tombstone names them.
 
@@ -55,5 +57,9 @@ class Retention(Statistics, Protocol):
         ...
 
     def sweep(self) -> Deleted:
-        """Delete what nothing refers to, such as blobs of a commit that did not finish."""
+        """Delete what nothing refers to, such as blobs of a commit that did not finish.
+
+        Of runs that were deleted, also checkpoints that came later, or that stayed because the process
+        died before it had deleted them.
+        """
         ...

@@ -53,6 +53,17 @@ class Store(Protocol):
         """All spans of a trace without their content, finished and pending, in no particular order."""
         ...
 
+    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
+        """Names of finished spans of a trace, by span id, read without the rest of them.
+
+        ``only``: of spans with these ids. A span that is damaged has none.
+        """
+        ...
+
+    def stamp(self, trace_id: bytes) -> tuple[object, ...]:
+        """Another value as soon as `outline` or `names` of a trace give something else."""
+        ...
+
     def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
         """The given spans and all their ancestors, in the form of `outline`."""
         ...

@@ -15,8 +15,8 @@ class Finding(msgspec.Struct, frozen=True):
     """A defect that `Verification.verify` found."""
 
     what: str
-    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run`` or
-    ``tombstone``."""
+    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run``,
+    ``tombstone``, ``checkpoint``, ``note`` or ``node``: of checkpoints."""
     where: str
     problem: str
     runs: list[str] = []

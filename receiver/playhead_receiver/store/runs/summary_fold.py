@@ -259,11 +259,14 @@ def _status(
 
 
 def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
-    """Ids of HTTP requests that count as steps: no call, tool or other request encloses them."""
+    """Ids of HTTP requests that count as steps: no call, tool or other request encloses them.
+
+    Of the attempts of one call that is the last.
+    """
     known = {span.span_id: span for span in spans}
     bare: set[bytes] = set()
     for span in spans:
-        if not span.label.attempt or span.local_root:
+        if not span.label.attempt or span.local_root or span.label.resent:
             continue
         above, seen = known.get(span.parent), {span.span_id}
         while (

@@ -29,12 +29,11 @@ from playhead_semconv.otlp_bytes.protobuf import field, varint
 from playhead_semconv.untrusted.counts import MOST
 from playhead_semconv.values import GenAiOperationName as Operation
 
+_ENCLOSING = (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
 STEPS = frozenset(
-    value
-    for name, value in vars(Operation).items()
-    if name.isupper() and value not in (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
+    value for name, value in vars(Operation).items() if name.isupper() and value not in _ENCLOSING
 )
-"""Operations that count as steps of a run: logical calls and tool executions."""
+"""Known operations that count as steps of a run: logical calls and tool executions."""
 
 PARENT_IS_REMOTE = 0x300
 """The two bits of a span's flags that together say that its parent is in another process."""
@@ -244,7 +243,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
             and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
-            operation in STEPS,
+            bool(operation) and operation not in _ENCLOSING,
             model or asked,
             asked if model and model != asked else "",
             _text(at, a.GEN_AI_PROVIDER_NAME) or _text(at, a.GEN_AI_SYSTEM),
@@ -365,6 +364,55 @@ def parse_span(span: bytes) -> Any:
 
 
 _NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+
+_SPANS, _SPAN, _NAME = 2, 2, 5
+"""Fields: of `ResourceSpans`, of `ScopeSpans` with one span, and of `Span`."""
+
+
+def name_in(head: bytes) -> str | None:
+    """The name in the beginning of `ResourceSpans` without its resource, read without decoding the rest.
+
+    None where it is empty, or does not stand where it is usually written.
+    """
+    try:
+        begin, _ = _inside(head, 0, _SPANS)
+        begin, _ = _inside(head, begin, _SPAN)
+        begin, end = _inside(head, begin, _NAME)
+        return head[begin:end].decode() if end <= len(head) else None
+    except (IndexError, ValueError):
+        return None
+
+
+def _inside(data: bytes, at: int, wanted: int) -> tuple[int, int]:
+    """Begin and end of a field's content; only such fields may stand before it as have a length.
+
+    `ValueError`, `IndexError` otherwise.
+    """
+    while True:
+        tag, length = data[at], data[at + 1]
+        if tag & 7 != _WITH_LENGTH or tag > 0x7F:
+            raise ValueError("a field of another kind")
+        at += 2
+        if length > 0x7F:
+            length, at = _varint(data, at - 1)
+        if tag >> 3 == wanted:
+            return at, at + length
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 64:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a number of more than 64 bits")
+
+
+_WITH_LENGTH = 2
+"""Wire type of texts, bytes and messages."""
 
 
 def _text(at: Any, name: str) -> str:

@@ -12,13 +12,15 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, Status
 
 from playhead_replay.run.linked_tape import LinkedTape, TapeLookup, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
+from playhead_semconv.genai.attempts import before, is_next_attempt
+from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.otlp import set_attributes, value_of
 from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.span_starts import starts_of
@@ -33,6 +35,8 @@ from playhead_semconv.wire import (
     said_by,
     wire_of,
 )
+from playhead_semconv.wire.realtime.calls import RealtimeCall
+from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
 
 if TYPE_CHECKING:
     from playhead_receiver.store.values.stored import StoredSpan, StoredTape
@@ -121,6 +125,40 @@ class Deriver:
         wire = recognised(method, url, body)
         told = wire is not None and self._tell(envelope, instance, exchange, wire)
         return (wire, envelope) if wire is not None and told else None
+
+    def attempt_before(self, stored: StoredSpan) -> bytes | None:
+        """Span id of the attempt before this one, for a request that sends the same call again."""
+        found = self._exchange_of(ResourceSpans.FromString(stored.otlp))
+        earlier_id = None if found is None else before(found[1].id)
+        if found is None or earlier_id is None:
+            return None
+        instance, exchange = found
+        earlier = self._tape(instance).exchange(earlier_id)
+        if earlier is None or not is_next_attempt(exchange, earlier):
+            return None
+        return earlier.span_id if earlier.trace_id == exchange.trace_id else None
+
+    def realtime(self, stored: StoredSpan) -> Iterator[ResourceSpans]:
+        """For a WebSocket over which a model was talked to: the spans of the calls, below its own."""
+        envelope = ResourceSpans.FromString(stored.otlp)
+        span = span_of(envelope)
+        url = str(attributes_of(span, _REQUEST).get(a.URL_FULL))
+        found = self._exchange_of(envelope) if realtime_wire(url) else None
+        if found is None or found[1].id.kind != "websocket":
+            return
+        instance, exchange = found
+        tape = self._tape(instance)
+        try:
+            calls = realtime_calls(
+                url,
+                exchange,
+                lambda sent, number: tape.read((exchange.sent if sent else exchange.parts)[number].data),
+            )
+        except TapeError:
+            return
+        reference = f"{instance.hex()}/{exchange.id}"
+        for number, call in enumerate(calls):
+            yield _realtime_span(envelope, call, number, reference)
 
     def _exchange_of(self, envelope: ResourceSpans) -> tuple[bytes, Exchange] | None:
         """Process instance and exchange that the span of a request refers to; None if unknown."""
@@ -242,6 +280,32 @@ class Deriver:
             if len(self._tapes) > TAPES_KEPT:
                 self._tapes.popitem(last=False)
         return tape
+
+
+def _realtime_span(
+    envelope: ResourceSpans, call: RealtimeCall, number: int, reference: str
+) -> ResourceSpans:
+    """The span of a call over the connection whose span is in ``envelope``."""
+    connection = span_of(envelope)
+    host = str(attributes_of(connection, _REQUEST).get(a.SERVER_ADDRESS, ""))
+    said: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_REF: reference}
+    said |= call.attributes | call.at_host(provider_at(host))
+    made = ResourceSpans(resource=envelope.resource, schema_url=envelope.schema_url)
+    scoped = made.scope_spans.add(scope=envelope.scope_spans[0].scope)
+    span = scoped.spans.add(
+        trace_id=connection.trace_id,
+        span_id=realtime_span_id(connection.span_id, number),
+        parent_span_id=connection.span_id,
+        name=call_name(said),
+        kind=Span.SPAN_KIND_CLIENT,
+        start_time_unix_nano=call.started_ns,
+        end_time_unix_nano=call.ended_ns or connection.end_time_unix_nano,
+    )
+    if call.error_type:
+        span.status.code = Status.STATUS_CODE_ERROR
+        span.status.message = call.error_message
+    set_attributes(span.attributes, said)
+    return made
 
 
 def whole_span(store: TapeStore, stored: StoredSpan) -> ResourceSpans:

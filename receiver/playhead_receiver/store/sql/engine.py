@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from playhead_receiver.store.content.blob_places import BlobStores
 from playhead_receiver.store.content.cutting import Cutter
@@ -19,6 +19,7 @@ from playhead_receiver.store.protocol.search import AskedFor, Hit, Lag
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.runs.resolve import resolve
 from playhead_receiver.store.runs.summary_fold import SpanRow
+from playhead_receiver.store.sql.checkpoint_place import CheckpointPlace
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history import Rolling
 from playhead_receiver.store.sql.reading.part_of_tape import part_of_run
@@ -54,6 +55,10 @@ from playhead_semconv.facts import Fact
 from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.span_starts import starts_of
 
+if TYPE_CHECKING:
+    from playhead_checkpoint.claims.leased import LeasedClaims
+    from playhead_checkpoint.store.sql import SqlCheckpoints
+
 log = logging.getLogger(__name__)
 
 SUMMED_UP_AT_ONCE = 64
@@ -61,6 +66,8 @@ LOOKED_AT_ONCE = 10_000
 """Spans whose meaning is determined at a time."""
 DELETED_AT_ONCE = 32
 """Blobs that are deleted at a time; commits wait meanwhile."""
+
+_IS_RUN = "SELECT 1 FROM run WHERE trace_id = ?"
 
 D = TypeVar("D", bound=Db)
 
@@ -74,6 +81,7 @@ class SqlStore(ABC, Generic[D]):
 
     _labels: SharedTable
     _search: Searcher
+    _checkpoints: CheckpointPlace
 
     def __init__(
         self,
@@ -113,6 +121,14 @@ class SqlStore(ABC, Generic[D]):
         """All spans of a trace without their content."""
         with self._reader.connection() as db:
             return span_rows(db, trace_id)
+
+    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
+        """Names of finished spans of a trace, by span id."""
+        return self._reader.names(trace_id, only)
+
+    def stamp(self, trace_id: bytes) -> tuple[object, ...]:
+        """Another value as soon as the spans of a trace are others."""
+        return self._reader.stamp(trace_id)
 
     def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
         """The given spans of a trace and all their ancestors, without their content."""
@@ -159,6 +175,29 @@ class SqlStore(ABC, Generic[D]):
     def position(self) -> int:
         """Position of the last change, 0 when there is none."""
         return self._reader.position()
+
+    # Checkpoints
+
+    def checkpoints(self) -> SqlCheckpoints:
+        """The checkpoints that are kept beside the runs."""
+        return self._checkpoints.open()
+
+    def checkpoints_there(self) -> SqlCheckpoints | None:
+        """The same; None where none was ever stored."""
+        return self._checkpoints.there()
+
+    def claims(self) -> LeasedClaims:
+        """The claims of effects that agents on other machines make."""
+        return self._checkpoints.claims()
+
+    def _left_behind(self) -> list[bytes]:
+        """Deleted runs that have checkpoints: these came later, or the deletion did not finish."""
+        runs = self._checkpoints.runs()
+        with self._reader.connection() as db:
+            unknown = {run for run in runs if db.execute(_IS_RUN, (run,)).get is None}
+            if not unknown:
+                return []
+            return [id for one in tombstones(db) for id, _ in one.runs if id in unknown]
 
     # Upkeep
 

@@ -11,6 +11,7 @@ import apsw
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.sqlite.checkpoint_file import CHECKPOINTS, CheckpointFile
 from playhead_receiver.store.sqlite.schema import FILE, open_writer, speaking_of
 from playhead_receiver.store.writing.prepare import blob_digests
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
@@ -19,11 +20,12 @@ BLOBS = "blobs"
 DRAFT = ".draft"
 
 
-def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> int:
+def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path, checkpoints: CheckpointFile) -> int:
     """Copy the snapshot that ``source`` sees. The database file comes last: with it, a copy is complete.
 
-    Returns how many blobs could not be copied because they are damaged or missing. `StoreUnavailable`,
-    `StoreError`.
+    The checkpoints are copied as they are after the snapshot was taken, so that none of a run in it is
+    missing. Returns how many blobs could not be copied because they are damaged or missing.
+    `StoreUnavailable`, `StoreError`.
     """
     make_empty(folder)
     kept, missing = BlobFolder(folder / BLOBS), 0
@@ -35,6 +37,7 @@ def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> int:
             raise
         except (StoreError, CorruptTape):
             missing += 1
+    checkpoints.copy_to(folder)
     draft = folder / (FILE + DRAFT)
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with speaking_of(draft):
@@ -70,21 +73,28 @@ def restore(backup: Path, data_dir: Path) -> None:
         raise StoreError(f"{backup} holds no backup", hint="playhead backup DIR makes one")
     lock = WriterLock.take(data_dir)
     try:
-        if (data_dir / FILE).exists():
+        if any((data_dir / name).exists() for name in (FILE, CHECKPOINTS)):
             raise StoreError(
                 f"something is stored in {data_dir} already", hint="choose another: --data-dir DIR"
             )
         kept, blobs = BlobFolder(backup / BLOBS), BlobFolder(data_dir / BLOBS)
         for digest in kept:
             blobs.put(kept.get(digest))
-        draft = data_dir / (FILE + DRAFT)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file, open(backup / FILE, "rb") as source:
-            shutil.copyfileobj(source, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(draft, data_dir / FILE)
+        if (backup / CHECKPOINTS).exists():
+            _copy(backup / CHECKPOINTS, data_dir / CHECKPOINTS)
+        _copy(backup / FILE, data_dir / FILE)
         with speaking_of(data_dir / FILE):
             open_writer(data_dir / FILE).close()
     finally:
         lock.release()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file; it is there when all of it is on disk."""
+    draft = target.with_name(target.name + DRAFT)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as file, open(source, "rb") as found:
+        shutil.copyfileobj(found, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(draft, target)

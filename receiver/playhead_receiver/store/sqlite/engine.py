@@ -19,6 +19,7 @@ from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.upkeep.compaction import QUIET_S
 from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
+from playhead_receiver.store.sqlite.checkpoint_file import CheckpointFile
 from playhead_receiver.store.sqlite.free_pages import give_back, has_room
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
@@ -65,6 +66,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         super().__init__(str(path), reader, blobs, writer, on_close)
         self._database, self._folder, self._data_dir = reader, folder, data_dir
         self._search = SqliteSearch(data_dir, reader, self, references)
+        self._checkpoints = self._checkpoint_file = CheckpointFile(data_dir, read_only=read_only)
         self._commits = CommitGate()
         self._blob_deletion = threading.Lock()
 
@@ -96,18 +98,22 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 yield from verify(db, self._blobs)
             except apsw.CorruptError as problem:
                 yield Finding("database", FILE, f"it cannot be read any further: {problem}")
+        yield from self._checkpoints.verify()
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs and everything that only they use; on this machine also what they had claimed."""
         done = self._delete_rows(trace_ids, by, why)
         forget_claims(self._data_dir, trace_ids)
         self._forget_words()
-        wiped = self._wipe()
-        return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
+        wiped, blobs = self._wipe(), self._delete_blobs(done.blobs)
+        checkpoints = self._checkpoints.delete_runs(trace_ids)
+        return Deleted(done.runs, done.spans, done.facts, blobs, checkpoints, wiped)
 
     def sweep(self) -> Deleted:
-        """Delete blobs that nothing refers to."""
-        return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=self._wipe())
+        """Delete blobs that nothing refers to, and checkpoints that deleted runs have left."""
+        blobs = self._delete_blobs(self._blobs.settled())
+        checkpoints = self._checkpoints.delete_runs(self._left_behind())
+        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._wipe())
 
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs that received nothing for ``quiet_s``, or else give back free pages."""
@@ -134,7 +140,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def backup(self, folder: Path) -> int:
         """Copy one snapshot of the store into a new or empty folder; return how many blobs it lacks."""
         with self._blob_deletion, self._database.connection() as db:
-            return copy_store(db, self._blobs, folder)
+            return copy_store(db, self._blobs, folder, self._checkpoint_file)
 
     def _forget_words(self) -> None:
         """Remove deleted content from the search index."""
@@ -157,6 +163,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def close(self) -> None:
         """Release all resources. Idempotent."""
         self._database.close()
+        self._checkpoints.close()
         if self._writer is not None:
             self._writer.close()
         self._closed()

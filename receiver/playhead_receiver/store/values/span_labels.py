@@ -32,6 +32,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Version of the deriver that has examined the bytes for ``wire``; 0: none has."""
     called: tuple[str, ...] = ()
     """The tools that a model's answer calls."""
+    resent: bool = False
+    """Whether the call was sent again in a later span: this one is an attempt of that call."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

@@ -29,11 +29,21 @@ export class Refused extends Error {
  */
 export async function ask(path, wanted = {}, signal) {
   const query = new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, `${value}`]));
+  return (await answered(`/v1/${path}${query.size ? `?${query}` : ""}`, signal)).json();
+}
+
+/** An answer that is text. @param {string} path @param {AbortSignal} [signal] */
+export async function askText(path, signal) {
+  return (await answered(`/${path}`, signal)).text();
+}
+
+/** @param {string} address @param {AbortSignal} [signal] */
+async function answered(address, signal) {
   const token = sessionStorage.getItem(KEPT);
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(`/v1/${path}${query.size ? `?${query}` : ""}`, { headers, signal });
-  if (answer.ok) return answer.json();
+  const answer = await fetch(address, { headers, signal });
+  if (answer.ok) return answer;
   let said = `${answer.status} ${answer.statusText}`;
   try {
     const problem = await answer.json();
@@ -41,6 +51,7 @@ export async function ask(path, wanted = {}, signal) {
   } catch {
     // no object: its status has to do
   }
+  if (answer.status === 401) said += "; playhead open brings a token along";
   throw new Refused(answer.status, said);
 }
 

@@ -5,6 +5,7 @@ import { html, render, useEffect, useRef, useState } from "./html.js";
 import { useKeys } from "./parts.js";
 import { Compare } from "./views/compare.js";
 import { Find } from "./views/find.js";
+import { Operations } from "./views/operations.js";
 import { Playhead } from "./views/playhead.js";
 import { Run } from "./views/run.js";
 import { Runs } from "./views/runs.js";
@@ -12,7 +13,7 @@ import { Transcript } from "./views/transcript.js";
 import { brief } from "./words.js";
 
 /** @type {Record<string, () => any>} */
-const VIEWS = { runs: Runs, run: Run, transcript: Transcript, playhead: Playhead, compare: Compare, find: Find };
+const VIEWS = { runs: Runs, run: Run, transcript: Transcript, playhead: Playhead, compare: Compare, find: Find, operations: Operations };
 const OF_A_RUN = ["run", "transcript", "playhead"];
 
 const KEYS = [
@@ -26,7 +27,8 @@ const KEYS = [
   ["t", "steps or tree"],
   ["- *", "collapse all, expand all"],
   ["+ 0", "zoom in, the whole run"],
-  ["1 2 3", "messages, raw exchange, attributes"],
+  ["1 2 3 4", "messages, raw exchange, attributes, replay and fork"],
+  ["x", "replay or fork from this step"],
   ["p", "playhead at this step"],
   ["/ > <", "find, next hit, hit before"],
   ["m d", "mark a run, compare another with it"],
@@ -66,7 +68,7 @@ function App() {
   }, []);
   const current = (/** @type {string} */ view) => (view === name ? "page" : undefined);
   return html`<header><h1 class="name"><a href="/">playhead</a></h1><nav aria-label="views">
-      ${["runs", "find", "compare"].map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view })}>${view}</a>`)}</nav>
+      ${["runs", "find", "compare", "operations"].map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view })}>${view}</a>`)}</nav>
       ${place.run && OF_A_RUN.includes(name) && html`<nav aria-label="views of the run"><span class="quiet">${brief(place.run)}:</span>
       ${OF_A_RUN.map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view, run: place.run })}>${view}</a>`)}</nav>`}
       <button aria-label="keys" onClick=${() => help.current.showModal()}>?</button></header>

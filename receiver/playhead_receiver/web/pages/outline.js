@@ -15,6 +15,8 @@ export class Outline {
     /** @type {string[]} */
     this.ids = columns.span_id;
     this.count = this.ids.length;
+    /** Whether all spans of the run are here, not only the first. */
+    this.whole = columns.spans === this.count;
     this.name = Int32Array.from(columns.name);
     this.parent = Int32Array.from(columns.parent);
     this.depth = Int32Array.from(columns.depth);
@@ -25,6 +27,7 @@ export class Outline {
     this.duration = Float64Array.from(columns.duration_ns);
     this.input = Float64Array.from(columns.input_tokens);
     this.output = Float64Array.from(columns.output_tokens);
+    for (let at = 0; at < this.count; at++) this.below[at] = Math.min(this.below[at], this.count - at - 1);
     this.collapsed = new Uint8Array(this.count);
     /** Nanoseconds from the start of the run to the end of its last span. */
     this.end = 1;
@@ -68,7 +71,8 @@ export class Outline {
 
   /** The row of a step's number; -1 where there is none. @param {number} number */
   ofStep(number) {
-    return number > 0 && number <= this.steps.length ? this.steps[number - 1] : -1;
+    const row = this.steps[number - 1];
+    return row !== undefined && this.step[row] === number ? row : -1;
   }
 
   /** The next row that failed, from `row` on in a direction; -1 where there is none. @param {number} row @param {1 | -1} by */

@@ -1,10 +1,15 @@
 // Bars of spans on one canvas, and the whole run on a small one. The rows beside say the same as text.
 
-/** Colours as the style sheet says. @param {Element} element */
+/** @type {Record<string, string> | null} */
+let found = null;
+
+/** Colours as the style sheet says, read once for each scheme. @param {Element} element */
 function colours(element) {
+  if (found) return found;
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (found = null), { once: true });
   const style = getComputedStyle(element);
   const of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  return { bar: of("--bar"), bad: of("--bad"), tool: of("--faint"), mark: of("--accent"), line: of("--line") };
+  return (found = { bar: of("--bar"), bad: of("--bad"), tool: of("--faint"), mark: of("--accent"), line: of("--line") });
 }
 
 /** A canvas as large as its place, cleared. @param {HTMLCanvasElement} canvas */

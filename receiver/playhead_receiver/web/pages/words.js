@@ -1,6 +1,7 @@
 // How numbers, times and untrusted text are written.
 
-const HIDDEN =
+/** Characters that control, reverse or hide others; not the newline. */
+export const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\u{d800}-\u{dfff}]|[\u{e0000}-\u{e007f}]/gu;
 
 /**

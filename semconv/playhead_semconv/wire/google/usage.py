@@ -9,17 +9,19 @@ from playhead_semconv.facts import Value
 from playhead_semconv.wire.google.parts import camel
 from playhead_semconv.wire.reading import integer, sequence
 
+_OUTPUT = {
+    "TEXT": a.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
+    "IMAGE": a.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
+    "AUDIO": a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+}
 _DETAILS = {
     "promptTokensDetails": {
         "TEXT": a.GEN_AI_USAGE_TEXT_INPUT_TOKENS,
         "IMAGE": a.GEN_AI_USAGE_IMAGE_INPUT_TOKENS,
         "AUDIO": a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
     },
-    "candidatesTokensDetails": {
-        "TEXT": a.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
-        "IMAGE": a.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
-        "AUDIO": a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
-    },
+    "candidatesTokensDetails": _OUTPUT,
+    "responseTokensDetails": _OUTPUT,
 }
 _NUMBERED = ("", "TEXT", "IMAGE", "VIDEO", "AUDIO", "DOCUMENT")
 """Modalities by number, where a client asked for numbers."""
@@ -28,7 +30,8 @@ _NUMBERED = ("", "TEXT", "IMAGE", "VIDEO", "AUDIO", "DOCUMENT")
 def usage_of(metadata: Any) -> dict[str, Value]:
     """Return the attributes for ``usageMetadata``.
 
-    Results of the provider's tools are input; thoughts are output.
+    Results of the provider's tools are input; thoughts are output. A live session counts its response
+    under a name of its own.
     """
     usage = camel(metadata)
     found: dict[str, Value] = {}
@@ -50,7 +53,7 @@ def usage_of(metadata: Any) -> dict[str, Value]:
 
 _SUMS = (
     (a.GEN_AI_USAGE_INPUT_TOKENS, ("promptTokenCount", "toolUsePromptTokenCount")),
-    (a.GEN_AI_USAGE_OUTPUT_TOKENS, ("candidatesTokenCount", "thoughtsTokenCount")),
+    (a.GEN_AI_USAGE_OUTPUT_TOKENS, ("candidatesTokenCount", "responseTokenCount", "thoughtsTokenCount")),
     (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, ("cachedContentTokenCount",)),
     (a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, ("thoughtsTokenCount",)),
 )

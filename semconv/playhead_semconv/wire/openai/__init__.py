@@ -1,1 +1,1 @@
-"""OpenAI's chat completions, responses and embeddings."""
+"""OpenAI's chat completions, responses, embeddings and other calls."""

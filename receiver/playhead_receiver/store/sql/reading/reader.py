@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.texts import Texts
 from playhead_receiver.store.runs.summary_fold import InstanceRow
+from playhead_receiver.store.spans.span_view import name_in, open_frame, parse_span
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import instance_of, label_of
 from playhead_receiver.store.sql.tables.frames import frames_at, frames_of
 from playhead_receiver.store.values.stored import Change, StoredSpan
 from playhead_receiver.store.writing.prepare import open_run
-from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
+from playhead_semconv.errors import CorruptTape, MalformedOtlp, StoreError, StoreUnavailable
 
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how many bytes one call of `changes` brings into memory."""
@@ -99,6 +100,41 @@ class SqlReader:
             for span_id, bundle, place, resource, label in rows:
                 otlp = resource + texts.span(bundle, place)
                 yield StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
+
+    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
+        """Names of finished spans by span id. A span that is damaged has none; `verify` reports it."""
+        sql = "SELECT span_id, bundle, place FROM span WHERE trace_id = ?"
+        if only is None:
+            rows = self.all(sql, (trace_id,))
+        else:
+            with self.connection() as db:
+                rows = [
+                    row
+                    for span_id in only
+                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
+                ]
+        rows.sort(key=lambda row: row[1:])
+        ahead = deque(dict.fromkeys(row[1] for row in rows))
+        texts = self.texts(ahead)
+        found: dict[bytes, str] = {}
+        for span_id, bundle, place in rows:
+            with suppress(StoreError, CorruptTape, MalformedOtlp):
+                name = name_in(texts.head(bundle, place))
+                if name is None:
+                    name = parse_span(open_frame(texts.span(bundle, place))[1]).name
+                found[span_id] = name
+        return found
+
+    def stamp(self, trace_id: bytes) -> tuple[Any, ...]:
+        """Differs when the spans of a trace are others, or mean something else."""
+        return (
+            self.one(
+                "SELECT count(*), max(position), sum(label), sum(input + output) FROM span"
+                " WHERE trace_id = ?",
+                (trace_id,),
+            ),
+            self.one("SELECT count(*), sum(seq) FROM pending WHERE trace_id = ?", (trace_id,)),
+        )
 
     def resources(self) -> list[bytes]:
         """The resources of stored spans."""

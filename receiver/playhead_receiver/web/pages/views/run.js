@@ -12,12 +12,16 @@ const HEIGHT = 24;
 const SPARE = 8;
 const TALLEST = 12_000_000;
 const AGAIN_MS = 1000;
+const FIRST = 300;
 
 export function Run() {
   const { run = "last" } = here();
   const [again, setAgain] = useState(0);
   const [columns, setColumns] = useState(/** @type {any} */ (null));
-  const asked = useAsked(`${pathOf(run)}/outline`, {}, again);
+  const begin = useAsked(`${pathOf(run)}/outline`, { limit: FIRST });
+  const short = begin.value && begin.value.spans <= FIRST;
+  const asked = useAsked(begin.value && (!short || again) ? `${pathOf(run)}/outline` : "", {}, again);
+  useEffect(() => { if (begin.value && !asked.value) setColumns(begin.value); }, [begin.value]);
   useEffect(() => { if (asked.value) setColumns(asked.value); }, [asked.value]);
   const live = columns?.run.status === "running";
   useEffect(() => {
@@ -25,7 +29,7 @@ export function Run() {
     return () => clearInterval(timer);
   }, [live]);
   const outline = useMemo(() => (columns ? new Outline(columns) : null), [columns]);
-  if (!outline) return html`<main><${Waiting} problem=${asked.problem} /></main>`;
+  if (!outline) return html`<main><${Waiting} problem=${begin.problem || asked.problem} /></main>`;
   return html`<${Loaded} outline=${outline} name=${run} />`;
 }
 
@@ -43,10 +47,10 @@ function Loaded({ outline, name }) {
     [outline, mode, version, opened],
   );
   const cursor = useMemo(() => {
-    if (place.step === "end") return outline.steps.at(-1) ?? -1;
+    if (place.step === "end") return outline.whole ? (outline.steps.at(-1) ?? -1) : -1;
     if (place.step === "start") return outline.steps[0] ?? -1;
     const wanted = place.span ? outline.ids.findIndex((id) => id.startsWith(place.span)) : outline.ofStep(Number(place.step));
-    return wanted >= 0 ? wanted : outline.opening();
+    return wanted >= 0 || !outline.whole ? wanted : outline.opening();
   }, [outline, place.span, place.step]);
   const window = { from: Number(place.from ?? 0), to: Number(place.to ?? outline.end) };
   const choose = (/** @type {number} */ row) => {
@@ -99,6 +103,7 @@ function Loaded({ outline, name }) {
     else if (key === "+" || key === "=") zoom(0.5);
     else if (key === "0") move({ from: "", to: "" });
     else if (TABS[Number(key) - 1]) move({ tab: TABS[Number(key) - 1] });
+    else if (key === "x") move({ tab: "again" });
     else if (key === "p" || key === "Enter") go({ view: "playhead", run: name, after: number || 0 });
     else if (key === "y") navigator.clipboard.writeText(location.href);
     else return false;
@@ -115,7 +120,7 @@ function Loaded({ outline, name }) {
       ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} />
-    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} />`}
+    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
   </main>`;
 }
 
@@ -159,25 +164,46 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
     canvas.current.style.marginBottom = `-${view}px`;
     drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor }, window);
   }, [outline, rows, y, view, cursor, window.from, window.to, version]);
-  const drawn = [];
   const begin = Math.max(0, first - SPARE);
   const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
+  // A row that is drawn as before keeps its element: preact then has nothing to compare. One that comes
+  // into sight takes the nodes of one that went.
+  const pool = Math.ceil(view / HEIGHT) + 2 * SPARE + 1;
+  const kept = useRef({ outline, rows: new Map() });
+  const before = kept.current.outline === outline ? kept.current.rows : new Map();
+  const drawn = new Map();
   for (let place = begin; place < end; place++) {
     const row = rows[place];
-    const style = { transform: `translateY(${place * HEIGHT - y + top}px)` };
+    const shift = place * HEIGHT - y + top;
+    const as = `${place} ${pool} ${shift} ${tree} ${row === cursor} ${row < 0 || outline.collapsed[row]}`;
+    const old = before.get(row);
+    drawn.set(row, old?.as === as ? old : { as, element: rowAt(row, place, shift) });
+  }
+  kept.current = { outline, rows: drawn };
+  const clicked = (/** @type {any} */ event) => {
+    const at = event.target.closest(".row");
+    if (!at) return;
+    const row = Number(at.dataset.row);
+    if (row < 0) unfold(-1 - row);
+    else if (event.target.closest(".twist")) fold(row, !outline.collapsed[row]);
+    else choose(row);
+  };
+
+  /** @param {number} row @param {number} place @param {number} shift */
+  function rowAt(row, place, shift) {
+    const style = { transform: `translateY(${shift}px)` };
     if (row < 0) {
       const { from, to, times } = folds[-1 - row];
-      drawn.push(html`<div class="row quiet" role="row" aria-level="1" aria-rowindex=${place + 1} key=${`f${row}`} style=${style} onClick=${() => unfold(-1 - row)}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span></div>`);
-      continue;
+      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span></div>`;
     }
     const open = !outline.collapsed[row];
     const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
-    drawn.push(html`<div class="row" role="row" id=${`row-${row}`} key=${row} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style} onClick=${() => choose(row)}>
-      <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist" onClick=${(/** @type {any} */ event) => { event.stopPropagation(); fold(row, open); }}>${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
-      <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`);
+    return html`<div class="row" role="row" id=${`row-${row}`} data-row=${row} key=${place % pool} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style}>
+      <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist">${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
+      <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`;
   }
   return html`<div class="rows" ref=${box} role="treegrid" aria-label=${tree ? "spans" : "steps"} aria-rowcount=${rows.length} tabindex="0" aria-activedescendant=${at >= begin && at < end ? `row-${cursor}` : undefined} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
-    <canvas ref=${canvas} aria-hidden="true"></canvas><div class="tall" role="rowgroup" style=${{ height: `${tall}px` }}>${drawn}</div></div>`;
+    <canvas ref=${canvas} aria-hidden="true"></canvas><div class="tall" role="rowgroup" style=${{ height: `${tall}px` }} onClick=${clicked}>${[...drawn.values()].map((one) => one.element)}</div></div>`;
 }
 
 /** Search within the run; `>` and `<` go from hit to hit. @param {{name: string, choose: (row: number) => void, outline: Outline}} props */

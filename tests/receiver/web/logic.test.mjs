@@ -1,5 +1,6 @@
 // Logic of the pages that needs no browser: rows, folds, differences of texts, words.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
 const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.meta.url);
@@ -8,6 +9,9 @@ const { wordDiff } = await import(new URL("word_difference.js", pages));
 const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
 const { density } = await import(new URL("timeline.js", pages));
 
+const { forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
+const { quantile, rate, readFigures, valueOf } = await import(new URL("figures.js", pages));
+
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
 function outlineOf(names) {
   const count = names.length + 1;
@@ -15,6 +19,7 @@ function outlineOf(names) {
   const all = [...new Set(["root", ...names.map((one) => one.replace("!", ""))])];
   return new Outline({
     run: {},
+    spans: count,
     names: all,
     span_id: [...Array(count).keys()].map((at) => at.toString(16).padStart(16, "0")),
     parent: [-1, ...names.map(() => 0)],
@@ -39,6 +44,19 @@ test("what is below a collapsed row is left out of the tree", () => {
   assert.deepEqual([...outline.tree()], [0, 1, 2]);
 });
 
+test("the beginning of a run is shown before the rest is there", () => {
+  const all = outlineOf(["a", "b", "c"]);
+  assert.ok(all.whole);
+  const first = new Outline({ run: {}, spans: 9, names: ["a"], span_id: ["0", "1"], parent: [-1, 0], depth: [0, 1], below: [8, 3],
+    name: [0, 0], start_ns: [0, 1], duration_ns: [9, 1], step: [0, 4], flags: [0, 0], input_tokens: [0, 0], output_tokens: [0, 0] });
+  assert.ok(!first.whole);
+  assert.deepEqual([...first.below], [1, 0]);
+  assert.equal(first.ofStep(4), -1);
+  assert.equal(first.ofStep(1), -1);
+  first.expandTo(0);
+  assert.deepEqual([...first.tree()], [0]);
+});
+
 test("a run opens at its first failure, else at its last step", () => {
   assert.equal(outlineOf(["a", "b!", "c!"]).opening(), 2);
   assert.equal(outlineOf(["a", "b", "c"]).opening(), 3);
@@ -61,12 +79,12 @@ test("repeats are folded after their first time, and failures never", () => {
   assert.deepEqual(repeats(outlineOf(["a", "a", "b"])), []);
 });
 
-test("a million rows are laid out in well under a second", () => {
+test("a million rows are laid out in well under a second of the processor", () => {
   const outline = outlineOf(Array(1_000_000).fill("a"));
-  const began = performance.now();
+  const began = process.cpuUsage();
   assert.equal(outline.tree().length, 1_000_001);
   assert.equal(density(outline, 1000).most > 0, true);
-  assert.ok(performance.now() - began < 1000);
+  assert.ok(process.cpuUsage(began).user < 1e6);
 });
 
 test("a difference of texts has all words of both sides in order", () => {
@@ -91,4 +109,37 @@ test("durations, money and ages", () => {
   assert.deepEqual([-1, 900, 1.5e6, 2e8, 6.5e9, 61e9].map(took), ["running", "1 µs", "1.5 ms", "200 ms", "6.5 s", "1m01s"]);
   assert.deepEqual([null, 0, 0.0042, 1.5].map(cost), ["", "$0.00", "$0.0042", "$1.50"]);
   assert.equal(age(0, 7200_000), "2h");
+});
+
+test("commands come back from a shell as they were meant", () => {
+  const texts = ["refund-7", "", "-x", "it's; rm -rf ~ $(id) `id` \\ \"", "a\nb\tc\x1b[31m\x07", "\u202ereversed\u2066", "ü 漢 😀 \u{e0041}", "*?[a] !! {1,2} #", "\\n \\u0041"];
+  const typed = texts.map(word);
+  for (const one of typed) assert.doesNotMatch(one, /[\u0000-\u001f\u202e\u2066]/);
+  const read = execFileSync("bash", ["-c", `printf '%s\\0' ${typed.join(" ")}`], { env: { LC_ALL: "C.UTF-8" }, encoding: "utf8" });
+  assert.deepEqual(read.split("\0").slice(0, -1), texts);
+  assert.equal(word("\ud800"), "'\ufffd'");
+});
+
+test("commands name the run, the step and what is changed", () => {
+  assert.equal(replayCommand("refund-7", 3), "playhead replay refund-7 --from 3");
+  assert.equal(replayCommand("refund-7", 0), "playhead replay refund-7");
+  assert.equal(forkCommand("refund-7", 3, [{ path: "", value: "" }], false), "playhead fork refund-7:3");
+  assert.equal(
+    forkCommand("refund-7", 3, [{ path: "request.messages[-1].content", value: "order 82, it's" }], true),
+    `playhead fork refund-7:3 --edit 'request.messages[-1].content=order 82, it'\\''s' --offline`,
+  );
+});
+
+test("figures are read as a receiver prints them", () => {
+  const text = [
+    "# HELP playhead_store_bytes Bytes", "# TYPE playhead_store_bytes gauge", "playhead_store_bytes 4096.0",
+    'playhead_forward_behind{destination="1"} 7.0', 'q_bucket{le="0.1"} 5.0', 'q_bucket{le="1.0"} 9.0', 'q_bucket{le="+Inf"} 10.0', "q_count 10.0", "",
+  ].join("\n");
+  const figures = readFigures(text);
+  assert.equal(valueOf(figures, "playhead_store_bytes"), 4096);
+  assert.equal(valueOf(figures, "playhead_forward_behind", 'destination="1"'), 7);
+  assert.equal(valueOf(figures, "nothing"), 0);
+  assert.deepEqual([0.5, 0.9, 1].map((share) => quantile(figures, "q", share)), [0.1, 1, Infinity]);
+  assert.ok(Number.isNaN(quantile(figures, "other", 0.5)));
+  assert.equal(rate({ ms: 0, figures: [] }, { ms: 2000, figures }, "playhead_store_bytes"), 2048);
 });

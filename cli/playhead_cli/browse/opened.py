@@ -1,0 +1,91 @@
+"""A run that is looked at, and what becomes of it meanwhile: it may grow, or be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_cli.session import Session
+    from playhead_receiver.store.protocol.store import Store
+    from playhead_replay import Run
+
+AT_ONCE = 1000
+"""Changes that are read from the store in one go."""
+
+
+class OpenRun:
+    """A run from a store or a file. Methods may take long; one thread at a time calls them."""
+
+    def __init__(self, run: Run, store: Store | None = None, position: int = 0) -> None:
+        """``store``: what it was read from, None for a file; ``position``: of the store, before that."""
+        self.run = run
+        self._store = store
+        self._position = position
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is in a store; else it is a file."""
+        return self._store is not None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it had not ended when it was read."""
+        return self._store is not None and self.run.status == "running"
+
+    def require_kept(self) -> None:
+        """`RunUnknown` if it was deleted since it was opened; `StoreUnavailable`."""
+        if self._store is None:
+            return
+        try:
+            self._store.resolve(self.run.trace_id)
+        except RunUnknown:
+            raise RunUnknown(f"{self.run.name} was deleted meanwhile", hint="q leaves") from None
+
+    def grown(self) -> bool:
+        """Read it anew if something of it came, or if it ended. Returns whether it was."""
+        if self._store is None:
+            return False
+        trace_id, came, moved = bytes.fromhex(self.run.trace_id), False, True
+        while moved:
+            moved = False
+            for change in self._store.changes(self._position, AT_ONCE):
+                self._position, moved = change.position, True
+                came = came or change.item.trace_id == trace_id
+        if came or self._store.resolve(self.run.trace_id).status != self.run.status:
+            self.run = load_run(self._store, self.run.trace_id)[0]
+            return True
+        return False
+
+    def origin(self) -> Run:
+        """The run that it was forked or replayed from. `RunUnknown`."""
+        trace_id = self.run.origin.partition(":")[0].partition("-")[0]
+        if not trace_id or self._store is None:
+            raise RunUnknown(f"{self.run.name} has no origin in this store")
+        return load_run(self._store, trace_id)[0]
+
+    def newest_branch(self) -> str:
+        """The name of the run that was forked from it last; empty if there is none."""
+        from playhead_receiver.store import Query
+
+        if self._store is None or not self.run.trace_id:
+            return ""
+        found = next(self._store.runs(Query(origin=self.run.trace_id, limit=1)), None)
+        return "" if found is None else found.name
+
+
+@contextmanager
+def opened(session: Session, target: Target) -> Generator[OpenRun]:
+    """The run of a target. `RunUnknown`, `RunAmbiguous`, `CorruptTape`."""
+    if target.is_file or Path(target.run).is_file():
+        with opened_run(session, target) as run:
+            yield OpenRun(run)
+        return
+    with reading(session) as store:
+        position = store.position()
+        yield OpenRun(load_run(store, target.run)[0], store, position)

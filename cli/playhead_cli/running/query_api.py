@@ -1,0 +1,56 @@
+"""The query API of the data folder: of the receiver that runs there, else of one of our own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from playhead_cli.session import Session
+from playhead_receiver.host.writer_lock import running
+from playhead_semconv.errors import StoreBusy
+
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAddress:
+    """Where a query API answers."""
+
+    url: str
+    token: str
+    """Empty where none is needed."""
+    own: bool = False
+    """Whether it is answered by this process, and ends with it."""
+
+
+@contextmanager
+def query_api(session: Session, url: str | None = None) -> Generator[QueryAddress]:
+    """The query API at ``url``; None: of the data folder. `StoreBusy`, errors of `Receiver.start`."""
+    settings = session.settings
+    if url:
+        yield QueryAddress(url, settings.token)
+        return
+    found = running(session.data_dir)
+    if found is not None and found.query:
+        yield QueryAddress(found.query, settings.token or found.key)
+        return
+    if found is not None:
+        raise StoreBusy(
+            f"process {found.pid} writes to {session.data_dir} and has no query API",
+            hint="playhead up, or wait for it to end",
+        )
+    from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
+    from playhead_receiver.server import Receiver
+    from playhead_receiver.store.content.references import References
+
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    configuration = Configuration(
+        Addresses(http_port=0, grpc_port=None, query_port=0),
+        Access(token),
+        Storage(settings.store),
+        references=References.named(settings.references),
+    )
+    with Receiver(session.data_dir, configuration) as receiver:
+        yield QueryAddress(receiver.query_endpoint, token, own=True)

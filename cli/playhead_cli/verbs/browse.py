@@ -1,0 +1,60 @@
+"""``playhead browse``: a run in the terminal."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+import click
+
+from playhead_cli.completing.arguments import complete_run
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_cli.targets.run_argument import Target, parse_target
+from playhead_semconv.errors import UsageError
+
+
+@verb("browse", short_help="step through a run in the terminal, backwards and forwards")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
+@click.option("--at", metavar="POINT", help="Where to begin. Default: the first error, else the end.")
+@click.option(
+    "--url",
+    help="The query API of a receiver, to control a live run. Default: of the one on the data folder.",
+)
+def command(session: Session, target: str | None, at: str | None, url: str | None) -> None:
+    """Step backwards and forwards through a run, also while it goes on; ? shows the keys.
+
+    Messages, request, response, state and its difference at each step; x forks there, a edits the
+    request first. A run that goes on can be paused and edited, if it is recorded with
+    PLAYHEAD_CONTROL=on.
+    """
+    if importlib.util.find_spec("textual") is None:
+        raise UsageError("the package textual is not installed", hint="pip install 'playhead[tui]'")
+    wanted = parse_target(target, at)
+    if session.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("browse needs a terminal", hint=f"playhead show {wanted.run}, also with --json")
+    if not session.colored(sys.stdout):
+        os.environ["NO_COLOR"] = "1"
+    while True:
+        following = _browse(session, wanted, url)
+        if not following:
+            return
+        wanted = parse_target(following)
+
+
+def _browse(session: Session, wanted: Target, url: str | None) -> str:
+    """Browse one run. Returns the next one; empty if there is none."""
+    from playhead_cli.browse.app import Browser
+    from playhead_cli.browse.opened import opened
+    from playhead_cli.targets.point_argument import find_point
+
+    with opened(session, wanted) as source:
+        begins = bool(source.run.steps or wanted.point)
+        step = find_point(source.run, wanted.point or "error").step.number if begins else 0
+        named = source.run.name if source.is_stored else wanted.run
+        browser = Browser(session, source, named, step, url)
+        found = browser.run()
+    if browser.defect is not None:
+        raise browser.defect
+    return found or ""

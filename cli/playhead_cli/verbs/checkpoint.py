@@ -1,0 +1,52 @@
+"""``playhead checkpoint``: make a checkpoint of a running agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.operating.orders import Operator, lease_s, orders, target_of
+from playhead_cli.options import verb
+from playhead_cli.session import Session
+from playhead_semconv.errors import UsageError
+from playhead_semconv.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_cli.printed.controlled import PrintedMadeCheckpoint
+
+
+@verb("checkpoint", short_help="make a checkpoint of a running agent")
+@orders
+@click.option("--label", default="", help="What it is called.")
+@click.option(
+    "--wait",
+    metavar="TIME",
+    default="30s",
+    show_default=True,
+    help="How long it is waited for the next step, 60s at most.",
+)
+def command(session: Session, target: str, url: str | None, label: str, wait: str) -> int:
+    """Make a checkpoint of an agent before it asks the next thing, and print its name.
+
+    The agent goes on; where it is paused, the checkpoint is made at once. It has to be recorded with
+    PLAYHEAD_CONTROL=on. Exit status 1 where the next step did not come in time: it is made there all
+    the same.
+    """
+    run, halt = target_of(target)
+    if halt:
+        raise UsageError("a checkpoint is of the run as a whole", hint=f"playhead checkpoint {run}")
+    made = Operator(session, url).order(run, "checkpoint", label=label, wait_s=lease_s(wait))
+    name = made["name"]
+    if session.as_json:
+        printed: PrintedMadeCheckpoint = {"schema_version": 1, "run": run, **made}  # type: ignore[typeddict-item]
+        session.print_json(printed)
+    elif name is not None:
+        click.echo(visible(str(name)))
+        session.suggest(f"playhead state {run}:{name}")
+    elif made["made"]:
+        session.say("it is made, and not delivered yet")
+        session.suggest(f"playhead checkpoints {run}")
+    else:
+        session.say("the agent has not come to its next step; the checkpoint is made there")
+    return 0 if made["made"] else 1

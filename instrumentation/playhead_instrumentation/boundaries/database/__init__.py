@@ -1,0 +1,1 @@
+"""Calls of databases as exchanges, whatever driver makes them."""

@@ -1,0 +1,1 @@
+"""Statements to PostgreSQL. The tape has what the server said, as its wire carries it."""

@@ -1,0 +1,1 @@
+"""Commands of Redis through redis-py, blocking and with asyncio."""

@@ -1,0 +1,42 @@
+// Commands to copy into a shell. Nothing here needs a browser.
+import { HIDDEN } from "./words.js";
+
+const PLAIN = /^[A-Za-z0-9_@%+=:,.\/-]+$/;
+
+/**
+ * A word as bash and zsh read it back: what controls, reverses or hides is written as an escape.
+ * @param {string} text
+ */
+export function word(text) {
+  const kept = text.toWellFormed();
+  if (PLAIN.test(kept)) return kept;
+  if (!/[\n\t]/.test(kept) && kept.search(HIDDEN) < 0) return `'${kept.replaceAll("'", `'\\''`)}'`;
+  const escaped = kept
+    .replace(/[\\']/g, "\\$&")
+    .replaceAll("\n", "\\n")
+    .replaceAll("\t", "\\t")
+    .replace(HIDDEN, (found) => {
+      const code = found.codePointAt(0) ?? 0;
+      return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+    });
+  return `$'${escaped}'`;
+}
+
+/**
+ * The command that plays a run again from its tape, shown from a step on.
+ * @param {string} run @param {number} step 0: from its beginning
+ */
+export function replayCommand(run, step) {
+  return ["playhead", "replay", word(run), ...(step ? ["--from", `${step}`] : [])].join(" ");
+}
+
+/**
+ * The command that goes back to a step, changes something there, and goes on for real.
+ * @param {string} run @param {number} step 0: as far as the program agrees with its tape
+ * @param {{path: string, value: string}[]} edits those without a path are left out
+ * @param {boolean} offline whether nothing goes to the world
+ */
+export function forkCommand(run, step, edits, offline) {
+  const changed = edits.filter(({ path }) => path).map(({ path, value }) => `--edit ${word(`${path}=${value}`)}`);
+  return ["playhead", "fork", word(step ? `${run}:${step}` : run), ...changed, ...(offline ? ["--offline"] : [])].join(" ");
+}

@@ -1,0 +1,1 @@
+"""Dialects of OpenAI for images and audio."""

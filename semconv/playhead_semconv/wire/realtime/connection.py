@@ -1,0 +1,113 @@
+"""The calls of a model over one WebSocket, from the messages of its exchange.
+
+A connection is known by its path, and by the messages that its wire begins with, at any host. Audio
+stays in the exchange; what was said in it is told by transcripts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+from urllib.parse import parse_qs, urlsplit
+
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Exchange, Part, digest_of
+from playhead_semconv.wire.reading import Object, parse
+from playhead_semconv.wire.realtime.calls import RealtimeCall, RealtimeFold, SessionMessage
+
+Read = Callable[[bool, int], bytes]
+"""Returns the bytes of a message: whether the program sent it, and its number among those, from 0."""
+
+
+def _realtime(model: str) -> RealtimeFold:
+    from playhead_semconv.wire.realtime.openai_realtime import OpenAIRealtimeFold
+
+    return OpenAIRealtimeFold(model)
+
+
+def _gemini(model: str) -> RealtimeFold:
+    from playhead_semconv.wire.realtime.gemini_live import GeminiLiveFold
+
+    return GeminiLiveFold()
+
+
+_WIRES: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], RealtimeFold]], ...]] = (
+    ("openai.realtime", re.compile(r"/realtime/?\Z"), _realtime),
+    ("gemini.live", re.compile(r"[./]BidiGenerateContent/?\Z"), _gemini),
+)
+"""Name, end of the path, and the fold, which is imported when there is such a connection."""
+
+
+def realtime_wire(url: str) -> str:
+    """Return the wire that a WebSocket's URL belongs to; empty where it is no known one."""
+    path = _path(url)
+    return next((name for name, form, _ in _WIRES if form.search(path)), "")
+
+
+def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCall]:
+    """Return the calls over a WebSocket to ``url``. What ``read`` raises goes on."""
+    path = _path(url)
+    for name, form, fold_for in _WIRES:
+        if form.search(path):
+            fold = fold_for(_model(url))
+            for message in _messages(exchange, read):
+                fold.message(message)
+            try:
+                found = fold.calls()
+            except RecursionError:  # decoders accept deeper nesting than encoders
+                return []
+            for call in found:
+                call.attributes[a.PLAYHEAD_WIRE] = name
+            return found
+    return []
+
+
+def realtime_span_id(connection: bytes, number: int) -> bytes:
+    """Return the id of the span of a call, the same each time; ``connection``: id of its span."""
+    return digest_of(b"%b realtime %d" % (connection, number))[:8]
+
+
+def _messages(exchange: Exchange, read: Read) -> Iterator[SessionMessage]:
+    """Yield the messages that are JSON objects, in their order."""
+    begun: dict[bool, list[bytes]] = {True: [], False: []}
+    for sent, number, part in _in_order(exchange):
+        kind = part.attributes.get(a.PLAYHEAD_WEBSOCKET_OPCODE)
+        if kind not in ("text", "binary", "continuation"):
+            continue
+        begun[sent].append(read(sent, number))
+        if part.attributes.get(a.PLAYHEAD_WEBSOCKET_FINAL) is False:
+            continue
+        data, begun[sent] = b"".join(begun[sent]), []
+        try:
+            value = parse(data)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield SessionMessage(part.time_ns, sent, cast(Object, value))
+
+
+def _in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
+    """Yield the parts of both directions: whether the program sent it, and its number among those."""
+    at, sent = 0, exchange.sent
+    for number, part in enumerate(exchange.parts):
+        before = max(at, min(part.after, len(sent)))
+        yield from ((True, index, sent[index]) for index in range(at, before))
+        at = before
+        yield False, number, part
+    yield from ((True, index, sent[index]) for index in range(at, len(sent)))
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
+
+
+def _model(url: str) -> str:
+    try:
+        asked = parse_qs(urlsplit(url).query)
+    except ValueError:
+        return ""
+    return next((asked[name][0] for name in ("model", "deployment") if asked.get(name)), "")

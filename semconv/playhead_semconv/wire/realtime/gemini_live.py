@@ -1,0 +1,172 @@
+"""Gemini's Live API: a session over a WebSocket, ``…BidiGenerateContent``. Each answer is a call.
+
+An answer ends with its turn, or where the model calls functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Value
+from playhead_semconv.genai.messages import (
+    FinishReason,
+    InputMessage,
+    OutputMessage,
+    Part,
+    Text,
+    ToolCallResponse,
+    to_json,
+)
+from playhead_semconv.values import GenAiOperationName
+from playhead_semconv.wire.dialect import ResponseContent
+from playhead_semconv.wire.google.generate_content import GeminiGenerateContent
+from playhead_semconv.wire.google.parts import camel, content_parts
+from playhead_semconv.wire.google.stream_fold import ContentFold
+from playhead_semconv.wire.google.usage import usage_of
+from playhead_semconv.wire.reading import Object, mapping, sequence, text
+from playhead_semconv.wire.realtime.calls import RealtimeCall, SessionMessage
+
+
+class _Answer:
+    def __init__(self, started_ns: int, inputs: list[InputMessage]) -> None:
+        self.call = RealtimeCall(started_ns)
+        self.inputs = inputs
+        self.fold = ContentFold()
+        self.heard: list[str] = []
+        """What the user said aloud."""
+        self.spoken: list[str] = []
+        """What the model said aloud."""
+        self.reason = ""
+        self.usage: Object = {}
+
+    def piece(self, parts: list[Any], time_ns: int) -> None:
+        """Add parts of the answer; audio stays in the exchange."""
+        self.call.first_ns = self.call.first_ns or time_ns
+        kept = [part for part in parts if "inlineData" not in camel(part)]
+        if kept:
+            self.fold.event("", {"candidates": [{"content": {"role": "model", "parts": kept}}]})
+
+
+class GeminiLiveFold:
+    """Joins the messages of a connection into calls."""
+
+    def __init__(self) -> None:
+        self._setup: Object | None = None
+        self._asked_ns = 0
+        self._inputs: list[InputMessage] = []
+        self._heard: list[str] = []
+        self._open: _Answer | None = None
+        self._answers: list[_Answer] = []
+        self._readers: dict[tuple[bool, str], Callable[[Any, int], None]] = {
+            (True, "setup"): self._set_up,
+            (True, "clientContent"): self._said,
+            (True, "realtimeInput"): self._streamed,
+            (True, "toolResponse"): self._tool_answered,
+            (False, "serverContent"): self._content,
+            (False, "toolCall"): self._tool_called,
+            (False, "usageMetadata"): self._used,
+        }
+
+    def message(self, message: SessionMessage) -> None:
+        """Add the next message."""
+        fields = camel(message.value)
+        for name, value in sorted(fields.items()):  # what was said before what it used
+            read = self._readers.get((message.sent, name))
+            if read is not None:
+                read(value, message.time_ns)
+
+    def calls(self) -> list[RealtimeCall]:
+        """Return the calls; none if no session was set up."""
+        setup = self._setup
+        return [] if setup is None else [_call(one, setup) for one in self._answers]
+
+    def _set_up(self, value: Any, time_ns: int) -> None:
+        self._setup = camel(value)
+
+    def _said(self, value: Any, time_ns: int) -> None:
+        self._asked_ns = time_ns
+        dialect = GeminiGenerateContent()
+        self._inputs += [dialect.message(turn) for turn in sequence(camel(value).get("turns"))]
+
+    def _streamed(self, value: Any, time_ns: int) -> None:
+        self._asked_ns = time_ns
+        if said := text(camel(value).get("text")):
+            self._inputs.append(InputMessage(role="user", parts=[Text(content=said)]))
+
+    def _tool_answered(self, value: Any, time_ns: int) -> None:
+        self._asked_ns = time_ns
+        parts: list[Part] = [
+            ToolCallResponse(id=text(one.get("id")), response=one.get("response"))
+            for one in map(mapping, sequence(camel(value).get("functionResponses")))
+        ]
+        self._inputs.append(InputMessage(role="tool", parts=parts))
+
+    def _content(self, value: Any, time_ns: int) -> None:
+        said = camel(value)
+        if heard := text(mapping(said.get("inputTranscription")).get("text")):
+            (self._heard if self._open is None else self._open.heard).append(heard)
+        turn = mapping(said.get("modelTurn"))
+        if turn:
+            self._answer(time_ns).piece(sequence(turn.get("parts")), time_ns)
+        if spoken := text(mapping(said.get("outputTranscription")).get("text")):
+            self._answer(time_ns).spoken.append(spoken)
+        if said.get("interrupted") is True:
+            self._end("interrupted", time_ns)
+        elif said.get("turnComplete") is True:
+            self._end(FinishReason.STOP, time_ns)
+
+    def _tool_called(self, value: Any, time_ns: int) -> None:
+        calls = sequence(camel(value).get("functionCalls"))
+        self._answer(time_ns).piece([{"functionCall": call} for call in calls], time_ns)
+        self._end(FinishReason.TOOL_CALL, time_ns)
+
+    def _used(self, value: Any, time_ns: int) -> None:
+        answer = self._open or (self._answers[-1] if self._answers else None)
+        if answer is not None:
+            answer.usage = mapping(value)
+
+    def _answer(self, time_ns: int) -> _Answer:
+        """Return the answer that is being given; begin one if there is none."""
+        if self._open is None:
+            self._open = _Answer(self._asked_ns or time_ns, self._inputs)
+            self._open.heard, self._inputs, self._heard = self._heard, [], []
+            self._answers.append(self._open)
+        return self._open
+
+    def _end(self, reason: str, time_ns: int) -> None:
+        if self._open is not None:
+            self._open.reason, self._open.call.ended_ns = reason, time_ns
+            self._open, self._asked_ns = None, 0
+
+
+def _call(one: _Answer, setup: Object) -> RealtimeCall:
+    call = one.call
+    call.attributes = _asked_for(setup)
+    inputs = list(one.inputs)
+    if one.heard:
+        inputs.append(InputMessage(role="user", parts=[Text(content="".join(one.heard))]))
+    if inputs:
+        call.attributes[a.GEN_AI_INPUT_MESSAGES] = to_json(inputs)
+    candidates = sequence(one.fold.body().get("candidates"))
+    parts = [part for item in candidates for part in content_parts(mapping(item).get("content"))]
+    if one.spoken:
+        parts.append(Text(content="".join(one.spoken)))
+    messages = [OutputMessage(role="assistant", parts=parts)] if parts else []
+    call.add(ResponseContent(messages, [one.reason or FinishReason.ERROR], usage_of(one.usage)))
+    return call
+
+
+def _asked_for(setup: Object) -> dict[str, Value]:
+    """Return attributes for what the session was set up with."""
+    dialect = GeminiGenerateContent()
+    found = dialect.parameters(setup)
+    found[a.GEN_AI_OPERATION_NAME] = GenAiOperationName.GENERATE_CONTENT
+    if model := text(setup.get("model")):
+        found[a.GEN_AI_REQUEST_MODEL] = model.rpartition("/")[2]
+    if instructions := dialect.instructions(setup.get("systemInstruction")):
+        found[a.GEN_AI_SYSTEM_INSTRUCTIONS] = to_json(instructions)
+    if "tools" in setup and (tools := dialect.tools(setup["tools"])):
+        found[a.GEN_AI_TOOL_DEFINITIONS] = to_json(tools)
+    return found

@@ -1,0 +1,86 @@
+"""Checkpoints go with their runs, are verified with them, and are made where somebody stores one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.suite.base import OnEngine
+from support.batches import span_of
+from support.whole_store import WholeStore
+
+from playhead_checkpoint import Lineage
+from playhead_checkpoint.store.conformance import conversation
+from playhead_receiver.store import Batch, Finding
+from playhead_receiver.store.keeping.retention import Policy, apply
+
+RUN, OTHER_RUN, UNKNOWN = b"r" * 16, b"o" * 16, b"u" * 16
+LATER_NS = 1 << 62
+
+
+def keep_runs(store: WholeStore, *runs: bytes) -> None:
+    """Two checkpoints of each run, whose states have most in common."""
+    for run in runs:
+        store.commit(Batch([span_of(run, 1)]))
+        for step in (200, 201):
+            store.checkpoints().put(conversation(step), Lineage(run))
+
+
+def kept_runs(store: WholeStore) -> list[bytes]:
+    return [one.lineage.run for one in store.checkpoints().checkpoints()]
+
+
+class Checkpoints(OnEngine):
+    def test_nothing_is_made_where_no_checkpoint_was_stored(self, store: WholeStore):
+        store.commit(Batch([span_of(RUN, 1)]))
+        assert store.delete([RUN]).checkpoints == 0
+        assert store.sweep().checkpoints == 0
+        assert list(store.verify()) == []
+        assert store.checkpoints_there() is None
+
+    def test_checkpoints_of_a_run_are_deleted_with_it(self, store: WholeStore):
+        keep_runs(store, RUN, OTHER_RUN)
+        assert store.delete([RUN]).checkpoints == 2
+        assert kept_runs(store) == [OTHER_RUN, OTHER_RUN]
+        found = store.checkpoints().latest(OTHER_RUN)
+        assert found and store.checkpoints().state(found.id) == conversation(201)
+        assert store.checkpoints().damages() == []
+        store.delete([OTHER_RUN])
+        assert store.checkpoints().count() == 0
+
+    def test_checkpoints_go_when_the_time_of_their_run_is_over_unless_it_is_held(
+        self, store: WholeStore
+    ):
+        keep_runs(store, RUN, OTHER_RUN)
+        store.mark(OTHER_RUN, "held")
+        done = apply(store, Policy(), LATER_NS)
+        assert (done.runs, done.checkpoints) == (1, 2)
+        assert set(kept_runs(store)) == {OTHER_RUN}
+
+    def test_what_comes_after_the_deletion_goes_too_and_what_belongs_to_no_run_stays(
+        self, store: WholeStore
+    ):
+        keep_runs(store, RUN)
+        store.delete([RUN])
+        for run in (RUN, UNKNOWN, b""):
+            store.checkpoints().put(conversation(20), Lineage(run))
+        assert store.sweep().checkpoints == 1
+        assert sorted(kept_runs(store)) == [b"", UNKNOWN]
+        assert store.sweep().checkpoints == 0
+
+    def test_damage_is_found_with_the_runs_that_it_concerns(self, store: WholeStore):
+        keep_runs(store, RUN, OTHER_RUN)
+        checkpoints: Any = store.checkpoints()
+        last = checkpoints.latest(RUN)
+        with checkpoints._writing() as database:
+            (id,) = database.execute("SELECT max(id) FROM node").fetchone()
+            database.execute("UPDATE node SET data = ? WHERE id = ?", (b"damaged", id))
+        found = list(store.verify())
+        assert {one.what for one in found} == {"checkpoint", "node"}
+        concerned = [one for one in found if one.runs]
+        assert {run for one in concerned for run in one.runs} <= {RUN.hex(), OTHER_RUN.hex()}
+        assert last.id.hex() in {one.where for one in concerned}
+        with checkpoints._writing() as database:
+            database.execute("UPDATE checkpoint SET packed = ? WHERE id = ?", (b"\x00", last.id))
+        where = last.id.hex()
+        problem = f"checkpoint {where} differs from its digest"
+        assert Finding("checkpoint", where, problem, [RUN.hex()]) in list(store.verify())

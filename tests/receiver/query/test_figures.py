@@ -1,0 +1,79 @@
+"""Figures of checkpoints and replays, as Prometheus reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support.controlling import Stage, on_stage
+
+from playhead_checkpoint import Lineage, RemoteCheckpoints
+from playhead_checkpoint.store.conformance import conversation
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with on_stage(tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
+def figures(stage: Stage) -> dict[str, float]:
+    """The samples by name, with their labels in a fixed order."""
+    answer = httpx.get(f"{stage.receiver.query_endpoint}/metrics", timeout=60)
+    return {
+        ",".join([sample.name, *(sample.labels[name] for name in sorted(sample.labels))]): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_checkpoints_are_counted_by_kind_with_their_sizes(stage: Stage):
+    assert figures(stage)["playhead_checkpoints"] == 0
+    with RemoteCheckpoints(stage.receiver.query_endpoint) as store:
+        first = store.put(conversation(500), Lineage(b"r" * 16, time_ns=1))
+        store.put(conversation(501), Lineage(b"r" * 16, kind="auto"))
+    with RemoteCheckpoints(stage.receiver.query_endpoint) as store:
+        assert store.put(conversation(500), Lineage(b"r" * 16, time_ns=1)) == first
+    url = f"{stage.receiver.query_endpoint}/v1/checkpoints/{first.id.hex()}"
+    assert httpx.put(url, content=b"no checkpoint").status_code == 422
+    found = figures(stage)
+    assert found["playhead_checkpoints"] == 2
+    assert found["playhead_checkpoints_put_total,manual,stored"] == 1
+    assert found["playhead_checkpoints_put_total,auto,stored"] == 1
+    assert found["playhead_checkpoints_put_total,manual,repeated"] == 1
+    assert found["playhead_checkpoints_refused_total"] == 1
+    assert found["playhead_checkpoint_state_bytes_sum,manual"] == first.size_bytes
+    assert found["playhead_checkpoint_state_bytes_count,auto"] == 1
+    both = found["playhead_checkpoint_state_bytes_sum,auto"] + first.size_bytes
+    assert first.size_bytes < found["playhead_checkpoint_received_bytes_total"] < 0.6 * both
+    assert found["playhead_checkpoint_store_bytes"] > 0
+
+
+def test_a_replay_is_counted_with_its_fidelity(stage: Stage):
+    script = stage.script("import playhead\nplayhead.tool(lambda: 1)()\n")
+    done = stage.home.playhead("record", str(script))
+    assert done.returncode == 0, done.stderr
+    done = stage.home.playhead("replay", "last")
+    assert done.returncode == 0, done.stderr
+    found = figures(stage)
+    assert found["playhead_replays_total,replay,identical"] == 1
+    assert found["playhead_replay_seconds_count,replay"] == 1
+    assert found["playhead_replayed_exchanges_total,exact"] == 1
+
+
+def test_what_is_no_end_of_a_replay_is_refused(stage: Stage):
+    url = f"{stage.receiver.query_endpoint}/v1/replays"
+    told = {"mode": "replay", "outcome": "blocked", "seconds": 0.5, "exchanges": {"blocked": 2}}
+    assert httpx.post(url, json=told).status_code == 200
+    for wrong in (
+        {"mode": "x" * 1000},
+        {"outcome": "well"},
+        {"seconds": -1},
+        {"exchanges": {"other": 1}},
+        {"exchanges": {"exact": -1}},
+        {"more": 1},
+    ):
+        assert httpx.post(url, json=told | wrong).status_code == 422, wrong
+    assert figures(stage)["playhead_replayed_exchanges_total,blocked"] == 2

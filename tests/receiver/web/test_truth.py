@@ -1,0 +1,207 @@
+"""What the pages show is what the command line and the API say, and what programs noted themselves."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.batches import span_of
+from support.cli import refund, store_run
+from support.home import Home
+from support.moments import WANDERER
+from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+
+from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+
+from .chromium import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
+
+RUNS, STEPS, POINTS = 5, 20, 100
+CONFIGURATION = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedServer]:
+    def answered(request: Request) -> Any:
+        return json_reply(openai_chat.completion(f"to {request.json['messages'][-1]['content']}"))
+
+    with ScriptedServer() as server:
+        server.on("/v1/chat/completions", answered, repeat=True)
+        yield server
+
+
+@pytest.fixture
+def home(tmp_path: Path, provider: ScriptedServer) -> Home:
+    return Home(tmp_path, {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"})
+
+
+def wander(home: Home, seed: int) -> list[dict[str, Any]]:
+    """Record a run of random steps. What it noted before the first step and after each."""
+    work, truth = home.folder / f"work-{seed}", home.folder / f"truth-{seed}.json"
+    work.mkdir()
+    (work / "wanderer.py").write_text(WANDERER)
+    words = ("record", "--level", "causal", "wanderer.py", str(seed), str(STEPS))
+    done = home.playhead(*words, cwd=work, env={**home.environ, "TRUTH": str(truth)})
+    assert done.returncode == 0, done.stderr
+    return json.loads(truth.read_text())
+
+
+SHOWN = """(async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const closed = () => document.querySelector('main details:not([open]) > summary');
+  for (let one = closed(); one; one = closed()) {
+    one.click();
+    await frame();
+    await frame();
+  }
+  const leaf = text => {
+    const colon = text.indexOf(': ');
+    return [text.slice(0, colon), JSON.parse(text.slice(colon + 2))];
+  };
+  const value = box => {
+    const branch = box.querySelector(':scope > details');
+    if (!branch) return leaf(box.textContent.trim());
+    const summary = branch.querySelector('summary').textContent.trim();
+    const [, name, kind] = /^(.*) (list|object), \\d+$/s.exec(summary);
+    const within = [...branch.querySelectorAll(':scope > .said')].map(
+      one => one.querySelector(':scope > details') ? value(one) : leaf(one.textContent.trim()));
+    return [name, kind === 'list' ? within.map(([, held]) => held) : Object.fromEntries(within)];
+  };
+  const sections = [...document.querySelectorAll('main section')];
+  const heading = one => one.querySelector(':scope > h2')?.textContent ?? '';
+  const states = sections.filter(one => heading(one).includes(' said at step ')).map(value);
+  const output = sections.find(one => heading(one) === 'stdout');
+  const files = [...document.querySelectorAll('main .two > div:last-child > details')].map(
+    one => [
+      one.querySelector('summary').firstChild.textContent.trim(),
+      one.querySelector('pre')?.textContent ?? null,
+    ]);
+  return {
+    messages: [...document.querySelectorAll('main .two .said > .who')].map(
+      who => ({role: who.textContent, content: who.parentElement.querySelector('pre').textContent})),
+    files: Object.fromEntries(files),
+    stdout: output ? output.querySelector('pre').textContent : '',
+    states: Object.fromEntries(states),
+  };
+})()"""
+"""What the view says, read from its text after everything was unfolded."""
+
+
+def test_the_playhead_shows_what_the_programs_had_noted(page: Page, home: Home):
+    truths = [wander(home, seed) for seed in range(RUNS)]
+    every = [(run, step) for run in range(RUNS) for step in range(STEPS + 1)]
+    with Receiver(home.data_dir, CONFIGURATION) as receiver:
+        for run, step in random.Random(0).sample(every, POINTS):
+            address = f"/?view=playhead&run=wanderer-{run + 1}&after={step}"
+            page.open(receiver.query_endpoint + address, "main .two")
+            page.wait(
+                f"document.querySelector('[role=status]').textContent === 'after step {step} of {STEPS}'"
+            )
+            found = page.run(SHOWN)
+            found["files"].pop("wanderer.py", None)  # a program may be read as a file
+            assert found == truths[run][step], address
+    assert page.complaints == []
+
+
+def test_numbers_on_the_pages_are_those_of_the_command_line_and_the_api(page: Page, home: Home):
+    demo = home.playhead("demo", env=home.bare)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    store_run(home.data_dir, refund())
+    with Receiver(home.data_dir, CONFIGURATION) as receiver:
+        for number, one in enumerate(_odd_runs(), 1):
+            receiver.store.commit(Batch([*one(bytes([number]) * 16)]))
+        api = httpx.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]
+        listed = {one["name"]: one for one in home.runs("-n", "100")}
+        assert len(api) == 4 + len(_odd_runs()) and {one["name"] for one in api} == set(listed)
+        page.open(f"{receiver.query_endpoint}/", "main tbody a")
+        rows = page.run(READ_TABLE)
+        shown = {row[0]: row for row in rows}
+        for run in api:
+            same = ("status", "steps", "errors", "input_tokens", "output_tokens", "cost_usd")
+            assert {name: run[name] for name in same} == {
+                name: listed[run["name"]][name] for name in same
+            }
+            _, status, _, _, steps, failed, tokens, cost, *_ = shown[run["name"]]
+            assert (status, steps, failed) == (
+                run["status"],
+                str(run["steps"]),
+                str(run["errors"] or ""),
+            )
+            assert tokens == f"{run['input_tokens']}→{run['output_tokens']}"
+            assert _same_money(cost, run["cost_usd"])
+            _compare_tree(page, home, receiver, run)
+    assert page.complaints == []
+
+
+def _compare_tree(page: Page, home: Home, receiver: Receiver, run: dict[str, Any]) -> None:
+    told = json.loads(home.playhead("show", run["name"], "--json").stdout)
+    page.open(f"{receiver.query_endpoint}/?run={run['name']}&rows=tree", ".row")
+    page.wait("document.querySelector('.row[aria-selected=true]') !== null")
+    tree = list(_flat(told["spans"]))
+    assert page.run("Number(document.querySelector('.rows').ariaRowCount)") == len(tree)
+    spans = httpx.get(f"{receiver.query_endpoint}/v1/runs/{run['name']}?limit=1000").json()["spans"]
+    assert [(one["span_id"], one["depth"]) for one in spans] == tree
+    rows = page.run(READ_ROWS)
+    assert [(one["name"], one["depth"] + 1, one["failed"]) for one in spans[: len(rows)]] == [
+        tuple(row) for row in rows
+    ]
+    numbers = page.run(READ_NUMBERS)
+    assert set(numbers) <= {one["number"] for one in told["steps"]}
+    head = page.run("document.querySelector('main.run > .bar').textContent")
+    assert f"{len(told['steps'])} steps, {len(tree)} spans" in head
+    tokens = f"{told['input_tokens']}→{told['output_tokens']} tokens "
+    assert tokens in head
+    # Where nothing was used, `show` says 0, and lists say nothing.
+    usd = told["cost_usd"] if told["input_tokens"] or told["output_tokens"] else None
+    assert _same_money(head.partition(tokens)[2].partition("steps")[0].strip(), usd)
+
+
+def _flat(spans: list[dict[str, Any]], depth: int = 0) -> Iterator[tuple[str, int]]:
+    """Id and depth of each span, depth first."""
+    for one in spans:
+        yield one["span_id"], depth
+        yield from _flat(one["children"], depth + 1)
+
+
+READ_TABLE = """[...document.querySelectorAll('main tbody tr')].map(
+  row => [...row.cells].map(one => one.textContent.trim()))"""
+READ_NUMBERS = """[...document.querySelectorAll('.row .title > .number')]
+  .map(one => Number(one.textContent)).filter(Boolean)"""
+READ_ROWS = """(() => {
+  const box = document.querySelector('.rows');
+  box.scrollTop = 0;
+  return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(
+    [...box.querySelectorAll('.row')]
+      .sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)
+      .map(row => {
+        const name = row.querySelector('.title > span:not(.number):not(.twist):not(.quiet)').textContent;
+        return [name.replace(/^✗ /, ''), Number(row.ariaLevel), name.startsWith('✗ ')];
+      })))));
+})()"""
+
+
+def _same_money(shown: str, usd: float | None) -> bool:
+    """Whether a sum as the pages write it, in cents or with two digits, is this one."""
+    if usd is None:
+        return shown == ""
+    return shown != "" and float(shown.removeprefix("$")) == pytest.approx(usd, rel=0.05, abs=0.005)
+
+
+def _odd_runs() -> list[Any]:
+    """Runs without a root, with failures, with several roots, with many tokens."""
+    call = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+    used = {"gen_ai__usage__input_tokens": 1234567, "gen_ai__usage__output_tokens": 89}
+    return [
+        lambda trace: [span_of(trace, one, parent=99, name=f"lost {one}", **call) for one in (1, 2)],
+        lambda trace: [
+            span_of(trace, 1, name="top", error=True),
+            span_of(trace, 2, parent=1, error=True, **call),
+        ],
+        lambda trace: [span_of(trace, one, name=f"root {one}", **call, **used) for one in (1, 2, 3)],
+    ]

@@ -1,0 +1,18 @@
+"""Each view of the pages: its address, and what is there when it is shown."""
+
+from pathlib import Path
+
+PICTURES = Path(__file__).parents[3] / "logs" / "pages"
+VIEWS = {
+    "runs": ("/", "main tbody a"),
+    "run": ("/?run=refund-1", ".detail .problem"),
+    "tree": ("/?run=refund-1&rows=tree", ".row[aria-expanded]"),
+    "raw": ("/?run=refund-1&step=1&tab=raw", ".detail h3"),
+    "attributes": ("/?run=refund-1&step=1&tab=attributes", ".detail details"),
+    "again": ("/?run=refund-1&step=3&tab=again", ".detail .command"),
+    "transcript": ("/?view=transcript&run=refund-1", "article"),
+    "playhead": ("/?view=playhead&run=refund-1&after=11", ".said"),
+    "compare": ("/?view=compare&left=refund-1&right=last", "main table"),
+    "find": ("/?view=find&q=%22order%2081%22", "mark"),
+    "operations": ("/?view=operations", "table[aria-label=figures]"),
+}
