@@ -230,7 +230,8 @@ def test_agents_of_two_machines_do_it_once(elsewhere: str, tmp_path: Path, linea
         found, tape = record(lambda: playhead.idempotent("refund:81").call(refund), settings=settings)
         results.append(found)
         kinds = {fact.exchange.kind for fact in tape.facts() if fact.exchange is not None}
-        assert kinds == {"tool"}
+        # Servers of other tests live in this process, and what reaches them is recorded too.
+        assert kinds - {"inbound"} == {"tool"}
     assert (done, results) == ([81], ["receipt", "receipt"])
     assert not list(tmp_path.glob("*/claims.sqlite"))
 

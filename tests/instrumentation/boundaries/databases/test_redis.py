@@ -8,6 +8,9 @@ import threading
 import pytest
 import redis
 import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncioRetry
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 from support.redis import RedisServer
 from support.sessions import record, replay
 
@@ -63,7 +66,7 @@ def commands(server, **options):
     with client.lock("lock", timeout=5):
         seen.append(client.exists("lock"))
     client.close()
-    seen.append(failed(redis.Redis(port=1).get, "a"))
+    seen.append(failed(redis.Redis(port=1, retry=Retry(ConstantBackoff(0.01), 2)).get, "a"))
     return seen
 
 
@@ -131,7 +134,7 @@ async def awaited(server, **options):
         except TimeoutError as error:
             seen.append(repr(error))
     try:
-        await redis.asyncio.Redis(port=1).get("a")
+        await redis.asyncio.Redis(port=1, retry=AsyncioRetry(ConstantBackoff(0.01), 2)).get("a")
     except redis.RedisError as error:
         seen.append((type(error), str(error)))
     return seen
