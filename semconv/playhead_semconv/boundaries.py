@@ -263,7 +263,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "psycopg.connection.notifies",
             "psycopg.connection_async.notifies",
         ),
-        on_import=(("psycopg", "boundaries.postgresql.psycopg:patch"),),
+        on_import=(("psycopg", "boundaries.postgresql.psycopg.patches:patch"),),
     ),
     Boundary(
         "mcp",

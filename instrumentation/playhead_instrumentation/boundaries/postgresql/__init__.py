@@ -1,1 +1,1 @@
-"""Statements to PostgreSQL. The tape has what the server said, as its wire carries it."""
+"""Statements to PostgreSQL, whichever driver sends them: the wire of its server, and SQL as an ask."""

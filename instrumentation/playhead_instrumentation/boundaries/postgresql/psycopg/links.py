@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.postgresql.link import DatabaseLink
-from playhead_instrumentation.boundaries.postgresql.waiting import Steps
+from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
+from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import Steps
 from playhead_instrumentation.boundaries.recording import recording_requests
 
 ORIGINAL: Final[dict[str, Callable[..., Steps]]] = {}

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from playhead_instrumentation.boundaries.postgresql import messages, results
-from playhead_instrumentation.boundaries.postgresql.link import DatabaseLink
-from playhead_instrumentation.boundaries.postgresql.psycopg_links import LINKS, libpq, link_of, steps
+from playhead_instrumentation.boundaries.postgresql import messages
+from playhead_instrumentation.boundaries.postgresql.psycopg import results
+from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
+from playhead_instrumentation.boundaries.postgresql.psycopg.links import LINKS, libpq, link_of, steps
+from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import Steps
 from playhead_instrumentation.boundaries.postgresql.statement import Query
-from playhead_instrumentation.boundaries.postgresql.waiting import Steps
 
 log = logging.getLogger(__name__)
 

@@ -8,18 +8,24 @@ from collections.abc import Generator
 from typing import Any, Final, cast
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange
-from playhead_instrumentation.boundaries.postgresql import messages, results
-from playhead_instrumentation.boundaries.postgresql.link import DatabaseLink
-from playhead_instrumentation.boundaries.postgresql.psycopg_links import (
+from playhead_instrumentation.boundaries.postgresql import messages
+from playhead_instrumentation.boundaries.postgresql.psycopg import results
+from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
+from playhead_instrumentation.boundaries.postgresql.psycopg.links import (
     ORIGINAL,
     libpq,
     link_of,
     module,
     steps,
 )
-from playhead_instrumentation.boundaries.postgresql.stand_in import StandIn
+from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
+from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import (
+    Steps,
+    arrival,
+    blocks,
+    outside,
+)
 from playhead_instrumentation.boundaries.postgresql.statement import Query
-from playhead_instrumentation.boundaries.postgresql.waiting import Steps, arrival, blocks, outside
 from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import resume

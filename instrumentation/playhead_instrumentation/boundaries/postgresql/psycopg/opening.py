@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.database.exchange import Server
 from playhead_instrumentation.boundaries.database.opening import begin_opening, welcome_of
-from playhead_instrumentation.boundaries.postgresql import messages, results
-from playhead_instrumentation.boundaries.postgresql.link import DatabaseLink
-from playhead_instrumentation.boundaries.postgresql.psycopg_links import LINKS, ORIGINAL, libpq, module
-from playhead_instrumentation.boundaries.postgresql.stand_in import StandIn
-from playhead_instrumentation.boundaries.postgresql.waiting import Steps, arrival, outside
+from playhead_instrumentation.boundaries.postgresql import messages
+from playhead_instrumentation.boundaries.postgresql.psycopg import results
+from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
+from playhead_instrumentation.boundaries.postgresql.psycopg.links import LINKS, ORIGINAL, libpq, module
+from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
+from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import Steps, arrival, outside
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange

@@ -8,8 +8,8 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
 from playhead_instrumentation.boundaries.database.opening import Welcome
-from playhead_instrumentation.boundaries.postgresql import results
-from playhead_instrumentation.boundaries.postgresql.stand_in import StandIn
+from playhead_instrumentation.boundaries.postgresql.psycopg import results
+from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.boundaries.postgresql.statement import Query, statement_of
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session

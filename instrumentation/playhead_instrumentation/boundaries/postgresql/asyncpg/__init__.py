@@ -1,0 +1,1 @@
+"""Statements to PostgreSQL through asyncpg."""

@@ -1,0 +1,1 @@
+"""Statements to PostgreSQL through psycopg 3, blocking and with asyncio."""
