@@ -246,6 +246,10 @@ class Call:
         turn.stays = True
         return await turn, turn.cancelled
 
+    def headless(self) -> None:
+        """The answer has no head: its parts are counted from the beginning."""
+        self._arrived = 1
+
     def never(self) -> Turn:
         """A turn for something that is not on the tape: it never comes."""
         return self._driver.gate.never(self.id)

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from playhead_instrumentation.boundaries.database.standing import StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
-from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -62,34 +63,51 @@ class Statement(NamedTuple):
 class DatabaseExchange(MessageExchange):
     """What is known of one call while it is in progress. Its parts are the bytes of the server."""
 
-    __slots__ = ("attributes",)
+    __slots__ = ("attributes", "standing")
 
-    def __init__(self, session: Session, server: Server, statement: Statement) -> None:
+    def __init__(
+        self, session: Session, server: Server, statement: Statement, *, stands: bool = False
+    ) -> None:
         operation, body, effect, attributes = statement
+        request = MessageRequest(
+            server.system, f"{operation} {server.url}", body, marks() if stands else {}, effect
+        )
         super().__init__(
             session,
-            MessageRequest(server.system, f"{operation} {server.url}", body, {}, effect),
+            request,
             f"{operation} {server.namespace or server.address}",
             {**server.attributes, a.DB_OPERATION_NAME: operation, **attributes},
         )
+        self.call.headless()
         self.attributes: dict[str, Any] = {}
         """Further attributes of the span, known when it ends."""
         self.call.scrub = session.redactor.response("application/json", "")
+        self.standing = StandingAnswer(session, request) if stands else None
+        """The answer, where later requests rest on it; None: it is for who asked alone."""
 
-    def turn(self) -> Turn:
-        """The turn of the next part, or of the end where all parts have come."""
-        return self.call.arrive(self.received_count + 1)
+    def received(
+        self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        """A part of the answer has arrived; the program does not have it yet."""
+        super().received(data, at, attributes)
+        if self.standing is not None:
+            self.standing.parts.append(data)
 
     def finish(self) -> None:
         """End the span, off the caller's path."""
         end_span(self._span, self.call.ended, self._ended_ns, self.attributes)
 
 
-def begin(session: Session, server: Server, statement: Statement) -> DatabaseExchange | None:
-    """Open the exchange of a call; None when that failed. Raises at a replay, which lets nothing out."""
+def begin(
+    session: Session, server: Server, statement: Statement, *, stands: bool = False
+) -> DatabaseExchange | None:
+    """Open the exchange of a call; None when that failed. Raises at a replay, which lets nothing out.
+
+    ``stands``: whether later requests rest on the answer.
+    """
     try:
         session.settle()
-        return DatabaseExchange(session, server, statement)
+        return DatabaseExchange(session, server, statement, stands=stands)
     except Exception:
         if session.driver.closed:
             raise

@@ -1,27 +1,22 @@
 """The opening of a connection to a database: what the server said before the first call.
 
 It is an exchange of the kind ``connect``, with all that the server said as its one part. What the driver
-sent meanwhile, its password among it, is on no tape. In a service a connection outlives the request that
-opened it, and a replay of another request has to open it again. So a request that uses a connection of
-an earlier one says with what the server had welcomed it: the exchange is *standing*.
+sent meanwhile, its password among it, is on no tape. It stands for later requests (`standing`).
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import Server
+from playhead_instrumentation.boundaries.database.standing import StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
-from playhead_instrumentation.driver.gate import Turn, running_loop
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
-from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
-from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery
 
 log = logging.getLogger(__name__)
@@ -40,55 +35,25 @@ class OpeningConnection(MessageExchange):
         ``verb``: what is done towards it.
         """
         body = json.dumps(parameters, sort_keys=True, default=str).encode()
-        # Which thread takes a connection from a pool is chance; among tasks of one loop it is not.
-        standing = {a.PLAYHEAD_ASK_STANDING: "program" if running_loop() is None else "service"}
         self._request = request = MessageRequest(
-            "connect", f"{verb} {server.url}", body, standing, "read"
+            "connect", f"{verb} {server.url}", body, marks(), "read"
         )
         name = f"{verb} {server.namespace or server.address}"
         super().__init__(session, request, name, server.attributes)
+        self.call.headless()
 
-    def turn(self) -> Turn:
-        """The turn in which the connection is there, or has failed."""
-        return self.call.arrive(self.received_count + 1)
-
-    def opened(self, welcome: bytes, at: Delivery | None) -> Welcome:
-        """The server has said ``welcome``, and the connection is there."""
-        self.received(welcome, at)
+    def opened(self, at: Delivery | None, *said: bytes) -> StandingAnswer:
+        """The server has said ``said``, and the connection is there."""
+        standing = StandingAnswer(self.session, self._request)
+        for data in said:
+            self.received(data, at)
+            standing.parts.append(data)
         self.finished(at)
-        return Welcome(self.session, self._request, welcome)
+        return standing
 
     def finish(self) -> None:
         """End the span, off the caller's path."""
         end_span(self._span, self.call.ended, self._ended_ns)
-
-
-class Welcome:
-    """What a server said when a connection was opened, and who has said so on its tape."""
-
-    def __init__(self, session: Session, request: MessageRequest, data: bytes) -> None:
-        self._session = session
-        self._request = request
-        self._data = data
-        root = _root()
-        self._of_request = root.of_request
-        self._known: weakref.WeakSet[lanes.Lane] = weakref.WeakSet((root,))
-
-    def used(self) -> None:
-        """The connection is used: the request that does so says how it had been opened. Never raises."""
-        if not self._of_request:
-            return  # opened before the first request: every request has that on its tape
-        root = _root()
-        if root in self._known:
-            return
-        self._known.add(root)
-        try:
-            kind, key, body, details, effect = self._request
-            call = self._session.driver.open(kind, key, body, details, effect=effect)
-            call.part(self._data, None)
-            call.end("complete")
-        except Exception:
-            log.debug("playhead could not record how a connection was opened", exc_info=True)
 
 
 def begin_opening(
@@ -108,10 +73,3 @@ def begin_opening(
 def welcome_of(played: PlayedExchange) -> bytes:
     """What the server said in a recording; empty where the connection could not be opened."""
     return b"".join(played.part(index) for index in range(len(played.exchange.parts)))
-
-
-def _root() -> lanes.Lane:
-    lane = lanes.current()
-    while lane.parent is not None:
-        lane = lane.parent
-    return lane

@@ -84,7 +84,7 @@ async def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) ->
         raise
     finally:
         heard.opens = None
-    streams.talk.welcome = opening.opened(streams.opened(), at)
+    streams.talk.welcome = opening.opened(at, streams.opened())
 
 
 async def _connecting(original: Any, connection: Any) -> None:

@@ -89,7 +89,7 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         raise
     finally:
         heard.opens = None
-    socket.talk.welcome = opening.opened(socket.opened(), at)
+    socket.talk.welcome = opening.opened(at, socket.opened())
     heard.socket = socket
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
-from playhead_instrumentation.boundaries.database.opening import Welcome
+from playhead_instrumentation.boundaries.database.standing import StandingAnswer
 from playhead_instrumentation.boundaries.redis.resp import Replies, commands
 from playhead_instrumentation.boundaries.redis.statement import LISTENS, statement_of
 from playhead_instrumentation.driver.gate import Turn
@@ -82,7 +82,7 @@ class Talk:
         """The last exchange."""
         self.played: PlayedExchange | None = None
         """Its recording, where one answers."""
-        self.welcome: Welcome | None = None
+        self.welcome: StandingAnswer | None = None
         """How the connection was opened."""
         self.turn: Turn | None = None
         """The turn that a reader waits for."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
-from playhead_instrumentation.boundaries.database.opening import Welcome
+from playhead_instrumentation.boundaries.database.standing import StandingAnswer
 from playhead_instrumentation.boundaries.postgresql.psycopg import results
 from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.boundaries.postgresql.statement import Query, statement_of
@@ -21,7 +21,7 @@ class DatabaseLink:
     """One connection. A driver asks one thing at a time, or several in a pipeline."""
 
     def __init__(
-        self, session: Session, server: Server, welcome: Welcome, known: results.ServerNews
+        self, session: Session, server: Server, welcome: StandingAnswer, known: results.ServerNews
     ) -> None:
         self.session = session
         self.server = server

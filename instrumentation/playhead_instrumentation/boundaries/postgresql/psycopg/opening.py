@@ -67,7 +67,7 @@ def connect(conninfo: str) -> Steps:
     at = yield from arrival(opening)
     known = results.ServerNews(pgconn)
     said = messages.welcome(known.parameters, pgconn.backend_pid, results.STATES[0])
-    link = DatabaseLink(session, server, opening.opened(said, at), known)
+    link = DatabaseLink(session, server, opening.opened(at, said), known)
     link.stand_in = stand_in
     LINKS[pgconn] = link
     return pgconn
@@ -140,7 +140,7 @@ def resolving(original: Any, params: Any) -> Any:
     except BaseException as error:
         found.failed(error)
         raise
-    found.opened(_addresses(attempts), at)
+    found.opened(at, _addresses(attempts))
     return attempts
 
 
@@ -168,7 +168,7 @@ async def resolving_async(original: Any, params: Any) -> Any:
     except BaseException as error:
         found.failed(error)
         raise
-    found.opened(_addresses(attempts), at)
+    found.opened(at, _addresses(attempts))
     return attempts
 
 
