@@ -266,6 +266,21 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         on_import=(("psycopg", "boundaries.postgresql.psycopg.patches:patch"),),
     ),
     Boundary(
+        "asyncpg",
+        EXCHANGES,
+        "choice",
+        "exchanges: statements over asyncpg, with rows and copies; connections that are opened",
+        "statements are refused",
+        (
+            *_below("asyncpg.connect_utils", "_connect_addr _create_ssl_connection _cancel"),
+            *_below(
+                "asyncpg.protocol.protocol.Protocol", "connection_made data_received connection_lost"
+            ),
+            *_below("asyncpg.connection.Connection", "_cancel _introspect_types _introspect_type"),
+        ),
+        on_import=(("asyncpg.connection", "boundaries.postgresql.asyncpg.patches:patch"),),
+    ),
+    Boundary(
         "mcp",
         EXCHANGES,
         "choice",

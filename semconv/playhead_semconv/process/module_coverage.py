@@ -16,6 +16,7 @@ SEEN: Final[dict[str, str]] = {
     **dict.fromkeys("httpx httpx2 requests urllib3 aiohttp urllib.request http.client".split(), "bytes"),
     "grpc": "bytes",
     "mcp": "messages and spans",
+    "asyncpg": "statements, rows and spans",
     "psycopg": "statements, rows and spans",
     "redis": "commands and spans",
     "websockets": "messages",
@@ -62,7 +63,7 @@ def _named(missing: str, names: str, *, in_c: bool = False) -> dict[str, Unseen]
 UNSEEN: Final[dict[str, Unseen]] = {
     **_named(
         "its queries",
-        "aiomysql asyncpg clickhouse_driver mysql oracledb pymysql snowflake.connector",
+        "aiomysql clickhouse_driver mysql oracledb pymysql snowflake.connector",
     ),
     **_named(
         "its queries",

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from playhead_instrumentation.boundaries.database.set_up import sets_up
 from playhead_instrumentation.boundaries.database.standing import StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
@@ -56,7 +57,7 @@ class Statement(NamedTuple):
     body: bytes
     """The statement and its parameters, as JSON."""
     effect: Literal["read", "write"]
-    attributes: Mapping[str, Any]
+    attributes: dict[str, Any]
     """Further attributes of the span."""
 
 
@@ -107,7 +108,7 @@ def begin(
     """
     try:
         session.settle()
-        return DatabaseExchange(session, server, statement, stands=stands)
+        return DatabaseExchange(session, server, statement, stands=stands or sets_up())
     except Exception:
         if session.driver.closed:
             raise

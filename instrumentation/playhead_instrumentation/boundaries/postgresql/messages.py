@@ -6,7 +6,7 @@ https://www.postgresql.org/docs/current/protocol-message-formats.html
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -78,6 +78,21 @@ def copying(kind: bytes, binary: int, formats: Sequence[int]) -> bytes:
 def notification(process: int, channel: bytes, payload: bytes) -> bytes:
     """Something was said on a channel that the connection listens to."""
     return message(b"A", struct.pack("!I", process) + channel + b"\0" + payload + b"\0")
+
+
+def split(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and bodies of the messages in ``data``. ValueError where they are not whole.
+
+    >>> list(split(b"Z\\x00\\x00\\x00\\x05I"))
+    [(b'Z', b'I')]
+    """
+    place = 0
+    while place < len(data):
+        end = place + 1 + int.from_bytes(data[place + 1 : place + 5])
+        if not place + 5 <= end <= len(data):
+            raise ValueError("no message of PostgreSQL")
+        yield data[place : place + 1], data[place + 5 : end]
+        place = end
 
 
 PREPARED = message(b"1")

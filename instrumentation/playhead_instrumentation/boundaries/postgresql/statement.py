@@ -25,8 +25,9 @@ LONGEST_TEXT: Final = 8192
 """Characters of a statement that a span has; a longer one is on the tape alone."""
 
 _WORD = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTALL)
-_THREAD = re.compile(rb"(\b_django_curs_)\d+(_)")
-"""The number of a thread, which Django puts into the names of cursors; each process has others."""
+_NUMBER = re.compile(rb"\b(_django_curs_|__asyncpg_[a-z]+_)[0-9a-f]+(_)")
+"""The number in names that a driver or a framework makes up; each process has others: that of a thread
+(Django), or a count of all that it has named (asyncpg)."""
 
 _PASSWORD = re.compile(rb"(?i)\bPASSWORD\s+'((?:[^']|'')+)'")
 
@@ -36,7 +37,8 @@ class Query(NamedTuple):
 
     text: bytes
     params: Sequence[Any] | None = None
-    """Each as it goes over the wire; None in it: NULL. None: there are none."""
+    """Each as it goes over the wire, in bytes, or what it means, as JSON. None in it: NULL. None: there
+    are none."""
 
     @property
     def operation(self) -> str:
@@ -48,9 +50,9 @@ class Query(NamedTuple):
         """As JSON has it."""
         for found in _PASSWORD.finditer(self.text):
             redactor.learn(found[1].decode("utf-8", "replace"))
-        said: dict[str, Any] = {"query": _text(_THREAD.sub(rb"\g<1>0\g<2>", self.text))}
+        said: dict[str, Any] = {"query": text_of(_NUMBER.sub(rb"\g<1>0\g<2>", self.text))}
         if self.params:
-            said["params"] = [None if one is None else _text(bytes(one)) for one in self.params]
+            said["params"] = [_plain(one) for one in self.params]
         return said
 
 
@@ -76,7 +78,13 @@ def statement_of(asked: Sequence[Query], redactor: Redactor, **more: Any) -> Sta
     )
 
 
-def _text(value: bytes) -> Any:
+def _plain(value: Any) -> Any:
+    on_wire: Any = value
+    return text_of(bytes(on_wire)) if isinstance(value, bytes | bytearray | memoryview) else value
+
+
+def text_of(value: bytes) -> Any:
+    """Bytes as JSON: their text, or base64 where they are none."""
     if b"\0" not in value:
         try:
             return value.decode()
