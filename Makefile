@@ -54,7 +54,7 @@ browser: ## Chromium for test-web, installed where that is allowed
 		{ echo "the tests of the pages need Chromium: apt-get install chromium"; exit 1; }
 
 test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
-	$(BIN)/pytest -q -n 0 -m browser tests/receiver/web
+	$(BIN)/pytest -q -n 0 -m "browser and not acceptance" tests/receiver/web
 
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
@@ -116,7 +116,7 @@ mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, an
 		| tee logs/mutants.log
 	@exit $$(cat logs/mutants.status)
 
-acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready ## the long counts (kills, fuzz, old SDKs, growth, mutants), logs in logs/
+acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready .web-tools/ready web browser ## the long counts (kills, fuzz, old SDKs, growth, pages, mutants), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log

@@ -7,6 +7,7 @@ import itertools
 import json
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -22,7 +23,10 @@ NAMED = {"Enter": ("\r", 13), "Tab": ("", 9)}
 
 
 class Page:
-    """A tab: opens addresses, runs scripts, presses keys; remembers requests and complaints."""
+    """A tab that shares nothing with others: opens addresses, runs scripts, presses keys.
+
+    It remembers requests and complaints.
+    """
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -30,8 +34,10 @@ class Page:
         self._session = ""
         self.requested: list[str] = []
         self.complaints: list[str] = []
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
+        context = self.ask("Target.createBrowserContext", disposeOnDetach=True)["browserContextId"]
+        sizes = {"width": WIDTH, "height": HEIGHT}
+        target = self.ask("Target.createTarget", url="about:blank", browserContextId=context, **sizes)
+        attached = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
             self.ask(f"{domain}.enable")
@@ -101,9 +107,22 @@ class Page:
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
 
 
+class Chromium:
+    """A browser that runs, without a window."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @contextmanager
+    def tab(self) -> Generator[Page]:
+        """A new tab; it is gone afterwards, with all that it kept."""
+        with connect(self._url, max_size=None, proxy=None) as connection:
+            yield Page(connection)
+
+
 @contextmanager
-def chromium(folder: Path) -> Generator[Page]:
-    """A page in a browser of its own, with its profile in ``folder``."""
+def chromium(folder: Path) -> Generator[Chromium]:
+    """A browser with its profile in ``folder``."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     assert program, "there is no Chromium: apt-get install -y chromium"
     words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
@@ -116,8 +135,8 @@ def chromium(folder: Path) -> Generator[Page]:
                 break
         else:
             raise AssertionError("Chromium did not start")
-        with connect(line.split()[-1], max_size=None, proxy=None) as connection:
-            yield Page(connection)
+        threading.Thread(target=process.stderr.read, daemon=True).start()  # or its pipe would be full
+        yield Chromium(line.split()[-1])
     finally:
         process.terminate()
         process.wait()

@@ -7,7 +7,7 @@ from support.cli import refund, store_run
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
-from .chromium import Page, chromium
+from .chromium import Chromium, Page, chromium
 
 
 @pytest.fixture
@@ -22,7 +22,13 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with chromium(tmp_path_factory.mktemp("chromium") / "profile") as started:
+        yield started
+
+
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    with chromium(tmp_path / "profile") as opened:
+def page(browser: Chromium) -> Iterator[Page]:
+    with browser.tab() as opened:
         yield opened

@@ -22,7 +22,7 @@ from .chromium import Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
-RUNS, STEPS, POINTS = 5, 20, 100
+ALL = pytest.mark.acceptance
 CONFIGURATION = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
 
 
@@ -41,12 +41,12 @@ def home(tmp_path: Path, provider: ScriptedServer) -> Home:
     return Home(tmp_path, {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"})
 
 
-def wander(home: Home, seed: int) -> list[dict[str, Any]]:
+def wander(home: Home, seed: int, steps: int) -> list[dict[str, Any]]:
     """Record a run of random steps. What it noted before the first step and after each."""
     work, truth = home.folder / f"work-{seed}", home.folder / f"truth-{seed}.json"
     work.mkdir()
     (work / "wanderer.py").write_text(WANDERER)
-    words = ("record", "--level", "causal", "wanderer.py", str(seed), str(STEPS))
+    words = ("record", "--level", "causal", "wanderer.py", str(seed), str(steps))
     done = home.playhead(*words, cwd=work, env={**home.environ, "TRUTH": str(truth)})
     assert done.returncode == 0, done.stderr
     return json.loads(truth.read_text())
@@ -93,15 +93,18 @@ SHOWN = """(async () => {
 """What the view says, read from its text after everything was unfolded."""
 
 
-def test_the_playhead_shows_what_the_programs_had_noted(page: Page, home: Home):
-    truths = [wander(home, seed) for seed in range(RUNS)]
-    every = [(run, step) for run in range(RUNS) for step in range(STEPS + 1)]
+@pytest.mark.parametrize(("runs", "steps", "points"), [(2, 6, 10), pytest.param(5, 20, 100, marks=ALL)])
+def test_the_playhead_shows_what_the_programs_had_noted(
+    page: Page, home: Home, runs: int, steps: int, points: int
+):
+    truths = [wander(home, seed, steps) for seed in range(runs)]
+    every = [(run, step) for run in range(runs) for step in range(steps + 1)]
     with Receiver(home.data_dir, CONFIGURATION) as receiver:
-        for run, step in random.Random(0).sample(every, POINTS):
+        for run, step in random.Random(0).sample(every, points):
             address = f"/?view=playhead&run=wanderer-{run + 1}&after={step}"
             page.open(receiver.query_endpoint + address, "main .two")
             page.wait(
-                f"document.querySelector('[role=status]').textContent === 'after step {step} of {STEPS}'"
+                f"document.querySelector('[role=status]').textContent === 'after step {step} of {steps}'"
             )
             found = page.run(SHOWN)
             found["files"].pop("wanderer.py", None)  # a program may be read as a file
@@ -109,16 +112,21 @@ def test_the_playhead_shows_what_the_programs_had_noted(page: Page, home: Home):
     assert page.complaints == []
 
 
-def test_numbers_on_the_pages_are_those_of_the_command_line_and_the_api(page: Page, home: Home):
-    demo = home.playhead("demo", env=home.bare)
-    assert demo.returncode == 0, demo.stdout + demo.stderr
+@pytest.mark.parametrize("with_demo", [False, pytest.param(True, marks=ALL)])
+def test_numbers_on_the_pages_are_those_of_the_command_line_and_the_api(
+    page: Page, home: Home, with_demo: bool
+):
+    if with_demo:
+        demo = home.playhead("demo", env=home.bare)
+        assert demo.returncode == 0, demo.stdout + demo.stderr
     store_run(home.data_dir, refund())
     with Receiver(home.data_dir, CONFIGURATION) as receiver:
         for number, one in enumerate(_odd_runs(), 1):
             receiver.store.commit(Batch([*one(bytes([number]) * 16)]))
         api = httpx.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]
         listed = {one["name"]: one for one in home.runs("-n", "100")}
-        assert len(api) == 4 + len(_odd_runs()) and {one["name"] for one in api} == set(listed)
+        assert len(api) == 1 + 3 * with_demo + len(_odd_runs())
+        assert {one["name"] for one in api} == set(listed)
         page.open(f"{receiver.query_endpoint}/", "main tbody a")
         rows = page.run(READ_TABLE)
         shown = {row[0]: row for row in rows}

@@ -32,6 +32,18 @@ export async function ask(path, wanted = {}, signal) {
   return (await answered(`/v1/${path}${query.size ? `?${query}` : ""}`, signal)).json();
 }
 
+/**
+ * An answer that comes bit by bit.
+ * @param {string} path below /v1/
+ * @param {Record<string, string>} wanted
+ * @param {AbortSignal} signal
+ */
+export async function stream(path, wanted, signal) {
+  const { body } = await answered(`/v1/${path}?${new URLSearchParams(wanted)}`, signal);
+  if (!body) throw new Error("an answer without a body");
+  return body.getReader();
+}
+
 /** An answer that is text. @param {string} path @param {AbortSignal} [signal] */
 export async function askText(path, signal) {
   return (await answered(`/${path}`, signal)).text();

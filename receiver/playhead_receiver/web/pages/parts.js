@@ -1,28 +1,52 @@
 // What several views are made of: answers asked for, messages, JSON, keys.
 import { ask } from "./api.js";
-import { html, useEffect, useLayoutEffect, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { brief, shown } from "./words.js";
 
 /**
  * An answer of the query API; asked again when path or parameters change.
  * @param {string} path empty: nothing is asked
  * @param {Record<string, string | number>} wanted
- * @param {number} again a number that makes it ask again
+ * @param {number} again a number that makes it ask again: after the answer to the question before, and a rest as long as that took
  * @returns {{value: any, problem: string}} value is null until it has come
  */
 export function useAsked(path, wanted = {}, again = 0) {
   const [found, setFound] = useState({ value: null, problem: "", key: "" });
+  const [rested, setRested] = useState(0);
+  const turn = useRef({ key: "", again: -1, busy: false, stop: new AbortController() });
   const key = path + "?" + JSON.stringify(wanted);
+  useEffect(() => () => turn.current.stop.abort(), [key]);
   useEffect(() => {
-    if (!path) return;
-    const stop = new AbortController();
-    ask(path, wanted, stop.signal).then(
-      (value) => setFound({ value, problem: "", key }),
-      (problem) => stop.signal.aborted || setFound({ value: null, problem: String(problem.message), key }),
-    );
-    return () => stop.abort();
-  }, [key, again]);
+    const before = turn.current;
+    if (!path || (before.key === key && (before.busy || before.again === again))) return;
+    /** @type {typeof before} */
+    const mine = { key, again, busy: true, stop: new AbortController() };
+    turn.current = mine;
+    const began = performance.now();
+    ask(path, wanted, mine.stop.signal)
+      .then(
+        (value) => setFound({ value, problem: "", key }),
+        (problem) => { if (!mine.stop.signal.aborted) setFound({ value: null, problem: String(problem.message), key }); },
+      )
+      .then(() => new Promise((done) => setTimeout(done, performance.now() - began)))
+      .then(() => { mine.busy = false; setRested((times) => times + 1); });
+  }, [key, again, rested]);
   return found.key === key ? found : { value: null, problem: "" };
+}
+
+/**
+ * A value that follows another, at most once in a while: what is asked for while a key is held down.
+ * @template T @param {T} value @param {number} restMs @returns {T}
+ */
+export function useSettled(value, restMs = 120) {
+  const [settled, setSettled] = useState(value);
+  const since = useRef(0);
+  useEffect(() => {
+    const rest = Math.max(0, since.current + restMs - performance.now());
+    const timer = setTimeout(() => { since.current = performance.now(); setSettled(value); }, rest);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
 }
 
 /** Keys of a view. @param {(key: string, event: KeyboardEvent) => boolean | void} on true: it was used */
@@ -47,6 +71,7 @@ export function Waiting({ problem }) {
 
 const MOST_CHILDREN = 100;
 const MOST_TEXT = 20_000;
+const LAST_MESSAGES = 50;
 
 /** A long text, its rest on demand. @param {{text: unknown}} props */
 export function Text({ text }) {
@@ -100,6 +125,14 @@ function Value({ value }) {
 export function Message({ who, parts, kind = "" }) {
   return html`<section class=${`said ${kind}`}><div class="who">${brief(who)}</div>
     ${parts.map((part, at) => html`<${Part} part=${part} key=${at} />`)}</section>`;
+}
+
+/** Messages as they followed each other: the last of them, earlier ones on demand. @param {{messages: any[], kind?: string}} props */
+export function Conversation({ messages, kind = "" }) {
+  const [most, setMost] = useState(LAST_MESSAGES);
+  const from = Math.max(0, messages.length - most);
+  return html`${from > 0 && html`<button onClick=${() => setMost(most * 10)}>${from} earlier messages</button>`}
+    ${messages.slice(from).map((one, at) => html`<${Message} key=${from + at} who=${[one.role, one.finish_reason].filter(Boolean).join(" ")} parts=${one.parts} kind=${kind} />`)}`;
 }
 
 /** Sentences of what a recording left out. @param {{sentences: string[]}} props */

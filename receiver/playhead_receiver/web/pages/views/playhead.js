@@ -1,7 +1,7 @@
 // A scrubber over the run: what was so when a step was over.
 import { here, link, move } from "../address.js";
 import { html, useEffect, useRef } from "../html.js";
-import { Json, LeftOut, Message, Text, useAsked, useKeys, Waiting } from "../parts.js";
+import { Conversation, Json, LeftOut, Text, useAsked, useKeys, Waiting } from "../parts.js";
 import { brief, size } from "../words.js";
 import { pathOf } from "./runs.js";
 
@@ -63,8 +63,7 @@ function Then({ now, before }) {
     <${LeftOut} sentences=${now.left_out} />
     <div class="two"><div>
       ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", not answered yet"}</h2>
-        ${one.input_messages.map((/** @type {any} */ said, /** @type {number} */ place) => html`<${Message} key=${place} who=${said.role} parts=${said.parts} />`)}
-        ${one.output_messages.map((/** @type {any} */ said, /** @type {number} */ place) => html`<${Message} key=${`o${place}`} who=${said.role} parts=${said.parts} kind="output" />`)}</section>`)}
+        <${Conversation} messages=${one.input_messages} /><${Conversation} messages=${one.output_messages} kind="output" /></section>`)}
       ${!now.conversations.length && html`<p class="note">nothing had been said to a model</p>`}
     </div><div>
       ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">said at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}

@@ -1,6 +1,7 @@
 // A run: its steps or its tree as rows, a timeline behind them, and the span under the cursor.
 import { go, here, move } from "../address.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
+import { useLive } from "../live.js";
 import { foldedSteps, Outline, repeats } from "../outline.js";
 import { useAsked, useKeys, Waiting } from "../parts.js";
 import { drawBars, drawMinimap } from "../timeline.js";
@@ -11,23 +12,17 @@ import { Step, TABS } from "./step.js";
 const HEIGHT = 24;
 const SPARE = 8;
 const TALLEST = 12_000_000;
-const AGAIN_MS = 1000;
 const FIRST = 300;
 
 export function Run() {
   const { run = "last" } = here();
-  const [again, setAgain] = useState(0);
   const [columns, setColumns] = useState(/** @type {any} */ (null));
+  const again = useLive(columns?.run.status === "running", run);
   const begin = useAsked(`${pathOf(run)}/outline`, { limit: FIRST });
   const short = begin.value && begin.value.spans <= FIRST;
   const asked = useAsked(begin.value && (!short || again) ? `${pathOf(run)}/outline` : "", {}, again);
   useEffect(() => { if (begin.value && !asked.value) setColumns(begin.value); }, [begin.value]);
   useEffect(() => { if (asked.value) setColumns(asked.value); }, [asked.value]);
-  const live = columns?.run.status === "running";
-  useEffect(() => {
-    const timer = live ? setInterval(() => document.hidden || setAgain((before) => before + 1), AGAIN_MS) : 0;
-    return () => clearInterval(timer);
-  }, [live]);
   const outline = useMemo(() => (columns ? new Outline(columns) : null), [columns]);
   if (!outline) return html`<main><${Waiting} problem=${begin.problem || asked.problem} /></main>`;
   return html`<${Loaded} outline=${outline} name=${run} />`;

@@ -2,19 +2,21 @@
 import { part } from "../api.js";
 import { go, here, link, move } from "../address.js";
 import { html, useEffect, useState } from "../html.js";
+import { useLive } from "../live.js";
 import { useAsked, useKeys, Waiting } from "../parts.js";
 import { age, brief, cost, took } from "../words.js";
 
-const AGAIN_MS = 2000;
+const SECOND_MS = 1000;
 
 export function Runs() {
   const place = here();
-  const [again, setAgain] = useState(0);
+  const again = useLive(true);
+  const [, setSecond] = useState(0);
   const [at, setAt] = useState(0);
   const wanted = { q: place.q ?? "", sort: place.sort ?? "started", after: place.after ?? "" };
   const { value, problem } = useAsked("runs", wanted, again);
   useEffect(() => {
-    const timer = setInterval(() => document.hidden || setAgain((before) => before + 1), AGAIN_MS);
+    const timer = setInterval(() => document.hidden || setSecond((before) => before + 1), SECOND_MS); // ages go on
     return () => clearInterval(timer);
   }, []);
   const runs = value?.runs ?? [];

@@ -2,23 +2,22 @@
 import { move } from "../address.js";
 import { forkCommand, replayCommand } from "../commands.js";
 import { html, useState } from "../html.js";
-import { Json, LeftOut, Message, Text, useAsked, Waiting } from "../parts.js";
+import { Conversation, Json, LeftOut, Message, Text, useAsked, useSettled, Waiting } from "../parts.js";
 import { brief, shown, took } from "../words.js";
 
 export const TABS = ["messages", "raw", "attributes", "again"];
 
 /** @param {{trace: string, span: string, tab: string, title: string, step: number, run: string}} props */
 export function Step({ trace, span, tab, title, step, run }) {
+  const settled = useSettled(span);
   return html`<section class="detail" aria-label="step">
     <h2>${step ? `${step} ` : ""}${brief(title)}</h2>
     <nav class="bar" aria-label="parts of the step">${TABS.map((one, at) => html`<button key=${one} aria-pressed=${one === tab} onClick=${() => move({ tab: one })}>${at + 1} ${one}</button>`)}</nav>
-    ${tab === "raw"
-      ? html`<${Raw} path=${`spans/${trace}/${span}`} />`
-      : tab === "attributes"
-        ? html`<${Attributes} path=${`spans/${trace}/${span}`} />`
-        : tab === "again"
-          ? html`<${Again} run=${run} step=${step} />`
-        : html`<${Messages} path=${`spans/${trace}/${span}`} />`}
+    ${tab === "again"
+      ? html`<${Again} run=${run} step=${step} />`
+      : span === settled
+        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} />`
+        : html`<${Waiting} problem="" />`}
   </section>`;
 }
 
@@ -61,8 +60,8 @@ function Messages({ path }) {
     ${!said && html`<${LeftOut} sentences=${["no messages are kept for this span"]} />`}
     ${value.system_instructions.length > 0 && html`<details><summary>system</summary><${Message} who="system" parts=${value.system_instructions} /></details>`}
     ${value.tool_definitions.length > 0 && html`<${Json} value=${value.tool_definitions} name="tools" />`}
-    ${value.input_messages.map((/** @type {any} */ one, /** @type {number} */ at) => html`<${Message} key=${at} who=${one.role} parts=${one.parts} />`)}
-    ${value.output_messages.map((/** @type {any} */ one, /** @type {number} */ at) => html`<${Message} key=${`o${at}`} who=${`${one.role} ${one.finish_reason ?? ""}`} parts=${one.parts} kind="output" />`)}
+    <${Conversation} messages=${value.input_messages} />
+    <${Conversation} messages=${value.output_messages} kind="output" />
     ${whole && !said && html`<${Json} value=${whole.attributes} name="attributes" />`}
   </div>`;
 }
@@ -116,3 +115,6 @@ function Chunks({ chunks, began }) {
     <tbody>${chunks.slice(0, 500).map((one, at) => html`<tr key=${at}><td class="right">${took(one.time_ns - began)}</td><td class="text">${shown(one.text ?? `base64 ${one.base64}`)}</td></tr>`)}</tbody></table>
     ${chunks.length > 500 && html`<p class="note">${chunks.length - 500} more</p>`}</details>`;
 }
+
+/** @type {Record<string, (props: {path: string}) => any>} */
+const PARTS = { messages: Messages, raw: Raw, attributes: Attributes };

@@ -1,0 +1,120 @@
+"""What comes in is seen on the pages at once, with 64 runs going on."""
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.handmade import HandMade
+
+from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch, Store
+
+from .chromium import Page
+from .measures import note, share
+
+pytestmark = pytest.mark.browser
+
+LIVE = 64
+REST_S = 1 / 64
+"""Between two commits of other runs: each of them has one a second."""
+ALL = pytest.mark.acceptance
+
+WATCHING = """(() => {
+  window.seen = {};
+  const look = () => requestAnimationFrame(() => {
+    const steps = STEPS;
+    if (steps !== undefined && !(steps in window.seen))
+      window.seen[steps] = performance.timeOrigin + performance.now();
+  });
+  new MutationObserver(look).observe(
+    document.body, {subtree: true, childList: true, characterData: true});
+  look();
+})()"""
+VIEWS = {
+    "runs": (
+        "/",
+        "[...document.querySelectorAll('tbody tr')]"
+        ".find(row => row.cells[0].textContent.trim() === NAME)?.cells[4].textContent.trim()",
+    ),
+    "run": (
+        "/?run=NAME",
+        r"/(\d+) steps/.exec(document.querySelector('main.run > .bar')?.textContent)?.[1]",
+    ),
+}
+
+
+class Growing:
+    """A run that goes on: each call of it is committed at once."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        self._store = store
+        self._made = HandMade(bytes([9, number]) * 8, bytes([number + 1]) * 16)
+        self._made.at_ns = time.time_ns()
+        self._made.start()
+        self._facts = self._spans = 0
+        self.steps = 0
+        self._commit()
+        self.name = store.resolve(self._made.trace_id.hex()).name
+
+    def call(self) -> float:
+        """Commit a call of a model. When it was acknowledged, in ms since 1970."""
+        self._made.at_ns = time.time_ns()
+        self._made.chat()
+        self.steps += 1
+        self._commit()
+        return time.time() * 1000
+
+    def _commit(self) -> None:
+        made = self._made
+        self._store.commit(Batch(made.spans[self._spans :], made.facts[self._facts :], {}))
+        self._facts, self._spans = len(made.facts), len(made.spans)
+
+
+@contextmanager
+def going_on(runs: list[Growing]) -> Iterator[None]:
+    """Let all runs go on beside what is done here."""
+    over = threading.Event()
+
+    def work() -> None:
+        for run in itertools.cycle(runs):
+            if over.wait(REST_S):
+                return
+            run.call()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=ALL)])
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_committed_is_seen_while_64_runs_go_on(
+    page: Page, tmp_path: Path, view: str, count: int
+):
+    address, steps = VIEWS[view]
+    with Receiver(
+        tmp_path / "data", Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
+    ) as receiver:
+        *others, shown = [Growing(receiver.store, number) for number in range(LIVE)]
+        with going_on(others):
+            shown.call()
+            page.open(receiver.query_endpoint + address.replace("NAME", shown.name))
+            page.run(WATCHING.replace("STEPS", steps.replace("NAME", json.dumps(shown.name))))
+            page.wait("'1' in window.seen")
+            took: list[float] = []
+            for _ in range(count):
+                committed_ms = shown.call()
+                page.wait(f"'{shown.steps}' in window.seen")
+                took.append(page.run(f"window.seen[{shown.steps}]") - committed_ms)
+        note(f"commit to pixel, {view}", {"p50_ms": share(took, 0.5), "p95_ms": share(took, 0.95)})
+        assert page.complaints == []
