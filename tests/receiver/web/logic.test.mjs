@@ -77,6 +77,8 @@ test("repeats are folded after their first time, and failures never", () => {
   assert.deepEqual([...foldedSteps(outline, folds, new Set([0]))], [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(repeats(outlineOf(["a", "a!", "a", "b"])), []);
   assert.deepEqual(repeats(outlineOf(["a", "a", "b"])), []);
+  const five = outlineOf(["a", "a", "a", "a", "a"]);
+  assert.deepEqual(repeats(five, (row) => row === 5), [{ from: 1, to: 3, times: 3 }]);
 });
 
 test("a million rows are laid out in well under a second of the processor", () => {

@@ -23,7 +23,10 @@ export function Again({ run, step }) {
   const before = recorded.value?.text;
   const now = request ?? before;
   useEffect(() => setRequest(null), [run, step]);
-  const change = (/** @type {any} */ event) => setEdit({ ...edit, [event.target.name]: event.target.value });
+  const change = (/** @type {any} */ event) => {
+    const { name, value } = event.currentTarget;
+    setEdit((before) => ({ ...before, [name]: value }));
+  };
   const start = (/** @type {string} */ what, /** @type {any} */ body) =>
     order("POST", `runs/${part(run)}/${what}`, body).then(
       (made) => { setSaid(""); move({ rerun: made.id }); },

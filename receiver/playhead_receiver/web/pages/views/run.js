@@ -42,11 +42,13 @@ function Loaded({ outline, name }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState(new Set());
   const collapsed = useRef(/** @type {Set<string>} */ (new Set()));
-  const folds = useMemo(() => repeats(outline), [outline]);
+  const rerun = useRerun(place.rerun ?? "");
+  const report = rerun.value?.run === outline.run.name ? rerun.value.report : null;
+  const folds = useMemo(() => repeats(outline, (row) => (report?.step_fidelity[outline.step[row]] ?? "exact") !== "exact"), [outline, report]);
   useMemo(() => outline.ids.forEach((id, at) => { if (collapsed.current.has(id)) outline.collapsed[at] = 1; }), [outline]);
   const rows = useMemo(
     () => (mode === "tree" || !outline.steps.length ? outline.tree() : foldedSteps(outline, folds, opened)),
-    [outline, mode, version, opened],
+    [outline, mode, version, opened, folds],
   );
   const cursor = useMemo(() => {
     if (place.step === "end") return outline.whole ? (outline.steps.at(-1) ?? -1) : -1;
@@ -78,15 +80,15 @@ function Loaded({ outline, name }) {
     const to = Math.min(outline.end, middle + (window.to - middle) * by);
     if (to - from > 1000) move({ from: Math.round(from), to: Math.round(to) });
   };
-  const rerun = useRerun(place.rerun ?? "");
-  const report = rerun.value?.run === outline.run.name ? rerun.value.report : null;
+  const number = outline.step[cursor];
+  const hidden = folds.findIndex(({ from, to }) => number > from && number <= to + 1);
+  useEffect(() => { if (hidden >= 0 && !opened.has(hidden)) unfold(hidden); }, [hidden]);
   const at = rows.indexOf(cursor);
   const near = (/** @type {number} */ by) => {
     let next = at + by;
     while (rows[next] < 0) next += by;
     if (next >= 0 && next < rows.length) choose(rows[next]);
   };
-  const number = outline.step[cursor];
   useKeys((key, event) => {
     const element = /** @type {HTMLElement} */ (event.target);
     if (key === "Enter" && element.tagName !== "BODY" && element.getAttribute("role") !== "treegrid") return false;
@@ -199,7 +201,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
     const style = { transform: `translateY(${shift}px)` };
     if (row < 0) {
       const { from, to, times } = folds[-1 - row];
-      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span></div>`;
+      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
     }
     const open = !outline.collapsed[row];
     const how = FIDELITY[fidelity?.[outline.step[row]]];
