@@ -1,9 +1,9 @@
 // One span: what was said, the raw exchange, its attributes.
 import { move } from "../address.js";
-import { forkCommand, replayCommand } from "../commands.js";
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { Conversation, Json, LeftOut, Message, Text, useAsked, useSettled, Waiting } from "../parts.js";
 import { brief, shown, took } from "../words.js";
+import { Again } from "./again.js";
 
 export const TABS = ["messages", "raw", "attributes", "again"];
 
@@ -19,33 +19,6 @@ export function Step({ trace, span, tab, title, step, run }) {
         ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} />`
         : html`<${Waiting} problem="" />`}
   </section>`;
-}
-
-const EDITED = ["request.model", "request.temperature", "request.messages[-1].content", "response.choices[0].message.content", "tool_result"];
-
-/** Commands that play the run again, or go on from here with a change. @param {{run: string, step: number}} props */
-function Again({ run, step }) {
-  const [edit, setEdit] = useState({ path: "", value: "" });
-  const [offline, setOffline] = useState(false);
-  const change = (/** @type {any} */ event) => setEdit({ ...edit, [event.target.name]: event.target.value });
-  return html`<div>
-    <p class="note">The program runs where its files are: there, type one of these.</p>
-    <h3>replay</h3><p>All is answered from the tape; nothing goes to the world.</p>
-    <${Command} text=${replayCommand(run, step)} />
-    <h3>fork</h3><p>${step ? `Up to step ${step} from the tape, from there for real. It is a new run.` : "This span is no step: from the tape as far as the program agrees with it, then for real."}</p>
-    ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="what is changed" placeholder="request.model" value=${edit.path} onInput=${change} />
-      <input name="value" aria-label="its new value" value=${edit.value} onInput=${change} /></div>
-      <datalist id="edited">${EDITED.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
-    <label><input type="checkbox" checked=${offline} onChange=${(/** @type {any} */ event) => setOffline(event.target.checked)} /> offline: what would go to the world is refused</label>
-    <${Command} text=${forkCommand(run, step, step ? [edit] : [], offline)} />
-  </div>`;
-}
-
-/** @param {{text: string}} props */
-function Command({ text }) {
-  const [copied, setCopied] = useState("");
-  return html`<div class="bar"><pre class="text command" tabindex="0">${text}</pre>
-    <button onClick=${() => navigator.clipboard.writeText(text).then(() => setCopied(text))}>${copied === text ? "copied" : "copy"}</button></div>`;
 }
 
 /** @param {{path: string}} props */
