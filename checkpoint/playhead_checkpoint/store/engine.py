@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from blake3 import blake3
@@ -35,8 +34,7 @@ Fresh: TypeAlias = Mapping[bytes, Node]
 """Nodes by digest, those below before those above, of which none is known to be stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A checkpoint with its packed state."""
 
     checkpoint: Checkpoint
@@ -58,13 +56,14 @@ class Put(NamedTuple):
     """A checkpoint to be written, and those of its nodes that ``known`` does not have.
 
     ``replace``: it wins over an earlier one of the same id. Without ``known`` the store looks for the
-    other nodes.
+    other nodes. ``roots``: the nodes that the packed state refers to; None: they are looked for in it.
     """
 
     row: Row
     fresh: Fresh
     known: KnownNodes | None
     replace: bool
+    roots: Collection[bytes] | None = None
 
 
 class Notes(NamedTuple):
@@ -166,7 +165,7 @@ class CheckpointEngine(ABC):
             packed = pack.packer.state(state)
             wanted = _row(packed, pack.packer.logical_bytes, lineage)
             try:
-                stored = self.write(Put(wanted, pack.fresh, pack.known, replace))
+                stored = self.write(Put(wanted, pack.fresh, pack.known, replace, pack.packer.roots))
             except NodesGone:
                 continue
             if stored is not wanted and not _same(stored.checkpoint, wanted.checkpoint):
@@ -273,7 +272,7 @@ def _check(one: Lineage) -> None:
         and len(one.id) in (0, ID_BYTES)
         and one.kind in KINDS
         and len(one.labels) <= MOST_LABELS
-        and all(len(label) <= LONGEST_LABEL for label in one.labels)
+        and (not one.labels or max(map(len, one.labels)) <= LONGEST_LABEL)
         and len(one.thread) <= LONGEST_THREAD
         and len(one.name) <= LONGEST_LABEL
         and 0 <= one.time_ns < 1 << 63
@@ -289,8 +288,10 @@ def _row(packed: bytes, size_bytes: int, given: Lineage) -> Row:
     digest = blake3(packed).digest()
     run, span, kind, parent, thread = given.run, given.span, given.kind, given.parent, given.thread
     time_ns = given.time_ns or time.time_ns()
-    told = (digest, run, span, kind, parent, time_ns, given.labels, thread, given.name)
-    id = given.id or blake3(pack(told)).digest()[:ID_BYTES]
+    id = given.id
+    if not id:
+        told = (digest, run, span, kind, parent, time_ns, given.labels, thread, given.name)
+        id = blake3(pack(told)).digest()[:ID_BYTES]
     lineage = Lineage(run, span, kind, parent, time_ns, given.labels, id, thread, given.name)
     return Row(Checkpoint(id, lineage, size_bytes, digest), packed)
 

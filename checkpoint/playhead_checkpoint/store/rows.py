@@ -12,7 +12,7 @@ from playhead_checkpoint.store.protocol import Checkpoint, Lineage
 from playhead_semconv.errors import CorruptTape
 
 COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
-_BYTES: Final = {bytes}
+_TYPES: Final = (bytes, bytes, bytes, str, bytes, int, str, str, str, int, bytes, bytes)
 
 
 @lru_cache(maxsize=128)
@@ -46,12 +46,10 @@ def read_row(row: Sequence[Any]) -> Row:
     """The row of such values. `CorruptTape`: they are not what was written."""
     id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed = row
     try:
-        if {type(id), type(run), type(span), type(parent), type(digest), type(packed)} != _BYTES:
-            raise TypeError("an id, state or digest is not made of bytes")
-        if type(thread) is not str or type(name) is not str:
-            raise TypeError("a thread or name is no text")
-        if kind not in KINDS or not isinstance(time_ns, int) or not isinstance(size, int):
-            raise ValueError("kind, time or size are none")
+        if (*map(type, row),) != _TYPES:
+            raise TypeError("a part of it has the wrong type")
+        if kind not in KINDS:
+            raise ValueError("its kind is none")
         said = _read(labels)
         lineage = Lineage(run, span, kind, parent, time_ns, said, id, thread, name)
         return verified(Row(Checkpoint(id, lineage, size, digest), packed))

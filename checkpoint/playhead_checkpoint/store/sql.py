@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from playhead_checkpoint.store.damages import Damage, DamageSearch
@@ -22,10 +22,9 @@ from playhead_checkpoint.store.engine import (
 )
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT, Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
-from playhead_checkpoint.store.stored_nodes import stretched
-from playhead_checkpoint.values import nodes
+from playhead_checkpoint.store.stored_nodes import all_roots, nodes_below, roots_of, stretched
 from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CheckpointUnknown, CorruptTape
+from playhead_semconv.errors import CheckpointUnknown
 
 AT_ONCE: Final = 500
 """Values per question."""
@@ -34,6 +33,14 @@ _MOST_KNOWN: Final = 200_000
 _ALL: Final = (1 << 63) - 1
 _WIDTH: Final = len(COLUMNS.split(","))
 _QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in COLUMNS.split(","))
+_WITHOUT_NOTES: Final = (
+    f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM note WHERE note.checkpoint = checkpoint.id) "
+    "FROM checkpoint WHERE id = ?"
+)
+_WITH_NOTES: Final = (
+    f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
+    "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
+)
 _INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
 
 
@@ -97,12 +104,14 @@ class SqlCheckpoints(CheckpointEngine):
 
     def packed(self, id: bytes) -> Packed:
         """Read the packed state of an id. `CheckpointUnknown`."""
-        question = (
-            f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
-            "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
-        )
         with self._using() as database:
-            rows = database.execute(question, (id,)).fetchall()
+            row = database.execute(_WITHOUT_NOTES, (id,)).fetchone()
+            if row is None:
+                raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
+            *columns, noted = row
+            if not noted:
+                return Packed(read_row(columns), {})
+            rows = database.execute(_WITH_NOTES, (id,)).fetchall()  # both as they are at one time
         if not rows:
             raise CheckpointUnknown(f"there is no checkpoint {id.hex()[:64]}")
         notes = {key: packed for *_, key, packed in rows if key is not None}
@@ -214,14 +223,14 @@ class SqlCheckpoints(CheckpointEngine):
                 "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
                 rows,
             )
-            ids = self._added(database, notes.fresh, _all_roots(wanted.values()))
+            ids = self._added(database, notes.fresh, all_roots(wanted.values()))
             again = notes.packed.keys() & there.keys()
             if not again:
                 return ids
             # A replaced note frees its nodes; where an old note stays, the new nodes are unused.
             dropped = Counter(dict.fromkeys(notes.fresh, 0))
             if notes.replace:
-                dropped.update(_all_roots(there[key] for key in again))
+                dropped.update(all_roots(there[key] for key in again))
             self._drop(database, dropped)
             return {}
 
@@ -244,10 +253,11 @@ class SqlCheckpoints(CheckpointEngine):
                     return self.row(id), {}
                 database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
             database.execute(_INSERT, row_values(row))
-            ids = self._added(database, put.fresh, _roots(row.packed))
+            roots = roots_of(row.packed) if put.roots is None else put.roots
+            ids = self._added(database, put.fresh, roots)
             if earlier is None:
                 return row, ids
-            self._drop(database, Counter(_roots(earlier)))
+            self._drop(database, Counter(roots_of(earlier)))
         return row, {}
 
     def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Mapping[bytes, int]:
@@ -266,11 +276,8 @@ class SqlCheckpoints(CheckpointEngine):
         if first:
             database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", first)
         known = self._known.ids
-        asked = [
-            digest
-            for digest in {*used, *(fresh if len(new) < len(fresh) else ())}
-            if digest not in new and digest not in known
-        ]
+        asked = used if len(new) == len(fresh) else {*used, *fresh}
+        asked = [digest for digest in asked if digest not in new and digest not in known]
         ids = new | self._ids(database, asked) if asked else new
         try:
             more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items()]
@@ -308,7 +315,7 @@ class SqlCheckpoints(CheckpointEngine):
             wanted = [id for id, _ in rows]
             said = list(answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
             database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
-            dropped = Counter(digest for _, packed in rows + said for digest in _roots(packed))
+            dropped = Counter(digest for _, packed in rows + said for digest in roots_of(packed))
             freed = self._drop(database, dropped)
         self._tidy()
         return Freed(len(rows), *freed)
@@ -332,7 +339,7 @@ class SqlCheckpoints(CheckpointEngine):
                 database, "SELECT id, size, data FROM node WHERE id IN ", unused
             ):
                 count, size = count + 1, size + len(data)
-                dropped.update(_below(data, length))
+                dropped.update(nodes_below(data, length))
             gone = [(node,) for node in unused]
             database.executemany("DELETE FROM node WHERE id = ?", gone)
             database.executemany("DELETE FROM uses WHERE node = ?", gone)
@@ -372,28 +379,6 @@ def _only_of(database: Session, runs: Sequence[bytes]) -> list[bytes]:
         while going.pop(below.get(id, b""), None) is not None:
             id = below[id]
     return list(going)
-
-
-def _roots(packed: bytes) -> set[bytes]:
-    """The nodes that a packed state refers to; none, if it is damaged."""
-    with suppress(CorruptTape):
-        return {ref.digest for ref in nodes.refs_in(packed)}
-    return set()
-
-
-def _all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
-    return (digest for one in packed for digest in _roots(one))
-
-
-def _children(node: nodes.Node) -> set[bytes]:
-    return {ref.digest for ref in node.below}
-
-
-def _below(data: object, size: object) -> list[bytes]:
-    """The nodes that a stored node refers to; none, if it is damaged: those stay."""
-    with suppress(CorruptTape):
-        return list(_children(nodes.parsed(stretched(data, size))))
-    return []
 
 
 def _row_of(database: Session, id: bytes) -> Row | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
@@ -42,27 +41,74 @@ _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON
 
 
 class _Use:
-    """Holds a connection for one thread. Many small reads go through it: it is no generator."""
+    """Holds a connection for one thread. Many small reads go through it: it is no generator.
+
+    ``depth``: of transactions that this thread is in.
+    """
 
     def __init__(
         self, path: Path, lock: threading.RLock, connection: Callable[[], sqlite3.Connection]
     ) -> None:
         self._path = path
         self._lock = lock
-        self._connection = connection
+        self.connection = connection
+        self.depth = 0
 
     def __enter__(self) -> sqlite3.Connection:
         self._lock.acquire()
         try:
-            return self._connection()
+            return self.connection()
         except BaseException as problem:
             self.__exit__(type(problem), problem, None)
             raise
+
+    def end(self, whole: bool) -> None:
+        """End a transaction: what it did holds, or nothing of it."""
+        database = self.connection()
+        try:
+            if whole:
+                database.execute("COMMIT")
+        finally:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         self._lock.release()
         if isinstance(problem, sqlite3.Error | OSError):
             raise error_of(self._path, problem) from problem
+
+
+class _Transaction:
+    """One transaction; inside of another it is a part of that."""
+
+    def __init__(self, use: _Use, begin: str) -> None:
+        self._use = use
+        self._begin = begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        use = self._use
+        database = use.__enter__()
+        use.depth += 1
+        try:
+            if use.depth == 1:
+                database.execute(self._begin)
+        except BaseException as problem:
+            use.depth -= 1
+            use.__exit__(type(problem), problem, None)
+            raise
+        return database
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        use = self._use
+        use.depth -= 1
+        try:
+            if not use.depth:
+                use.end(problem is None)
+        except BaseException as other:
+            problem = other
+            raise
+        finally:
+            use.__exit__(kind, problem, trace)
 
 
 class SqliteCheckpoints(SqlCheckpoints):
@@ -88,7 +134,6 @@ class SqliteCheckpoints(SqlCheckpoints):
         self._synchronous = synchronous
         self._read_only = read_only
         self._use = _Use(self._path, self._lock, self._connection)
-        self._depth = 0
         self._open: sqlite3.Connection | None = None
         self._pid = 0
         with self._using():
@@ -102,7 +147,7 @@ class SqliteCheckpoints(SqlCheckpoints):
             if self._pid:
                 if self._pid == os.getpid():
                     raise StoreUnavailable(f"{self._path} is closed")
-                self._known, self._deletions, self._depth = KnownNodes(), -1, 0
+                self._known, self._deletions, self._use.depth = KnownNodes(), -1, 0
             self._open, self._pid = self._connected(), os.getpid()
         return self._open
 
@@ -115,30 +160,11 @@ class SqliteCheckpoints(SqlCheckpoints):
         """The connection, for this thread alone; its errors as those of playhead."""
         return self._use
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Generator[sqlite3.Connection, None, None]:
-        """One transaction; inside of another it is a part of that."""
-        with self._using() as database:
-            if self._depth:
-                yield database
-                return
-            database.execute(begin)
-            self._depth = 1
-            try:
-                yield database
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
-            finally:
-                self._depth = 0
+    def _reading(self) -> _Transaction:
+        return _Transaction(self._use, "BEGIN")
 
-    def _reading(self) -> Any:
-        return self._transaction("BEGIN")
-
-    def _writing(self) -> Any:
-        return self._transaction("BEGIN IMMEDIATE")
+    def _writing(self) -> _Transaction:
+        return _Transaction(self._use, "BEGIN IMMEDIATE")
 
     # What a file alone can do
 

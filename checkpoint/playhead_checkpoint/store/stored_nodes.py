@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import LARGEST_NODE_BYTES, damaged
+from playhead_semconv.errors import CorruptTape
 
 _WORTH_BYTES: Final = 256
 _LEVEL: Final = 1
@@ -50,3 +54,22 @@ def stretched(data: object, size: object) -> bytes:
         return codecs.decompress(data, allow_extra_data=False)
     except codecs.error as problem:
         raise damaged(str(problem)) from None
+
+
+def roots_of(packed: bytes) -> set[bytes]:
+    """The nodes that a packed state refers to; none, if it is damaged."""
+    with suppress(CorruptTape):
+        return {ref.digest for ref in nodes.refs_in(packed)}
+    return set()
+
+
+def all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
+    """The nodes that packed values refer to, for each."""
+    return (digest for one in packed for digest in roots_of(one))
+
+
+def nodes_below(data: object, size: object) -> list[bytes]:
+    """The nodes that a stored node refers to; none, if it is damaged: those stay."""
+    with suppress(CorruptTape):
+        return list({ref.digest for ref in nodes.parsed(stretched(data, size)).below})
+    return []

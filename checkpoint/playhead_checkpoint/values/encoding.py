@@ -16,7 +16,7 @@ from playhead_checkpoint.values.standard_types import STANDARD, TypeShape, Unsor
 from playhead_checkpoint.values.types import Types
 from playhead_semconv.errors import StateRefused
 
-_STRICT: Final = (
+STRICT: Final = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -37,14 +37,14 @@ class NotPlain(TypeError):
 
 
 class ValueEncoder:
-    """Packs values whole.
+    """Packs values whole; ``types``: those that it knows.
 
     Almost all of it happens in C, for values of exactly the types of JSON, and bytes. What C takes for
     bytes may be something like bytes: who finds bytes in what was packed asks for `exactly`.
     """
 
     def __init__(self, types: Types) -> None:
-        self._types = types
+        self.types = types
         self._nested = 0
         self._depth = 0
         self._heads: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ class ValueEncoder:
     def packed(self, value: Any) -> bytes:
         """The packed value, in which bytes are to be distrusted. `NotPlain`: only `exactly` packs it."""
         try:
-            return ormsgpack.packb(value, self._typed_in_c, _STRICT)
+            return ormsgpack.packb(value, self._typed_in_c, STRICT)
         except TypeError:
             raise NotPlain from None
 
@@ -66,17 +66,17 @@ class ValueEncoder:
             raise
 
     def _typed_in_c(self, value: Any) -> ormsgpack.Ext:
-        shape = self._types.shape_of(value)
+        shape = self.types.shape_of(value)
         if shape is None or self._nested >= _MOST_NESTED:
             raise NotPlain
         self._nested += 1
         try:
             parts = shape.apart(value)
             if isinstance(parts, Unsorted):
-                entries = sorted(ormsgpack.packb(one, self._typed_in_c, _STRICT) for one in parts)
+                entries = sorted(ormsgpack.packb(one, self._typed_in_c, STRICT) for one in parts)
                 data = head(LIST, len(entries)) + b"".join(entries)
             else:
-                data = ormsgpack.packb(parts, self._typed_in_c, _STRICT)
+                data = ormsgpack.packb(parts, self._typed_in_c, STRICT)
             if (
                 self._nested > 1
                 and len(data) - len(data.translate(None, _CONTAINER_HEADS)) > _MOST_HEADS
@@ -114,7 +114,7 @@ class ValueEncoder:
                 return pack(value)
             except OverflowError:
                 return self._typed(value, STANDARD[int])
-        shape = self._types.shape_of(value)
+        shape = self.types.shape_of(value)
         if shape is None:
             raise StateRefused(
                 f"a value of type {kind.__module__}.{kind.__qualname__} cannot be stored",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.encoding import head
+from playhead_checkpoint.values.encoding import ValueEncoder
+from playhead_checkpoint.values.models import ModelRow
 from playhead_checkpoint.values.nodes import LIST, pack
+from playhead_checkpoint.values.stretches import Part
 
 RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
@@ -28,33 +30,41 @@ class Entries(Protocol):
         """How much of it is its key."""
         ...
 
-    def go_on(self, at: int, count: int, raw: bytes) -> bool:
-        """Whether so many, packed, are ``raw``."""
+    def go_on(self, at: int, part: Part) -> bool:
+        """Whether the part stands there."""
         ...
 
 
 class ListEntries:
     """Those of a list that is not packed yet."""
 
-    def __init__(self, values: list[Any], pack: Callable[[Any], bytes]) -> None:
+    def __init__(self, values: list[Any], encoder: ValueEncoder) -> None:
         self._values = values
-        self._pack = pack
+        self._encoder = encoder
 
     def __len__(self) -> int:
         return len(self._values)
 
     def packed(self, at: int) -> bytes:
         """The entry, packed."""
-        return self._pack(self._values[at])
+        return self._encoder.packed(self._values[at])
 
     def key_bytes(self, at: int) -> int:
         """It has none."""
         return 0
 
-    def go_on(self, at: int, count: int, raw: bytes) -> bool:
-        """Whether so many, packed, are ``raw``."""
-        found = self._pack(self._values[at : at + count])
-        return len(found) == len(raw) + len(head(LIST, count)) and found.endswith(raw)
+    def go_on(self, at: int, part: Part) -> bool:
+        """Whether the part stands there."""
+        some, seen, raw = self._values[at : at + part.entries], part.seen, part.raw
+        if seen.row is not None and seen.row.same(some, self._encoder.types):
+            return True
+        found = self._encoder.packed(some)
+        header = 1 if part.entries < 16 else 3 if part.entries < 1 << 16 else 5
+        if len(found) != len(raw) + header or not found.endswith(raw):
+            return False
+        if not seen.tried:
+            seen.row, seen.tried = ModelRow.of(some, self._encoder.types), True
+        return True
 
 
 class LongKey(Exception):
@@ -88,12 +98,12 @@ class PackedEntries:
         """How much of it is its key."""
         return self.places[at].value - self.places[at].start
 
-    def go_on(self, at: int, count: int, raw: bytes) -> bool:
-        """Whether so many are ``raw``."""
-        return self._data.startswith(raw, self.places[at].start)
+    def go_on(self, at: int, part: Part) -> bool:
+        """Whether the part stands there."""
+        return self._data.startswith(part.raw, self.places[at].start)
 
 
-def opened(data: bytes, at: int) -> tuple[int, int]:
+def opened(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """How many entries a packed list or dict at ``at`` has, and where they begin."""
     first = data[at]
     if first < 0xA0:

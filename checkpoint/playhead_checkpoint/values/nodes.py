@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -72,6 +73,10 @@ class Ref(NamedTuple):
     level: int
     length: int
     digest: bytes
+
+    def data(self) -> bytes:
+        """What the extension holds that is the ref inside of a packed value."""
+        return _REF.pack(*self)
 
     def packed(self) -> bytes:
         """The ref as it stands inside of a packed value."""
@@ -193,12 +198,12 @@ def named(found: Any) -> tuple[str, Any]:
 
 
 def open_list(refs: list[Ref], tail: bytes) -> bytes:
-    """A list, packed: what closed nodes hold, and then entries that are no node yet, a packed list."""
-    told = _LIST_MARK + bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
-    return pack(msgspec.msgpack.Ext(OPEN, told))
+    """What the extension holds that is a list: what closed nodes hold, and then entries that are no
+    node yet, a packed list."""
+    return _LIST_MARK + bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
 
 
-def opened_list(data: bytes | memoryview) -> tuple[list[Ref], memoryview]:
+def opened_list(data: bytes | memoryview) -> tuple[tuple[Ref, ...], memoryview]:
     """Refs and tail of an extension. `CorruptTape`: it is none."""
     told = memoryview(data)
     begin = len(_LIST_MARK) + 1
@@ -207,10 +212,18 @@ def opened_list(data: bytes | memoryview) -> tuple[list[Ref], memoryview]:
     end = begin + told[begin - 1] * _REF.size
     if end == begin or end >= len(told):
         raise damaged("an open list without parts")
-    refs = [Ref(*one) for one in _REF.iter_unpack(told[begin:end])]
-    if any(ref.kind != LIST or ref.level > MOST_LEVELS for ref in refs) or _count(LIST, told[end:]) < 0:
+    if _count(LIST, told[end:]) < 0:
         raise damaged("an open list of something else")
-    return refs, told[end:]
+    return _refs(bytes(told[begin:end])), told[end:]
+
+
+@lru_cache(maxsize=256)
+def _refs(data: bytes) -> tuple[Ref, ...]:
+    """The refs of an open list. `CorruptTape`: they are not those of lists."""
+    refs = tuple(Ref(*one) for one in _REF.iter_unpack(data))
+    if any(ref.kind != LIST or ref.level > MOST_LEVELS for ref in refs):
+        raise damaged("an open list of something else")
+    return refs
 
 
 def refs_in(data: bytes) -> list[Ref]:

@@ -8,6 +8,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.encoding import head
+from playhead_checkpoint.values.entries import opened
 from playhead_checkpoint.values.node_cache import Leaves, NodeCache
 from playhead_checkpoint.values.nodes import DICT, LIST, TEXT, Node, Ref, damaged
 from playhead_checkpoint.values.types import Types
@@ -115,8 +117,8 @@ class Reader:
             found = self._whole(nodes.unpacked_ref(data))
         elif code == nodes.OPEN:
             refs, tail = nodes.opened_list(data)
-            found: Any = []
-            for ref in refs:
+            found: Any = self._whole(refs[0])
+            for ref in refs[1:]:
                 found += self._whole(ref)
             found += self._unpack(tail)
         else:
@@ -132,10 +134,7 @@ class Reader:
             raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
         unpack = self._unpack
         if ref.kind == LIST:
-            entries: list[Any] = []
-            for payload in leaves.payloads:
-                entries += unpack(payload)
-            return entries
+            return unpack(leaves.payloads[0])
         if ref.kind == DICT:
             pairs: dict[str, Any] = {}
             for payload in leaves.payloads:
@@ -155,7 +154,8 @@ class Reader:
             size += sum(len(node.payload) + _REF_BYTES for node in found)
             if size > LARGEST_STATE_BYTES:
                 raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
-        leaves = Leaves([node.payload for node in found], size)
+        payloads = [node.payload for node in found]
+        leaves = Leaves([_one_list(payloads)] if ref.kind == LIST else payloads, size)
         self._cache.add_leaves(ref, leaves)
         return leaves
 
@@ -164,3 +164,12 @@ class Reader:
         if found is None:
             raise NotAtHand
         return found
+
+
+def _one_list(payloads: list[memoryview]) -> memoryview:
+    """Packed lists as one, which is unpacked in one go."""
+    if len(payloads) == 1:
+        return payloads[0]
+    starts = [opened(payload, 0) for payload in payloads]
+    entries = (payload[start:] for payload, (_, start) in zip(payloads, starts, strict=True))
+    return memoryview(head(LIST, sum(count for count, _ in starts)) + b"".join(entries))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+from playhead_checkpoint.values.models import Seen
 from playhead_checkpoint.values.nodes import Ref
 
 _MOST_BYTES: Final = 1 << 24
@@ -27,6 +28,7 @@ class Leaf(NamedTuple):
     closes: bool
     holds_bytes: bool
     ref: Ref | None
+    seen: Seen
 
 
 class Block(NamedTuple):
@@ -38,6 +40,7 @@ class Block(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
+    seen: Seen
 
 
 class OpenBlock(NamedTuple):
@@ -49,6 +52,32 @@ class OpenBlock(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
+    seen: Seen
+
+
+Part: TypeAlias = Block | OpenBlock | Leaf
+
+
+class Grown(NamedTuple):
+    """A list without bytes, as it was cut.
+
+    ``parts``: blocks, what is open behind them, and the ``tail``, which is no node. ``blocks``: how
+    many; ``root``: of those; ``refs``: of all but the tail; ``roots``: what refs and tail refer to.
+    ``size``: of it all, packed. ``grows``: entries may be added to the tail.
+    """
+
+    first: bytes
+    parts: tuple[Part, ...]
+    blocks: int
+    root: Ref | None
+    refs: list[Ref]
+    roots: set[bytes]
+    tail: Leaf | None
+    size: int
+    grows: bool
+
+
+Stretch: TypeAlias = Leaf | Block | Grown
 
 
 class Stretches:
@@ -61,7 +90,7 @@ class Stretches:
     def __init__(self) -> None:
         self._blocks: dict[bytes, Block] = {}
         self._leaves: dict[bytes, Leaf] = {}
-        self._open: dict[bytes, OpenBlock] = {}
+        self._grown: dict[bytes, Grown] = {}
         self._block_bytes = self._leaf_bytes = 0
 
     def block(self, first: bytes, kind: int, most: int) -> Block | None:
@@ -69,30 +98,28 @@ class Stretches:
         found = self._blocks.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
-    def open_block(self, first: bytes, kind: int, most: int) -> OpenBlock | None:
-        """As `block`; entries come behind it, too."""
-        found = self._open.get(first)
-        return found if found is not None and found.kind == kind and found.entries < most else None
+    def grown(self, first: bytes) -> Grown | None:
+        """A list that begins with an entry; it may be another list that does."""
+        return self._grown.get(first)
 
     def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
         """As `block`."""
         found = self._leaves.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
-    def add(self, found: Iterable[Leaf | OpenBlock | Block]) -> None:
+    def add(self, found: Iterable[Stretch]) -> None:
         """Remember them; their nodes are stored."""
         for one in found:
+            if isinstance(one, Grown):
+                self._grown[one.first] = one
+                continue
             if isinstance(one, Block):
                 if self._block_bytes > 2 * _MOST_BYTES:
-                    self._blocks, self._block_bytes = {}, 0
+                    self._blocks, self._grown, self._block_bytes = {}, {}, 0
                 self._blocks[one.first] = one
                 self._block_bytes += len(one.raw)
-                self._open.pop(one.first, None)
                 continue
             if self._leaf_bytes > _MOST_BYTES:
-                self._leaves, self._open, self._leaf_bytes = {}, {}, 0
+                self._leaves, self._grown, self._leaf_bytes = {}, {}, 0
             self._leaf_bytes += 2 * len(one.raw)
-            if isinstance(one, Leaf):
-                self._leaves[one.first] = one
-            else:
-                self._open[one.first] = one
+            self._leaves[one.first] = one

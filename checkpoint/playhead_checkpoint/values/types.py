@@ -149,6 +149,11 @@ class Types:
                     break
         return shape
 
+    def model_name(self, cls: type[Any]) -> str:
+        """The name of a model of pydantic that is stored by its fields; empty: it is none."""
+        shape = self._shapes.get(cls)
+        return shape.name if shape and getattr(shape.apart, "__func__", None) is _Fields.of_model else ""
+
     def together(self, name: str, parts: Any) -> Any:
         """The value of stored parts. `CorruptTape`: they are not those of that type."""
         shape = self._by_name.get(name)

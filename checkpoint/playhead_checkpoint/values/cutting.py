@@ -1,0 +1,236 @@
+"""Entries of a container as nodes: cut where their content says, with a tree above them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+from zlib import crc32
+
+from playhead_checkpoint.values import nodes
+from playhead_checkpoint.values.encoding import head, holds_bytes, may_hold_bytes
+from playhead_checkpoint.values.entries import Entries
+from playhead_checkpoint.values.models import Seen
+from playhead_checkpoint.values.nodes import DICT, LIST, Ref
+from playhead_checkpoint.values.stretches import Block, Grown, Leaf, OpenBlock, Part, Stretch, Stretches
+
+_CUT: Final = (1 << 32) // nodes.LEAF_BYTES
+
+
+class Cutter(ABC):
+    """Cuts entries into leaves, leaves into blocks, and makes the nodes of these.
+
+    ``known``: stretches whose nodes are kept already; they are not made again.
+    """
+
+    def __init__(self, known: Stretches) -> None:
+        self._known = known
+        self._kept: dict[bytes, bytes] = {}
+        self._holds_bytes = False
+        self.stretches: list[Stretch] = []
+        """Those that were cut."""
+
+    @abstractmethod
+    def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
+        """An entry, in which what is large is a ref."""
+
+    def _tree_of(self, kind: int, entries: Entries) -> bytes:
+        """The ref of a container that is large."""
+        blocks: list[Block] = []
+        leaves = self._cut_on(kind, entries, 0, blocks)
+        self._holds_bytes |= any(part.holds_bytes for part in (*blocks, *leaves))
+        return self._root([*(block.ref for block in blocks), *map(self._alone, leaves)]).packed()
+
+    def _grown(self, entries: Entries) -> Grown:
+        """Cut a list that grows at its end. What is known of it is packed and compared, no more."""
+        first = entries.packed(0)
+        known = self._known.grown(first)
+        blocks: list[Block] = []
+        at = start = 0
+        for part in known.parts if known else ():
+            if not entries.go_on(at, part):
+                break
+            at += part.entries
+            if isinstance(part, Block):
+                blocks.append(part)
+                start = at
+        else:
+            if known and (more := self._more(known, entries, at)):
+                return more
+        there = len(blocks)
+        leaves = self._cut_on(LIST, entries, start, blocks)
+        same = known and there == len(blocks) and known.blocks == there
+        root = known.root if known and same else None
+        if blocks and root is None:
+            root = self._root([block.ref for block in blocks])
+        return self._as_grown(first, blocks, root, leaves)
+
+    def _more(self, known: Grown, entries: Entries, at: int) -> Grown | None:
+        """The known list with the entries from ``at`` on; None: one of them ends a leaf, or is large."""
+        tail, more = known.tail, list[bytes]()
+        size = len(tail.cut) if tail else 0
+        for number in range(at, len(entries)):
+            packed = entries.packed(number)
+            more.append(packed)
+            size += len(packed)
+            large = len(packed) > nodes.INLINE_BYTES or size >= nodes.LARGEST_LEAF_BYTES
+            if large or crc32(packed) < len(packed) * _CUT or may_hold_bytes(packed, 0, len(packed)):
+                return None
+        if not more:
+            return known
+        if not known.grows:
+            return None
+        added = b"".join(more)
+        if tail is None:
+            tail = Leaf(more[0], LIST, added, added, len(more), False, False, False, None, Seen())
+            parts = known.parts
+        else:
+            count = tail.entries + len(more)
+            tail = tail._replace(raw=tail.raw + added, cut=tail.cut + added, entries=count, seen=Seen())
+            parts = known.parts[:-1]
+        found = known._replace(parts=(*parts, tail), tail=tail, size=known.size + len(added))
+        self.stretches.append(found)
+        return found
+
+    def _as_grown(
+        self, first: bytes, blocks: list[Block], root: Ref | None, leaves: list[Leaf]
+    ) -> Grown:
+        """A list that was cut into blocks and leaves; the last leaf is its tail, if it is not all."""
+        parts: list[Part] = [*blocks]
+        refs = [root] if root else []
+        tail = None
+        if leaves and not leaves[-1].ended and (root or len(leaves) > 1):
+            tail = leaves.pop()
+        grows = tail is not None or not leaves or leaves[-1].ended
+        if leaves:
+            opened = self._opened(leaves)
+            refs.append(opened.ref)
+            parts.append(opened)
+        if tail:
+            parts.append(tail)
+        roots = {ref.digest for ref in refs}
+        if tail and tail.cut != tail.raw:
+            packed = head(LIST, tail.entries) + tail.cut
+            roots |= {ref.digest for ref in nodes.refs_in(packed)}
+        size = sum(len(part.raw) for part in parts)
+        found = Grown(first, tuple(parts), len(blocks), root, refs, roots, tail, size, grows)
+        if any(part.holds_bytes for part in parts):
+            self._holds_bytes = True
+        else:
+            self.stretches.append(found)
+        return found
+
+    def _cut_on(self, kind: int, entries: Entries, at: int, blocks: list[Block]) -> list[Leaf]:
+        """Cut the entries from ``at`` on; blocks are added to ``blocks``. The leaves behind the last."""
+        end = len(entries)
+        while at < end:
+            first = entries.packed(at)
+            block = self._known.block(first, kind, end - at)
+            if block is None or not entries.go_on(at, block):
+                leaves = self._block_leaves(kind, entries, at, first)
+                if not leaves[-1].closes:
+                    return leaves
+                block = self._block(leaves)
+            blocks.append(block)
+            at += block.entries
+        return []
+
+    def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
+        """Leaves up to one that closes a block, or to the last one."""
+        leaves: list[Leaf] = []
+        size = 0
+        while True:
+            leaf = self._leaf(kind, entries, at, first)
+            at, size = at + leaf.entries, size + len(leaf.cut)
+            if size >= nodes.LARGEST_BLOCK_BYTES and leaf.ended:
+                leaf = leaf._replace(closes=True)
+            leaves.append(leaf)
+            if leaf.closes or at == len(entries):
+                return leaves
+            first = entries.packed(at)
+
+    def _leaf(self, kind: int, entries: Entries, start: int, first: bytes) -> Leaf:
+        """The entries from ``start`` on, up to where one says that a leaf ends.
+
+        Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
+        What is changed in a dict may stand anywhere: its leaves stay small, each is a block.
+        """
+        end = len(entries)
+        known = self._known.leaf(first, kind, end - start)
+        if known is not None and entries.go_on(start, known):
+            return known
+        before, self._holds_bytes = self._holds_bytes, False
+        raw: list[bytes] = []
+        cut: list[bytes] = []
+        size, ended, closes = 0, False, False
+        at, packed = start, first
+        while True:
+            raw.append(packed)
+            entry = packed if len(packed) <= nodes.INLINE_BYTES else self._cut_entry(entries, at, packed)
+            cut.append(entry)
+            size += len(entry)
+            chance, due = crc32(entry), len(entry) * _CUT
+            at += 1
+            if chance < due or size >= nodes.LARGEST_LEAF_BYTES:
+                ended = True
+                closes = kind == DICT or chance * nodes.BLOCK_LEAVES < due
+                break
+            if at == end:
+                break
+            packed = entries.packed(at)
+        whole = b"".join(raw)
+        there = self._holds_bytes or (
+            may_hold_bytes(whole, 0, len(whole))
+            and any(
+                holds_bytes(one[entries.key_bytes(start + number) :]) for number, one in enumerate(raw)
+            )
+        )
+        self._holds_bytes = before
+        return Leaf(first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None, Seen())
+
+    def _node(self, kind: int, payload: bytes, count: int) -> Ref:
+        node = nodes.leaf(kind, payload)
+        digest = nodes.digest_of(node)
+        self._kept[digest] = node
+        return Ref(kind, 0, count, digest)
+
+    def _block(self, leaves: list[Leaf]) -> Block:
+        """The node of leaves that a block has closed over."""
+        first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.entries for leaf in leaves)
+        ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
+        raw = b"".join(leaf.raw for leaf in leaves)
+        block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref, Seen())
+        self.stretches.append(block)
+        return block
+
+    def _opened(self, leaves: list[Leaf]) -> OpenBlock:
+        """Leaves of a block that is open, as one."""
+        ref = self._root([*map(self._alone, leaves)])
+        raw = b"".join(leaf.raw for leaf in leaves)
+        holds = any(leaf.holds_bytes for leaf in leaves)
+        return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref, Seen())
+
+    def _alone(self, leaf: Leaf) -> Ref:
+        """The node of a leaf in a block that is open."""
+        if leaf.ref is not None:
+            return leaf.ref
+        ref = self._node(leaf.kind, head(leaf.kind, leaf.entries) + leaf.cut, leaf.entries)
+        if leaf.ended:
+            self.stretches.append(leaf._replace(ref=ref))
+        return ref
+
+    def _root(self, refs: list[Ref]) -> Ref:
+        """The ref above all of these."""
+        while len(refs) > 1:
+            above: list[Ref] = []
+            start = 0
+            for at, ref in enumerate(refs, 1):
+                held = at - start
+                cut = held > 1 and ref.digest[0] < 256 // nodes.FAN_OUT
+                if cut or held == nodes.LARGEST_FAN_OUT or at == len(refs):
+                    node, count = nodes.index(refs[start:at])
+                    digest = nodes.digest_of(node)
+                    self._kept[digest] = node
+                    above.append(Ref(ref.kind, ref.level + 1, count, digest))
+                    start = at
+            refs = above
+        return refs[0]
