@@ -444,7 +444,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "sqlite",
         CAUSAL,
         "choice",
-        "reads: content of databases that are opened; effects: what they say afterwards",
+        "reads: content of databases that are opened; effects: what they say afterwards; before each"
+        " exchange, what has changed",
         "a copy of the database as it is now is opened",
         ("sqlite3.connect", "sqlite3.dbapi2.connect", "_sqlite3.connect"),
         on_import=(

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.home import Home
 from support.moments import WANDERER
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
+from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.server import Receiver
 from playhead_replay.moments import differences, moment_after, moment_at
 
 STEPS = 12
+CONFIGURATION = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +61,25 @@ def held(shown: dict[str, Any]) -> dict[str, Any]:
         for one in said
         for message in (*one["input_messages"], *one["output_messages"])
     ]
-    files = {one["path"]: one["data"]["text"] for one in shown["files"] if one["kind"] == "file"}
+    files = {
+        one["path"]: one["data"]["text"]
+        for one in shown["files"]
+        if one["kind"] == "file" and one["path"] != "kept.db"
+    }
     files.pop("wanderer.py", None)  # a program may be read as a file
+    [rows] = [
+        table["rows"]
+        for one in shown["databases"]
+        for table in one["tables"]
+        if one["path"] == "kept.db" and one["inexact"] is None
+    ] or [[]]
     states = {one["name"]: one["value"] for one in shown["states"]}
     return {
         "messages": messages,
         "files": files,
         "stdout": shown["stdout"]["text"],
         "states": states,
+        "rows": rows,
     }
 
 
@@ -92,13 +107,38 @@ def test_a_recording_at_exchanges_says_what_it_left_out(tmp_path: Path, provider
     assert held(shown)["states"] == run.truth[STEPS]["states"]
     assert shown["files"] == []
     said = "no files: wanderer-1 was recorded without files, and without snapshots of its folder"
-    assert shown["left_out"] == [said]
+    others = "no databases: they are recorded at the levels causal and strict"
+    assert shown["left_out"] == [others, said]
     text = run.home.playhead("state", "wanderer-1").stdout
     assert said in text
 
 
-def test_moments_by_time_and_between_two(tmp_path: Path, provider: ScriptedServer):
-    wandering = Wandering(tmp_path, provider, "causal", 0)
+@pytest.fixture(scope="module")
+def wandering(tmp_path_factory: pytest.TempPathFactory, provider: ScriptedServer) -> Wandering:
+    return Wandering(tmp_path_factory.mktemp("wandering"), provider, "causal", 0)
+
+
+def test_rows_are_in_the_answers_of_the_query_api(wandering: Wandering):
+    path = "/v1/runs/wanderer-1/moment"
+    with (
+        Receiver(wandering.home.data_dir, CONFIGURATION) as receiver,
+        httpx.Client(base_url=receiver.query_endpoint) as api,
+    ):
+        for step in range(0, STEPS + 1, 3):
+            [database] = api.get(path, params={"after": step}).json()["databases"]
+            [table] = database["tables"]
+            assert (database["path"], database["inexact"]) == ("kept.db", None)
+            assert (table["columns"], table["rows"]) == (["at", "text"], wandering.truth[step]["rows"])
+        rows = wandering.truth[STEPS]["rows"]
+        [database] = api.get(path, params={"after": STEPS, "rows": 1}).json()["databases"]
+        assert (database["tables"][0]["rows"], database["tables"][0]["row_count"]) == (
+            rows[:1],
+            len(rows),
+        )
+        assert api.get(path, params={"after": STEPS, "rows": 1001}).status_code == 422
+
+
+def test_moments_by_time_and_between_two(wandering: Wandering):
     run = wandering.home.run("wanderer-1")
     for step in run.steps:
         assert moment_at(run, step.span.started_ns).step == step.number
@@ -111,6 +151,7 @@ def test_moments_by_time_and_between_two(tmp_path: Path, provider: ScriptedServe
         for name in {*before["files"], *after["files"]}
         if before["files"].get(name) != after["files"].get(name)
     }
+    assert (("database", "kept.db") in changed) is (before["rows"] != after["rows"])
     assert ("conversation", "main") in changed
     assert differences(first, moment_after(run, 4)) == []
     done = wandering.home.playhead("diff", "--state", "wanderer-1:4", "wanderer-1:5", "--json")
@@ -119,8 +160,8 @@ def test_moments_by_time_and_between_two(tmp_path: Path, provider: ScriptedServe
     assert wandering.home.playhead("diff", "--state", "wanderer-1:4", "wanderer-1:4").returncode == 0
 
 
-def test_a_point_that_is_none_is_an_error(tmp_path: Path, provider: ScriptedServer):
-    run = Wandering(tmp_path, provider, "causal", 0)
+def test_a_point_that_is_none_is_an_error(wandering: Wandering):
+    run = wandering
     done = run.home.playhead("state", f"wanderer-1:{STEPS + 1}")
     assert done.returncode == 2
     assert f"wanderer-1 has steps 1 to {STEPS}, not {STEPS + 1}" in done.stderr

@@ -3,7 +3,7 @@
 from support.asking import ASKING
 
 WANDERER = f"""
-import json, os, random, sys
+import json, os, random, sqlite3, sys
 import playhead
 {ASKING}
 chance = random.Random(int(sys.argv[1]))
@@ -28,16 +28,26 @@ def removed(name):
     os.remove(name)
     del files[name]
 
+base = sqlite3.connect("kept.db")
+base.execute("create table kept (at integer primary key, text text)")
+base.commit()
+rows = {{}}
+
+def kept(at, text, by):
+    rows[at] = text
+    by.execute("insert or replace into kept values (?, ?)", (at, text))
+    by.commit()
+
 def noted():
-    truth.append(json.loads(json.dumps(
-        {{"messages": history, "files": files, "stdout": printed, "states": reported}})))
+    truth.append(json.loads(json.dumps({{"messages": history, "files": files, "stdout": printed,
+        "states": reported, "rows": sorted(rows.items())}})))
 
 noted()
 for step in range(steps):
     history.append({{"role": "user", "content": f"step {{step}} {{chance.random()}}"}})
     history.append({{"role": "assistant", "content": answered(messages=history)["content"]}})
     for _ in range(chance.randrange(4)):
-        one = chance.choice(["print", "write", "append", "rename", "remove", "state"])
+        one = chance.choice(["print", "write", "append", "rename", "remove", "state", "row", "other"])
         name = f"file-{{chance.randrange(5)}}.txt"
         if one == "print":
             said(f"line {{chance.random()}}")
@@ -49,6 +59,11 @@ for step in range(steps):
             renamed(name, f"moved-{{step}}.txt")
         elif one == "remove" and name in files:
             removed(name)
+        elif one == "row":
+            kept(chance.randrange(9), f"row {{step}} " * chance.randrange(50), base)
+        elif one == "other":
+            with sqlite3.connect("kept.db") as by:
+                kept(chance.randrange(9), f"other {{step}}", by)
         elif one == "state":
             which = chance.choice(["plan", "budget"])
             reported[which] = {{"at": step, "left": [chance.random() for _ in range(3)]}}

@@ -43,6 +43,27 @@ class PrintedFileThen(PrintedFile):
     """Null: not known, no file, or larger than 1 MiB."""
 
 
+class PrintedTable(TypedDict):
+    """A table of a database as it was."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Any]]
+    """The first 100, or with ``--all`` 10,000. Bytes are ``{"base64": …}``; longer values are cut."""
+    row_count: int | None
+    """All rows; null where they were not counted."""
+    left_out: str | None
+
+
+class PrintedDatabase(TypedDict):
+    """A SQLite database as it was: what had been committed when the next step began."""
+
+    path: str
+    tables: list[PrintedTable]
+    inexact: str | None
+    """Why its rows are not known, or not as they were; null: they are exact."""
+
+
 class PrintedRunMoment(TypedDict):
     """A moment of a run."""
 
@@ -55,6 +76,7 @@ class PrintedRunMoment(TypedDict):
     conversations: list[PrintedLastMessages]
     states: list[PrintedState]
     files: list[PrintedFileThen]
+    databases: list[PrintedDatabase]
     stdout: PrintedOutput | None
     stderr: PrintedOutput | None
     left_out: list[str]
@@ -65,7 +87,7 @@ class PrintedChange(TypedDict):
     """One thing that differs, with its first difference."""
 
     kind: str
-    """state, conversation, file or printed."""
+    """state, conversation, file, database or printed."""
     name: str
     path: str
     left: str

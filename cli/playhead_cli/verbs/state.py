@@ -32,7 +32,7 @@ def command(session: Session, target: str | None, at: str | None, everything: bo
         if session.as_json:
             from playhead_cli.views.moment import moment_object
 
-            session.print_json(moment_object(moment))
+            session.print_json(moment_object(moment, everything))
             return
         from playhead_cli.views.moment import moment_lines
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from playhead_cli.views.files.databases import database_lines, database_object
 from playhead_cli.views.files.workspace import printed_file
 from playhead_cli.views.step.bodies import text_lines
 from playhead_cli.views.step.conversation import answered_lines, asked_lines
@@ -69,6 +70,7 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
                 line = Text(f"  {path}  {size(item.entry.size)}")
                 line.append(f"  {item.why}" if item.why else "", ERROR)
                 yield line
+    yield from database_lines(moment.databases, everything)
     for name in ("stdout", "stderr"):
         data: bytes = getattr(moment, name)
         if data:
@@ -115,7 +117,7 @@ def change_lines(changes: list[Changed]) -> Iterator[Text]:
         yield Text("nothing differs")
 
 
-def moment_object(moment: RunMoment) -> PrintedRunMoment:
+def moment_object(moment: RunMoment, everything: bool = False) -> PrintedRunMoment:
     """A moment as plain values."""
     return {
         "schema_version": 1,
@@ -126,6 +128,7 @@ def moment_object(moment: RunMoment) -> PrintedRunMoment:
         "conversations": [_conversation_object(one) for one in moment.conversations],
         "states": [_state_object(name, one) for name, one in moment.states.items()],
         "files": [_file_object(one) for one in moment.files.values()],
+        "databases": [database_object(one, everything) for one in moment.databases],
         "stdout": _output_object(moment.stdout),
         "stderr": _output_object(moment.stderr),
         "left_out": moment.left_out,

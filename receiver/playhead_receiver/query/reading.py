@@ -14,11 +14,13 @@ import msgspec
 
 from playhead_receiver.query.lines import pending_names, run_item
 from playhead_receiver.query.models.reading import (
+    DatabaseOfMoment,
     FileThen,
     LastSaid,
     MomentOfRun,
     NamedState,
     Outline,
+    TableThen,
     TextPlace,
     Transcript,
     TranscriptItem,
@@ -27,6 +29,7 @@ from playhead_receiver.query.models.spans import Body
 from playhead_receiver.query.tree import Line, Tree
 from playhead_receiver.store import RunSummary, Store
 from playhead_replay import Run
+from playhead_replay.databases import DatabaseThen, Table, plain_value, tables_of
 from playhead_replay.moments.moment import RunMoment
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
@@ -117,8 +120,8 @@ def transcript_of(run: Run) -> Transcript:
     return Transcript(run=run.name, trace_id=run.trace_id, said=said, left_out=left_out)
 
 
-def moment_shown(moment: RunMoment) -> MomentOfRun:
-    """A moment of a run."""
+def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
+    """A moment of a run; of each table of its databases the first ``rows`` rows."""
     run = moment.run
     return MomentOfRun(
         run=run.name,
@@ -142,6 +145,7 @@ def moment_shown(moment: RunMoment) -> MomentOfRun:
             for name, state in moment.states.items()
         ],
         files=[_file(path, item) for path, item in moment.files.items()],
+        databases=[_database(one, rows) for one in moment.databases],
         stdout=moment.stdout[-SHOWN_BYTES:].decode(errors="replace"),
         stderr=moment.stderr[-SHOWN_BYTES:].decode(errors="replace"),
         left_out=moment.left_out,
@@ -209,6 +213,27 @@ def _file(path: str, item: TreeItem) -> FileThen:
         content=content,
         inexact=item.why or None,
     )
+
+
+def _database(then: DatabaseThen, rows: int) -> DatabaseOfMoment:
+    tables: list[Table] = []
+    inexact = then.why or None
+    if then.image is not None:
+        try:
+            tables = tables_of(then.image, rows)
+        except ValueError as problem:
+            inexact = str(problem)
+    shown = [
+        TableThen(
+            name=table.name,
+            columns=table.columns,
+            rows=[[plain_value(value) for value in row] for row in table.rows],
+            row_count=table.row_count,
+            left_out=table.why or None,
+        )
+        for table in tables
+    ]
+    return DatabaseOfMoment(path=then.name, tables=shown, inexact=inexact)
 
 
 def _body(data: bytes) -> Body:

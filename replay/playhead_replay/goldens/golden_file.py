@@ -47,6 +47,7 @@ EXPECT = "playhead.golden.expect"
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
 _LEFT_OUT = (
     e.PLAYHEAD_ARTIFACT,
+    e.PLAYHEAD_DATABASE,
     e.PLAYHEAD_PROCESS_HEARTBEAT,
     e.PLAYHEAD_WORKSPACE,
     e.PLAYHEAD_WORKSPACE_FILE,

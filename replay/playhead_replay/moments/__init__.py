@@ -4,6 +4,7 @@ from playhead_replay.moments.checkpoints import MarkedPlace, checkpoint_named, c
 from playhead_replay.moments.moment import (
     LastMessages,
     RunMoment,
+    RunMoments,
     moment_after,
     moment_at,
     moment_of_checkpoint,
@@ -14,6 +15,7 @@ __all__ = [
     "LastMessages",
     "MarkedPlace",
     "RunMoment",
+    "RunMoments",
     "checkpoint_named",
     "checkpoints_of",
     "differences",

@@ -10,9 +10,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
 
+from playhead_replay.databases.history import DatabaseHistory, DatabaseThen
 from playhead_replay.moments.checkpoints import MarkedPlace
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.outputs import Outputs
@@ -22,9 +26,12 @@ from playhead_replay.run.steps import Step
 from playhead_replay.workspace.at import WorkspaceHistory
 from playhead_replay.workspace.trees import Tree, TreeItem
 from playhead_semconv import attributes as a
+from playhead_semconv.boundaries import had
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
+
+IN_TABLES = "a database: its rows are told beside the files"
 
 NO_TAPE = "only spans were recorded: no states, no output, no files"
 
@@ -57,6 +64,8 @@ class RunMoment:
     stderr: bytes = b""
     files: Tree = field(default_factory=dict[str, TreeItem])
     """The files below the folder of the run, as `WorkspaceHistory` knows them."""
+    databases: list[DatabaseThen] = field(default_factory=list[DatabaseThen])
+    """The SQLite databases that the run had opened, by name."""
     ends: dict[str, int] = field(default_factory=dict[str, int])
     """Number of the first fact of each process that comes later, by process instance (hex)."""
     left_out: list[str] = field(default_factory=list[str])
@@ -64,70 +73,158 @@ class RunMoment:
 
 
 def moment_after(run: Run, number: int) -> RunMoment:
-    """The moment before the step after ``number`` began, with all that followed from step ``number``.
-
-    0: before the first step. `UsageError` if the run has fewer steps.
-    """
-    if not 0 <= number <= len(run.steps):
-        raise UsageError(
-            f"{run.name} has steps 1 to {len(run.steps)}, not {number}", hint=f"playhead show {run.name}"
-        )
-    following = run.step(number + 1)
-    if following is None:
-        return _moment(run, number, [_after_all(tape) for tape in run.tapes], None)
-    time_ns = following.span.started_ns
-    ends: list[int] = []
-    for tape in run.tapes:
-        starts = {fact.span_id.hex(): fact for fact in starts_among(tape.named(*TELL_STARTS))}
-        found = starts.get(following.span.span_id)
-        ends.append(_first_from(tape, time_ns) if found is None else found.seq)
-    return _moment(run, number, ends, time_ns)
+    """See `RunMoments.after`."""
+    return RunMoments(run).after(number)
 
 
 def moment_at(run: Run, time_ns: int) -> RunMoment:
-    """The moment at a time (ns since the epoch), between the first and the last fact of the run."""
-    number = max((step.number for step in run.steps if step.span.started_ns <= time_ns), default=0)
-    return _moment(run, number, [_first_from(tape, time_ns + 1) for tape in run.tapes], time_ns + 1)
+    """See `RunMoments.at`."""
+    return RunMoments(run).at(time_ns)
 
 
 def moment_of_checkpoint(run: Run, checkpoint: MarkedPlace) -> RunMoment:
-    """The moment at which a checkpoint was made."""
-    ends = [
-        checkpoint.seq + 1 if tape is checkpoint.tape else _first_from(tape, checkpoint.time_ns)
-        for tape in run.tapes
-    ]
-    return _moment(run, checkpoint.step, ends, checkpoint.time_ns + 1)
+    """See `RunMoments.of_checkpoint`."""
+    return RunMoments(run).of_checkpoint(checkpoint)
 
 
-def _moment(run: Run, number: int, ends: list[int], before_ns: int | None) -> RunMoment:
-    """``ends``: number of the first fact of each tape that comes later; ``before_ns``: its time."""
-    found = RunMoment(run, number, before_ns or run.ended_ns or run.started_ns)
-    found.ends = {tape.instance.hex(): end for tape, end in zip(run.tapes, ends, strict=True)}
-    found.conversations = list(_conversations(run, number, before_ns))
-    if not run.tapes:
-        found.left_out.append(NO_TAPE)
+class RunMoments:
+    """All moments of a run. What tapes say is looked through once; a moment costs what it has."""
+
+    def __init__(self, run: Run) -> None:
+        self.run: Final = run
+
+    def after(self, number: int) -> RunMoment:
+        """The moment before the step after ``number`` began, with all that followed from ``number``.
+
+        0: before the first step. `UsageError` if the run has fewer steps.
+        """
+        run = self.run
+        if not 0 <= number <= len(run.steps):
+            raise UsageError(
+                f"{run.name} has steps 1 to {len(run.steps)}, not {number}",
+                hint=f"playhead show {run.name}",
+            )
+        following = run.step(number + 1)
+        if following is None:
+            return self._moment(number, [one.tape.last_seq + 1 for one in self._tapes], None)
+        ends = [one.before(following.span.span_id, following.span.started_ns) for one in self._tapes]
+        return self._moment(number, ends, following.span.started_ns)
+
+    def at(self, time_ns: int) -> RunMoment:
+        """The moment at a time (ns since the epoch), between the first and the last fact of the run."""
+        number = max(
+            (step.number for step in self.run.steps if step.span.started_ns <= time_ns), default=0
+        )
+        return self._moment(number, [one.first_from(time_ns + 1) for one in self._tapes], time_ns + 1)
+
+    def of_checkpoint(self, checkpoint: MarkedPlace) -> RunMoment:
+        """The moment at which a checkpoint was made."""
+        ends = [
+            checkpoint.seq + 1 if one.tape is checkpoint.tape else one.first_from(checkpoint.time_ns)
+            for one in self._tapes
+        ]
+        return self._moment(checkpoint.step, ends, checkpoint.time_ns + 1)
+
+    def _moment(self, number: int, ends: list[int], before_ns: int | None) -> RunMoment:
+        """``ends``: number of the first fact of each tape that comes later; ``before_ns``: its time."""
+        run = self.run
+        found = RunMoment(run, number, before_ns or run.ended_ns or run.started_ns)
+        found.ends = {one.tape.instance.hex(): end for one, end in zip(self._tapes, ends, strict=True)}
+        found.conversations = list(_conversations(run, number, before_ns))
+        if not self._tapes:
+            found.left_out.append(NO_TAPE)
+            return found
+        for name, states in self._states.items():
+            last = next((one for one in reversed(states) if one.seq < found.ends[_instance(one)]), None)
+            if last is not None:
+                found.states[name] = last
+        found.stdout, found.stderr = (
+            b"".join(data for seq, data in stream.pieces if seq < ends[0])
+            for stream in (self._outputs.stdout, self._outputs.stderr)
+        )
+        found.time_ns = self._tapes[0].last_ns(ends[0]) or run.started_ns
+        found.databases = self._databases.before(found.ends)
+        if "sqlite" not in had(next(run.tape.facts()).attributes):
+            found.left_out.append("no databases: they are recorded at the levels causal and strict")
+        try:
+            history = self._files
+            then = history.after(len(run.steps)) if before_ns is None else history.at(before_ns - 1)
+        except PlayheadError as problem:
+            found.left_out.append(f"no files: {problem.what}")
+            return found
+        found.files = _with_databases(then.tree, found.databases)
+        found.left_out += then.notes
         return found
-    for state in run.states:
-        if state.seq < found.ends[state.tape.instance.hex()]:
-            found.states[state.name] = state
-    first, end = run.tapes[0], ends[0]
-    outputs = Outputs.of_tape(first)
-    found.stdout, found.stderr = (
-        b"".join(data for seq, data in stream.pieces if seq < end)
-        for stream in (outputs.stdout, outputs.stderr)
-    )
-    found.time_ns = max(
-        (fact.time_ns for fact in first.facts() if fact.seq < end), default=run.started_ns
-    )
-    try:
-        history = WorkspaceHistory(run)
-        then = history.after(len(run.steps)) if before_ns is None else history.at(before_ns - 1)
-    except PlayheadError as problem:
-        found.left_out.append(f"no files: {problem.what}")
+
+    @cached_property
+    def _tapes(self) -> list[_TapeTimes]:
+        return [_TapeTimes(tape) for tape in self.run.tapes]
+
+    @cached_property
+    def _states(self) -> dict[str, list[State]]:
+        found: dict[str, list[State]] = {}
+        for state in self.run.states:
+            found.setdefault(state.name, []).append(state)
         return found
-    found.files = then.tree
-    found.left_out += then.notes
-    return found
+
+    @cached_property
+    def _outputs(self) -> Outputs:
+        return Outputs.of_tape(self.run.tapes[0])
+
+    @cached_property
+    def _files(self) -> WorkspaceHistory:
+        return WorkspaceHistory(self.run)
+
+    @cached_property
+    def _databases(self) -> DatabaseHistory:
+        return DatabaseHistory(self.run)
+
+
+class _TapeTimes:
+    """When the facts of a tape were, and where the spans of a run begin on it."""
+
+    def __init__(self, tape: IndexedTape) -> None:
+        self.tape = tape
+        self._seqs: list[int] = []
+        self._latest_ns: list[int] = []
+        """For each fact the latest time up to it: facts of several threads may stand out of order."""
+        latest_ns = 0
+        for fact in tape.facts():
+            latest_ns = max(latest_ns, fact.time_ns)
+            self._seqs.append(fact.seq)
+            self._latest_ns.append(latest_ns)
+        self._starts = {fact.span_id.hex(): fact.seq for fact in starts_among(tape.named(*TELL_STARTS))}
+
+    def before(self, span_id: str, time_ns: int) -> int:
+        """Number of the fact with which a span begins; of one of another process: `first_from`."""
+        found = self._starts.get(span_id)
+        return self.first_from(time_ns) if found is None else found
+
+    def first_from(self, time_ns: int) -> int:
+        """Number of the first fact that is not earlier than ``time_ns``."""
+        place = bisect_left(self._latest_ns, time_ns)
+        return self._seqs[place] if place < len(self._seqs) else self.tape.last_seq + 1
+
+    def last_ns(self, end: int) -> int:
+        """The latest time of the facts before ``end``; 0 where there are none."""
+        place = bisect_left(self._seqs, end)
+        return self._latest_ns[place - 1] if place else 0
+
+
+def _with_databases(files: Tree, databases: list[DatabaseThen]) -> Tree:
+    """``files``; of a database the rows are told, not the pages that a process had not written yet."""
+    told = {
+        one.name: replace(files[one.name], why=IN_TABLES) for one in databases if _is_told(one, files)
+    }
+    return {**files, **told} if told else files
+
+
+def _is_told(database: DatabaseThen, files: Tree) -> bool:
+    return database.image is not None and database.name in files
+
+
+def _instance(state: State) -> str:
+    return state.tape.instance.hex()
 
 
 def _conversations(run: Run, number: int, before_ns: int | None) -> Iterator[LastMessages]:
@@ -148,12 +245,3 @@ def _conversations(run: Run, number: int, before_ns: int | None) -> Iterator[Las
         if not answered:
             messages = Messages(messages.system, messages.input, [], messages.tools)
         yield LastMessages(lane, step, messages, answered)
-
-
-def _after_all(tape: IndexedTape) -> int:
-    return tape.last_seq + 1
-
-
-def _first_from(tape: IndexedTape, time_ns: int) -> int:
-    """Number of the first fact of ``tape`` that is not earlier than ``time_ns``."""
-    return next((fact.seq for fact in tape.facts() if fact.time_ns >= time_ns), _after_all(tape))

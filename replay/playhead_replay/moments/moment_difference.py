@@ -1,4 +1,4 @@
-"""Compares two moments: states, conversations, files, and printed text."""
+"""Compares two moments: states, conversations, files, rows of databases, and printed text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from playhead_replay.databases import DatabaseThen, plain_value, tables_of
 from playhead_replay.moments.moment import RunMoment
 from playhead_replay.run.states import State
 from playhead_replay.workspace.trees import Tree, TreeItem, tree_difference
@@ -15,25 +16,29 @@ from playhead_semconv.genai.messages import plain
 
 ABSENT = "(absent)"
 
+COMPARED_ROWS = 10_000
+"""Of a table; whether there are as many behind them is compared, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:
     """One thing that differs between two moments."""
 
     kind: str
-    """state, conversation, file, or printed."""
+    """state, conversation, file, database, or printed."""
     name: str
-    """Of the state, the lane, the file, or the stream."""
+    """Of the state, the lane, the file, the database, or the stream."""
     difference: Difference
     """The first place; its sides are *tape* for the first moment and *now* for the second."""
 
 
 def differences(first: RunMoment, second: RunMoment) -> list[Changed]:
-    """All that differs; each state, conversation, file and stream once, with its first difference."""
+    """All that differs: states, conversations, files, databases, streams; each with its first place."""
     return [
         *_in_states(first.states, second.states),
         *_in_conversations(first, second),
         *_in_files(first.files, second.files),
+        *_in_databases(first.databases, second.databases),
         *_in_streams(first, second),
     ]
 
@@ -85,6 +90,35 @@ def _in_files(first: Tree, second: Tree) -> Iterator[Changed]:
         one, other = _content(before), _content(after)
         found = None if one is None or other is None else text_difference(one, other)
         yield Changed("file", path, found or Difference(what, _shown(before), _shown(after)))
+
+
+def _in_databases(first: list[DatabaseThen], second: list[DatabaseThen]) -> Iterator[Changed]:
+    ours, theirs = ({one.name: one for one in databases} for databases in (first, second))
+    for name in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(name), theirs.get(name)
+        if one is None or other is None:
+            yield Changed("database", name, _only_one(one is not None))
+        elif one.image != other.image:
+            found = json_difference(_rows(one), _rows(other))
+            if found is not None:
+                yield Changed("database", name, found)
+
+
+def _rows(database: DatabaseThen) -> Any:
+    """Tables by name, with the rows that `tables_of` gives."""
+    if database.image is None:
+        return database.why
+    try:
+        tables = tables_of(database.image, COMPARED_ROWS)
+    except ValueError as problem:
+        return str(problem)
+    return {
+        one.name: {
+            "rows": [[plain_value(value) for value in row] for row in one.rows],
+            "count": one.row_count,
+        }
+        for one in tables
+    }
 
 
 def _in_streams(first: RunMoment, second: RunMoment) -> Iterator[Changed]:

@@ -151,7 +151,7 @@ def _done(op: str, target: str, fact: Fact, tape: IndexedTape) -> Iterator[FileC
     elif op == "mkdir":
         yield FileChange(time_ns, "folder", target)
     elif op in ("rename", "link"):
-        one, other = _two(target)
+        one, other = two_names(target)
         yield FileChange(time_ns, "renamed" if op == "rename" else "copied", one, other)
     elif op == "symlink":
         name, _, to = target.partition(" ")
@@ -162,7 +162,7 @@ def _done(op: str, target: str, fact: Fact, tape: IndexedTape) -> Iterator[FileC
         yield FileChange(time_ns, "cut", found[1], start=int(found[2]))
 
 
-def _two(target: str) -> tuple[str, str]:
+def two_names(target: str) -> tuple[str, str]:
     """Two names: the second begins where ``./``, ``~/`` or ``/`` follows a space."""
     found = re.search(r" (?=\./|~/|/)", target)
     if found is None:

@@ -146,6 +146,10 @@ class BranchFiles(PlayedFiles):
         )
         self.workspace.is_database = self.databases.is_open
 
+    def tell_databases(self) -> None:
+        """See `Files.tell_databases`. The tape of a fork is to say it of itself."""
+        Files.tell_databases(self)
+
     def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
         if path not in self._laid:
             return super()._settle_database(path, most_bytes)

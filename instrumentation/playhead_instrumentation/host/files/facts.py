@@ -13,6 +13,7 @@ from playhead_instrumentation.host.files.workspace import Names
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.databases import ChangedBlocks, encode_blocks
 from playhead_semconv.facts import Content, Fact, Fidelity, digest_of
 
 log = logging.getLogger(__name__)
@@ -146,6 +147,25 @@ class FileFacts:
         if scrub.count:
             values[a.PLAYHEAD_REDACTED_COUNT] = scrub.count
         return self._once(Content(digest_of(kept), len(kept), kept))
+
+    def database(self, path: str, news: ChangedBlocks | str) -> None:
+        """Say what has changed in a database, or why that is not known. Stars replace credentials."""
+        values: dict[str, Any] = {a.PLAYHEAD_DATABASE_PATH: self.target(path)}
+        body: Content | None = None
+        if isinstance(news, str):
+            values[a.PLAYHEAD_DATABASE_UNKEPT] = news
+        elif not self._redactor.content:
+            values[a.PLAYHEAD_DATABASE_UNKEPT] = "content"
+        else:
+            scrub = self._redactor.response("", "")
+            data = scrub.chunk(news.data)
+            if scrub.count:
+                values[a.PLAYHEAD_REDACTED_COUNT] = scrub.count
+            body = Content.of(encode_blocks(ChangedBlocks(news.size, news.indexes, data)))
+        lane = lanes.current()
+        if lane.declared_on != self._sink.instance:
+            self._driver.declare(lane)
+        self._sink.append(Fact(_now_ns(), lane.hash, e.PLAYHEAD_DATABASE, attributes=values, body=body))
 
     def digest(self, data: bytes) -> str:
         """The digest of ``data`` without credentials, as hex digits."""

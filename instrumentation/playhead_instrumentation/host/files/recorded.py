@@ -252,6 +252,18 @@ class Files:
             log.debug("playhead could not record a database", exc_info=True)
         return None
 
+    def tell_databases(self) -> None:
+        """Put on the tape what has changed in databases, before the program asks. Never raises."""
+        if self._unheard or self._facts.forked:
+            return
+        for path in self.databases.paths():
+            try:
+                news = self.databases.news(path)
+                if news is not None:
+                    self._facts.database(path, news)
+            except Exception:
+                log.debug("playhead could not record what has changed in a database", exc_info=True)
+
     def database_closed(self, path: str, by_program: bool) -> None:
         """A connection was closed, by the program or by the garbage collector. Never raises."""
         try:

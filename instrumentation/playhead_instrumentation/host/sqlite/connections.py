@@ -17,11 +17,12 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
-from playhead_instrumentation.host.files.covered import Covered, absolute
+from playhead_instrumentation.host.files.covered import Covered, absolute, asked
 from playhead_instrumentation.host.files.recorded import Files
 from playhead_instrumentation.host.sqlite.vfs import Library
 from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
+from playhead_instrumentation.session.session import current
 
 URI_AT: Final = 6
 """Index of ``uri`` among the arguments after the first."""
@@ -40,6 +41,9 @@ def patch(module: ModuleType) -> None:
         if getattr(home, "connect", None) is original:  # `pickle` looks it up there
             PATCHES.put(home, "connect", ours)
         PATCHES.attempt("sqlite3 library", _reach)
+        session = current()
+        if session is not None:
+            session.before_asking(_tell)
     if not hasattr(module.Connection, "serialize"):
         raise Unpatchable("its databases cannot be copied: it was built without serialize()")
 
@@ -47,6 +51,12 @@ def patch(module: ModuleType) -> None:
 def reaches_all() -> bool:
     """Whether we choose every file that SQLite opens, even without a call of `connect`."""
     return _library is not None
+
+
+def _tell() -> None:
+    files = asked()
+    if files is not None:
+        files.tell_databases()
 
 
 def _reach() -> None:

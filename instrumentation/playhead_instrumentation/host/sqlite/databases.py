@@ -10,11 +10,13 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
+from playhead_semconv.databases import ChangedBlocks, blocks_changed
 from playhead_semconv.facts import digest_of
 
 BESIDE: Final = ("-wal", "-journal", "-shm")
@@ -23,10 +25,22 @@ BESIDE: Final = ("-wal", "-journal", "-shm")
 SMALL_BYTES: Final = 256 << 10
 """Largest database that is checked at each close of a connection, in bytes."""
 
+LOOKED_BYTES: Final = 1 << 20
+"""Largest database of which is told before each exchange what has changed, in bytes."""
+
 PATIENCE_S: Final = 0.1
 """How long to wait for a database that another process has locked, in seconds."""
 
+SETTLED_NS: Final = 50_000_000
+"""A file that changed within this time may change again without a change of its signature."""
+
+_now_ns: Final = time.time_ns
+
 Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+Unkept: TypeAlias = Literal["large", "busy"]
+"""Why it is not known what a database holds: it is over `LOOKED_BYTES`, or another connection has
+locked it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +57,22 @@ class Found:
 
 
 class _State:
-    __slots__ = ("connections", "digest", "signature")
+    __slots__ = ("connections", "digest", "signature", "told", "told_signature", "untold", "was_open")
 
     def __init__(self) -> None:
         self.connections = 0
+        self.was_open = False
+        """Whether a connection to it was ever opened."""
         self.signature: Signature = ()
         """Signature of its files when a connection was last closed."""
         self.digest = b""
         """Digest of its content when it was last checked."""
+        self.told = b""
+        """What a reader of the tape knows that it holds; of one over `LOOKED_BYTES`: nothing."""
+        self.told_signature: Signature | None = None
+        """Signature of its files when it held that; None: it may have changed since."""
+        self.untold = ""
+        """Why the tape does not say what it holds; said once."""
 
 
 class Databases:
@@ -80,11 +102,43 @@ class Databases:
         if state is not None and found.data is not None and digest == state.digest:
             return None
         self.holds(path, digest)
+        state, signature = self._states[path], self._signature(path)
+        state.told = _looked_at(found.data or b"")
+        state.told_signature = signature if _is_settled(signature) else None
         return found
 
     def holds(self, path: str, digest: bytes) -> None:
         """Note the digest of the content of a database."""
         self._states.setdefault(path, _State()).digest = digest
+
+    def news(self, path: str) -> ChangedBlocks | Unkept | None:
+        """What has changed since the tape last held it, or why that is not known; None: nothing new.
+
+        Nobody is waited for: what another connection has locked is looked at the next time.
+        """
+        state = self._states[path]
+        if not state.was_open:
+            return None
+        signature = self._signature(path)
+        if signature == state.told_signature or signature[0] is None:
+            return None
+        size = sum(one[1] for one in signature[:2] if one is not None)
+        data = None
+        if size <= LOOKED_BYTES:
+            try:
+                data = snapshot(self._place(path), 0.0)
+            except OSError:
+                return None
+        if data is None:
+            why: Unkept = "large" if size > LOOKED_BYTES else "busy"
+            known, state.untold = state.untold, why
+            return None if known == why else why
+        state.told_signature = signature if _is_settled(signature) else None
+        if data == state.told and not state.untold:
+            return None
+        changes = blocks_changed(b"" if state.untold else state.told, data)
+        state.told, state.untold = data, ""
+        return changes
 
     def is_open(self, path: str) -> bool:
         """Whether this process has a connection to it."""
@@ -93,7 +147,9 @@ class Databases:
 
     def opened(self, path: str) -> None:
         """Count one more connection."""
-        self._states.setdefault(path, _State()).connections += 1
+        state = self._states.setdefault(path, _State())
+        state.connections += 1
+        state.was_open = True
 
     def closed(self, path: str) -> None:
         """Count one connection less."""
@@ -140,11 +196,19 @@ class Databases:
         return tuple(_looks(one) for one in (place, f"{place}-wal", f"{place}-journal"))
 
 
-def snapshot(place: str) -> bytes | None:
+def _is_settled(signature: Signature) -> bool:
+    return all(one is None or _now_ns() - one[0] > SETTLED_NS for one in signature)
+
+
+def _looked_at(data: bytes) -> bytes:
+    return data if len(data) <= LOOKED_BYTES else b""
+
+
+def snapshot(place: str, patience_s: float = PATIENCE_S) -> bytes | None:
     """The content of a database file, its log included; None where SQLite cannot read it now.
 
     The bytes of a file that is not a database are given unchanged. Raises `OSError` where there is no
-    file.
+    file. ``patience_s``: how long a lock is waited for.
     """
     import sqlite3
 
@@ -152,8 +216,8 @@ def snapshot(place: str) -> bytes | None:
         connection = None
         try:
             name = f"file:{quote(place)}?mode={mode}"
-            connection = sqlite3.connect(name, uri=True, timeout=PATIENCE_S, check_same_thread=False)
-            return connection.serialize()
+            connection = sqlite3.connect(name, uri=True, timeout=patience_s, check_same_thread=False)
+            return connection.serialize() if os.path.getsize(place) else b""
         except (sqlite3.OperationalError, AttributeError):
             continue
         except sqlite3.DatabaseError:

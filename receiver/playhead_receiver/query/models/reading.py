@@ -94,6 +94,28 @@ class FileThen(Model):
     """Why its content is not known, or not as it was; null: it is exact."""
 
 
+class TableThen(Model):
+    """A table of a database as it was."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Any]]
+    """The first rows. Bytes are ``{"base64": …}``; a value is cut at 4,096 characters or bytes."""
+    row_count: int | None
+    """All rows; null where they were not counted."""
+    left_out: str | None
+    """What cannot be shown, and why."""
+
+
+class DatabaseOfMoment(Model):
+    """A SQLite database as it was: what had been committed when the next step began."""
+
+    path: str
+    tables: list[TableThen]
+    inexact: str | None
+    """Why its rows are not known, or not as they were; null: they are exact."""
+
+
 class MomentOfRun(Model):
     """A moment of a run."""
 
@@ -106,6 +128,7 @@ class MomentOfRun(Model):
     conversations: list[LastSaid]
     states: list[NamedState]
     files: list[FileThen]
+    databases: list[DatabaseOfMoment]
     stdout: str
     stderr: str
     left_out: list[str]

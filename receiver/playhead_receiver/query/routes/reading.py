@@ -42,11 +42,14 @@ def show_moment(
     asked: Reading,
     run: RunName,
     after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
+    rows: Annotated[
+        int, Query(ge=0, le=1000, description="Of each table of a database, the first so many rows.")
+    ] = 100,
 ) -> MomentOfRun:
-    """What was so when a step was over: conversations, states, files, and what had been printed."""
+    """What was so when a step was over: conversations, states, files, rows of databases, output."""
     from playhead_replay.moments import moment_after
 
-    return moment_shown(moment_after(_loaded(asked, run), after))
+    return moment_shown(moment_after(_loaded(asked, run), after), rows)
 
 
 @router.get("/v1/runs/{run}/places")

@@ -1,5 +1,6 @@
 """Databases of SQLite: recorded in one process, replayed on a copy in another."""
 
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -7,6 +8,8 @@ from contextlib import closing
 import pytest
 from support.files import Ran
 
+from playhead_replay import Run
+from playhead_replay.databases import DatabaseHistory, tables_of
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
 
@@ -58,6 +61,7 @@ os.rename("ws/notes.db", "ws/moved.db")
 print(sqlite3.connect("ws/moved.db").execute("select count(*) from notes").fetchall())
 os.remove("ws/moved.db")
 print(sqlite3.connect("ws/moved.db").execute("select * from sqlite_master").fetchall())
+print(sqlite3.connect("ws/empty.db").execute("select * from sqlite_master").fetchall())
 class Mine(sqlite3.Connection):
     pass
 left = sqlite3.connect("ws/left.db", factory=Mine); left.execute("create table left_open (x)")
@@ -131,15 +135,45 @@ with closing(sqlite3.connect("ws/secret.db")) as base:
 """
 
 
+def rows_told(tape):
+    """All rows of all databases, as the tape says at its end."""
+    history = DatabaseHistory(Run.of_tape(tape))
+    found = history.before({tape.instance.hex(): tape.last_seq + 1})
+    assert [one.why for one in found] == [""] * len(found)
+    return {
+        os.path.basename(one.name): {
+            table.name: [tuple(row) for row in table.rows] for table in tables_of(one.image)
+        }
+        for one in found
+    }
+
+
+def rows_there(folder):
+    """All rows of all databases in a folder."""
+    found = {}
+    for path in sorted(folder.glob("*.db")):
+        with closing(sqlite3.connect(path)) as base:
+            names = base.execute("select name from sqlite_master where type = 'table'").fetchall()
+            found[path.name] = {
+                name: base.execute(f"select * from {name} limit 100").fetchall() for (name,) in names
+            }
+    return found
+
+
 @pytest.mark.parametrize("level", ["causal", "strict"])
 def test_every_way_to_work_on_a_database(level, tmp_path):
-    ran = Ran(tmp_path, PROGRAM, PLAYHEAD_LEVEL=level)
+    ran = Ran(tmp_path)
+    (ran.ws / "empty.db").touch()
+    ran.record(PROGRAM, PLAYHEAD_LEVEL=level)
     assert "rolled back [(1, 'first')]" in ran.done.stdout
     done, report = ran.again()
     assert done.stdout == ran.done.stdout, done.stderr
     assert report.verdict == "identical", "\n".join(report.lines())
+    assert rows_told(ran.tape) == rows_there(ran.ws)
     written = [fact.attributes[a.PLAYHEAD_EFFECT_TARGET] for fact in ran.effects("file.write")]
-    assert written == ["./ws/notes.db"] * 4 + ["./ws/old.db", "./ws/log.db", "./ws/left.db"]
+    assert written == ["./ws/notes.db"] * 4 + [
+        f"./ws/{name}.db" for name in ("old", "log", "moved", "left")
+    ]
 
 
 def test_the_clock_the_chance_and_the_files_of_sql(tmp_path):
@@ -189,6 +223,7 @@ def test_what_another_process_changed_between_two_connections_is_recorded(tmp_pa
 def test_a_child_changes_a_database_that_is_open(tmp_path):
     ran = Ran(tmp_path, CHILD)
     assert "('by a child',), ('after old',), ('after new',)] [(1,)]" in ran.done.stdout
+    assert rows_told(ran.tape) == rows_there(ran.ws)
     done, report = ran.again()
     assert done.stdout == ran.done.stdout, done.stderr
     assert report.verdict == "identical", "\n".join(report.lines())

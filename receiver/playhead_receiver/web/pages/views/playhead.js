@@ -42,7 +42,7 @@ export function Playhead() {
  */
 export function changes(before, now) {
   const found = [];
-  for (const [kind, key] of [["states", "name"], ["files", "path"]]) {
+  for (const [kind, key] of [["states", "name"], ["files", "path"], ["databases", "path"]]) {
     const old = new Map(before[kind].map((/** @type {any} */ one) => [one[key], JSON.stringify(one)]));
     for (const one of now[kind]) {
       if (old.get(one[key]) !== JSON.stringify(one)) found.push(`${kind.slice(0, -1)} ${one[key]}`);
@@ -59,7 +59,7 @@ export function changes(before, now) {
 function Then({ now, before }) {
   const changed = before && before.step !== now.step ? changes(before, now) : [];
   return html`<div>
-    ${before && before.step !== now.step && html`<p class="note">since the stop after step ${before.step}: ${changed.length ? brief(changed.join(", "), 500) : "states, files and output are the same"}</p>`}
+    ${before && before.step !== now.step && html`<p class="note">since the stop after step ${before.step}: ${changed.length ? brief(changed.join(", "), 500) : "states, files, databases and output are the same"}</p>`}
     <${LeftOut} sentences=${now.left_out} />
     <div class="two"><div>
       ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", not answered yet"}</h2>
@@ -70,6 +70,22 @@ function Then({ now, before }) {
       ${now.files.length > 0 && html`<h2>files</h2>`}
       ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.inexact ?? size(one.size_bytes)}</span></summary>
         ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">its content is not known, or too long to show</p>`}</details>`)}
+      ${now.databases.map((/** @type {any} */ one) => html`<${Database} key=${one.path} one=${one} />`)}
       ${["stdout", "stderr"].map((name) => now[name] && html`<section key=${name}><h2>${name}</h2><${Text} text=${now[name]} /></section>`)}
     </div></div></div>`;
 }
+
+/** The tables of a database. @param {{one: any}} props */
+function Database({ one }) {
+  return html`<section class="database"><h2>${brief(one.path)} <span class="quiet">${one.inexact ?? "database"}</span></h2>
+    ${one.tables.map((/** @type {any} */ table) => html`<details key=${table.name}><summary>${brief(table.name)} <span class="quiet">${table.left_out ?? ""} ${rowsOf(table)}</span></summary>
+      <div class="wide" tabindex="0"><table><thead><tr>${table.columns.map((/** @type {string} */ name) => html`<th key=${name} scope="col">${brief(name)}</th>`)}</tr></thead>
+      <tbody>${table.rows.map((/** @type {any[]} */ row, /** @type {number} */ at) => html`<tr key=${at}>${row.map((value, place) => html`<td key=${place}>${cell(value)}</td>`)}</tr>`)}</tbody></table></div></details>`)}</section>`;
+}
+
+/** @param {any} table */
+const rowsOf = (table) => table.row_count === null ? "" : table.row_count > table.rows.length
+  ? `${table.rows.length} of ${table.row_count} rows` : `${table.row_count} rows`;
+
+/** A value of a row as a text. @param {any} value */
+const cell = (value) => value === null ? html`<span class="quiet">null</span>` : brief(value.base64 === undefined ? String(value) : `base64 ${value.base64}`, 500);
