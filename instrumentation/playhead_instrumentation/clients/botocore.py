@@ -38,8 +38,8 @@ def _body(api_params: Mapping[str, Any]) -> object:
 
     What is read from a file is not known here.
     """
-    body = api_params.get("body", api_params)
-    return body if isinstance(body, str | bytes | bytearray | Mapping) else {}
+    body: object = api_params.get("body", api_params)
+    return body if body is api_params or isinstance(body, str | bytes | bytearray) else {}
 
 
 FUNNEL: Final = Funnel(asked)

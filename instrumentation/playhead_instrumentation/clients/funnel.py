@@ -98,7 +98,7 @@ class Funnel:
                     yield part
 
     @contextmanager
-    def context(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def context(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Generator[Any]:
         """As `request`, for a function whose context manager asks when it is entered."""
         with ExitStack() as stack:
             call = self.begin(args, kwargs)
@@ -107,7 +107,7 @@ class Funnel:
     @asynccontextmanager
     async def context_async(
         self, request: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any]:
         """As `context`, for an asynchronous context manager."""
         async with AsyncExitStack() as stack:
             call = self.begin(args, kwargs)

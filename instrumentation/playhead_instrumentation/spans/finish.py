@@ -97,7 +97,7 @@ class Finisher:
             if derived.streamed and attempt.first_chunk_ns is not None:
                 waited_ns = attempt.first_chunk_ns - call.started_ns
                 attributes[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
-            known = {**(getattr(span, "attributes", None) or {}), **attributes}
+            known: dict[str, Any] = {**(getattr(span, "attributes", None) or {}), **attributes}
             if derived.provider and a.GEN_AI_PROVIDER_NAME not in known:
                 attributes[a.GEN_AI_PROVIDER_NAME] = derived.provider
             if derived.request_model and call.unnamed:

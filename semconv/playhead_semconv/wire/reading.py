@@ -32,18 +32,20 @@ def parse(data: bytes) -> Any:
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def outline(data: bytes | str) -> Object | None:
+def outline(data: bytes | bytearray | str) -> Object | None:
     """Return the object in ``data`` with its arrays and objects empty; None where it is not one.
 
-    Ten times as fast as `parse` for a long history.
+    Of a long history that takes a fraction of the time of `parse`.
     """
     try:
-        return {
-            name: [] if value[:1] == b"[" else {} if value[:1] == b"{" else parse(bytes(value))
-            for name, value in ((name, memoryview(raw)) for name, raw in _RAW.decode(data).items())
-        }
+        return {name: _outlined(bytes(value)) for name, value in _RAW.decode(data).items()}
     except (ValueError, RecursionError):
         return None
+
+
+def _outlined(value: bytes) -> Any:
+    first = value[:1]
+    return [] if first == b"[" else {} if first == b"{" else parse(value)
 
 
 def _float(digits: str) -> float | str:
