@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.clients.funnel import Funnel, Operation
+from playhead_instrumentation.clients.stainless import Operation, StainlessFunnel
 from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_semconv.values import GenAiOperationName
 
@@ -14,7 +14,7 @@ OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.mess
 
 def patch(base_client: ModuleType) -> None:
     """Patch the SDK."""
-    Funnel(OPERATIONS).patch(base_client)
+    StainlessFunnel(OPERATIONS).patch(base_client)
     silence_native_spans(base_client)
 
 

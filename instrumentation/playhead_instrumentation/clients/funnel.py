@@ -1,129 +1,152 @@
 """The one method of an SDK that every call goes through, retries included.
 
-This is ``_base_client.SyncAPIClient.request`` and its async twin, in every SDK of the Stainless family.
 Little is done on the way in and out: a span is started, and handed over when the call is over.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation.clients.model_endpoint import ModelEndpoints
-from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.clients.model_endpoint import ModelEndpoint
 from playhead_instrumentation.spans.attempts import current_call
 from playhead_instrumentation.spans.calls import current_calls
 from playhead_instrumentation.spans.logical_call import LogicalCall
 
 log = logging.getLogger(__name__)
 
+_NOTHING: Final[Any] = object()
+
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """What an endpoint of the API does."""
+class Asked:
+    """What a call asks for, as far as it is known before a request goes out."""
 
-    path: str
-    """End of the path of its URL."""
-    name: str
+    operation: str
     """``gen_ai.operation.name``."""
     wire: str
-    """Dialect of its bodies, as `playhead_semconv.wire` names it."""
+    """Dialect of its bodies, as `playhead_semconv.wire` names it; empty: its request will tell."""
+    model: str
+    """Empty where the call does not say."""
+    where: ModelEndpoint
 
 
 class Funnel:
-    """Starts and ends the logical calls of one SDK."""
+    """Starts and ends the logical calls of one method.
 
-    def __init__(self, operations: tuple[Operation, ...]) -> None:
-        self._operations = operations
-        self._endpoints: Final = ModelEndpoints()
+    Each method is a layer of `Patches.around`, for one kind of function.
+    """
 
-    def operation_of(self, method: str, url: str) -> Operation | None:
-        """Return the operation of a request to ``url``; None: it has no span of its own."""
-        if method.lower() != "post":
-            return None
-        path = url.partition("?")[0].rstrip("/")
-        for operation in self._operations:
-            if path.endswith(operation.path):
-                return operation
-        return None
+    def __init__(self, asked: Callable[..., Asked | None]) -> None:
+        """``asked`` is called with the arguments of the patched function; None: it has no span."""
+        self._asked = asked
 
-    def begin(self, client: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
-        """Begin the call ``request(*args, **kwargs)``; None when it has no span. Never raises."""
-        calls = current_calls()
-        if calls is None:
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
+        """Begin the call with these arguments; None when it has no span. Never raises.
+
+        What is asked inside of a call is an attempt of it: below a gateway its client, in a retry the
+        same function again.
+        """
+        calls, around = current_calls(), current_call.get()
+        if calls is None or (isinstance(around, LogicalCall) and around.left_ns is None):
             return None
         try:
-            options = kwargs["options"] if "options" in kwargs else args[1]
-            url = str(options.url)
-            operation = self.operation_of(options.method, url)
-            if operation is None:
+            asked = self._asked(*args, **kwargs)
+            if asked is None:
                 return None
-            body = options.json_data
-            model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownVariableType]
-            return calls.begin(
-                operation.name,
-                operation.wire,
-                model if isinstance(model, str) else "",
-                self._endpoints.of(client, url),
-            )
+            return calls.begin(asked.operation, asked.wire, asked.model, asked.where)
         except Exception:
             log.debug("playhead could not begin a call", exc_info=True)
             return None
 
-    def patch(self, base_client: ModuleType) -> None:
-        """Patch the funnel of an SDK. Raises `Unpatchable` when it has none."""
-        sync, asynchronous = (
-            required(base_client, "SyncAPIClient"),
-            required(base_client, "AsyncAPIClient"),
-        )
-        if (calls := current_calls()) is not None:
-            calls.prepare()  # here, not in the first call
-        PATCHES.around(sync, "request", self.request)
-        PATCHES.around(asynchronous, "request", self.request_async)
+    def answered(self, call: LogicalCall, answer: Any) -> None:
+        """The caller is about to get ``answer``."""
+        call.returned()
 
-    def request(self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
+    def request(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call ``request`` with a span around it."""
-        return within(self.begin(client, args, kwargs), request, client, *args, **kwargs)
+        return self.within(self.begin(args, kwargs), request, *args, **kwargs)
 
     async def request_async(
-        self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any
+        self, request: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any
     ) -> Any:
         """As `request`, for a coroutine function."""
-        call = self.begin(client, args, kwargs)
+        return await self.within_async(self.begin(args, kwargs), request, *args, **kwargs)
+
+    def parts(self, parts: Generator[Any], /, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Yield ``parts``, of a generator that asks at its first step."""
+        with closing(parts):
+            first = self.within(self.begin(args, kwargs), next, parts, _NOTHING)
+            if first is not _NOTHING:
+                yield first
+                yield from parts
+
+    async def parts_async(
+        self, parts: AsyncGenerator[Any], /, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """As `parts`, for an asynchronous generator."""
+        async with aclosing(parts):
+            first = await self.within_async(self.begin(args, kwargs), anext, parts, _NOTHING)
+            if first is not _NOTHING:
+                yield first
+                async for part in parts:
+                    yield part
+
+    @contextmanager
+    def context(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Generator[Any]:
+        """As `request`, for a function whose context manager asks when it is entered."""
+        with ExitStack() as stack:
+            call = self.begin(args, kwargs)
+            yield self.within(call, stack.enter_context, request(*args, **kwargs))
+
+    @asynccontextmanager
+    async def context_async(
+        self, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> AsyncGenerator[Any]:
+        """As `context`, for an asynchronous context manager."""
+        async with AsyncExitStack() as stack:
+            call = self.begin(args, kwargs)
+            yield await self.within_async(call, stack.enter_async_context, request(*args, **kwargs))
+
+    def within(
+        self, call: LogicalCall | None, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return ``request(*args, **kwargs)``, whose attempts belong to ``call``; None: to no call."""
         if call is None:
-            return await request(client, *args, **kwargs)
+            return request(*args, **kwargs)
         outer = otel_context.attach(call.context)
         observer = current_call.set(call)
         try:
-            result = await request(client, *args, **kwargs)
+            answer = request(*args, **kwargs)
         except BaseException as error:
             call.raised(error)
             raise
         finally:
             current_call.reset(observer)
             otel_context.detach(outer)
-        call.returned()
-        return result
+        self.answered(call, answer)
+        return answer
 
-
-def within(call: LogicalCall | None, request: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``request(*args, **kwargs)``, whose attempts belong to ``call``; None: to no call."""
-    if call is None:
-        return request(*args, **kwargs)
-    outer = otel_context.attach(call.context)
-    observer = current_call.set(call)
-    try:
-        result = request(*args, **kwargs)
-    except BaseException as error:
-        call.raised(error)
-        raise
-    finally:
-        current_call.reset(observer)
-        otel_context.detach(outer)
-    call.returned()
-    return result
+    async def within_async(
+        self, call: LogicalCall | None, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As `within`, for a function that returns an awaitable."""
+        if call is None:
+            return await request(*args, **kwargs)
+        outer = otel_context.attach(call.context)
+        observer = current_call.set(call)
+        try:
+            answer = await request(*args, **kwargs)
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            current_call.reset(observer)
+            otel_context.detach(outer)
+        self.answered(call, answer)
+        return answer

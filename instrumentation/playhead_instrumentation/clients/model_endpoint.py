@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,6 +52,7 @@ class ModelEndpoints:
         return found
 
 
+@lru_cache(256)
 def endpoint(url: str, client_class: str) -> ModelEndpoint:
     """Return provider, host and port of ``url``."""
     parts = urlsplit(url)

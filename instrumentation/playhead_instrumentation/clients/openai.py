@@ -1,10 +1,13 @@
-"""openai: its calls of models, in every form that goes through the funnel."""
+"""openai: its calls of models, in every form that goes through the funnel.
+
+The SDKs of Groq and Together have the same client and the same paths.
+"""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from playhead_instrumentation.clients.funnel import Funnel, Operation
+from playhead_instrumentation.clients.stainless import Operation, StainlessFunnel
 from playhead_semconv.values import GenAiOperationName
 
 OPERATIONS = (
@@ -24,4 +27,4 @@ OPERATIONS = (
 
 def patch(base_client: ModuleType) -> None:
     """Patch the SDK."""
-    Funnel(OPERATIONS).patch(base_client)
+    StainlessFunnel(OPERATIONS).patch(base_client)

@@ -81,7 +81,10 @@ class Calls:
             self._finish = self._finisher()
 
     def begin(self, operation: str, wire: str, model: str, where: Where) -> LogicalCall:
-        """Start the span of a call, with the attributes that a sampler may need."""
+        """Start the span of a call, with the attributes that a sampler may need.
+
+        ``wire`` empty: its last request will tell.
+        """
         self.prepare()
         self.worker.start()
         if self.before is not None:
@@ -102,7 +105,7 @@ class Calls:
             attributes=attributes,
             start_time=started_ns,
         )
-        call = LogicalCall(span, wire, not model, started_ns, self._over)
+        call = LogicalCall(span, wire, not (model and wire), started_ns, self._over)
         self._open.add(call)
         return call
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from opentelemetry.trace import StatusCode
 
@@ -32,8 +33,16 @@ from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import EndedHow, ErrorRecord
+from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.tape.protocols import Sink
-from playhead_semconv.wire import CONTENT_ATTRIBUTES, Derived, PrefixCache, WireResponse, derive
+from playhead_semconv.wire import (
+    CONTENT_ATTRIBUTES,
+    Derived,
+    PrefixCache,
+    WireResponse,
+    derive,
+    recognised,
+)
 
 TRUNCATED = "truncated_response"
 MALFORMED = "malformed_response"
@@ -78,16 +87,18 @@ class Finisher:
         attempt = call.attempts[-1] if call.attempts else None
         attributes: dict[str, Any] = {}
         derived: Derived | None = None
-        if attempt is not None:
+        wire = call.wire or _wire_of(attempt)
+        if attempt is not None and wire:
             answer = _response(attempt)
-            derived = derive(call.wire, attempt.request_body, answer, self._cache, attempt.url)
+            derived = derive(wire, attempt.request_body, answer, self._cache, attempt.url)
             attributes.update(derived.attributes)
+            if not call.wire:
+                attributes.update(_where(attempt))
             if derived.streamed and attempt.first_chunk_ns is not None:
                 waited_ns = attempt.first_chunk_ns - call.started_ns
                 attributes[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
-            if derived.provider and a.GEN_AI_PROVIDER_NAME not in (
-                getattr(span, "attributes", None) or {}
-            ):
+            known: dict[str, Any] = {**(getattr(span, "attributes", None) or {}), **attributes}
+            if derived.provider and a.GEN_AI_PROVIDER_NAME not in known:
                 attributes[a.GEN_AI_PROVIDER_NAME] = derived.provider
             if derived.request_model and call.unnamed:
                 attributes[a.GEN_AI_REQUEST_MODEL] = derived.request_model
@@ -113,7 +124,8 @@ class Finisher:
         longest = _longest(span)
         attributes = fit(attributes, self._budget_bytes, self._sink(), span=on_tape, longest=longest)
         if attempt is not None and reference:
-            attributes[a.PLAYHEAD_WIRE] = call.wire
+            if wire:
+                attributes[a.PLAYHEAD_WIRE] = wire
             attributes[a.PLAYHEAD_EXCHANGE_REF] = reference
             if attempt.fidelity:
                 attributes[a.PLAYHEAD_FIDELITY] = attempt.fidelity
@@ -162,6 +174,23 @@ def _response(attempt: Attempt) -> WireResponse:
         attempt.chunks,
         complete=_how(attempt) == "complete",
     )
+
+
+def _wire_of(attempt: Attempt | None) -> str:
+    """Return the wire of a request, if it is known."""
+    if attempt is None:
+        return ""
+    return recognised(attempt.method, attempt.url, attempt.request_body) or ""
+
+
+def _where(attempt: Attempt) -> dict[str, Any]:
+    """Return who was asked, where the call did not know it when it began."""
+    parts = urlsplit(attempt.url)
+    host = parts.hostname or ""
+    said: dict[str, Any] = {a.SERVER_ADDRESS: host}
+    said[a.SERVER_PORT] = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    provider = provider_at(host)
+    return said | ({a.GEN_AI_PROVIDER_NAME: provider} if provider else {})
 
 
 def _how(attempt: Attempt) -> EndedHow:

@@ -64,7 +64,7 @@ class LogicalCall:
         self.context: Context = trace.set_span_in_context(span)
         self.wire = wire
         self.unnamed = unnamed
-        """Whether the model was not known when the span was named."""
+        """Whether the span could not be named after the model that a request asks."""
         self.started_ns = started_ns
         self.attempts: list[Attempt] = []
         self.failure: Failure | None = None

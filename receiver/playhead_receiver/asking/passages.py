@@ -15,7 +15,7 @@ from playhead_receiver.store import Hit, RunSummary, Store
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.search import LOOKED_AT, Search
-from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps
 from playhead_receiver.store.spans.whole_spans import Deriver
 
 BEFORE, AFTER = 40, 120
@@ -152,8 +152,8 @@ class _Steps:
     """The steps of a run, by the ids of their spans and of the spans inside them."""
 
     def __init__(self, rows: list[SpanRow]) -> None:
-        bare = bare_requests(rows)
-        steps = [row for row in rows if row.label.step or row.span_id in bare]
+        counted = counted_steps(rows)
+        steps = [row for row in rows if row.span_id in counted]
         steps.sort(key=lambda row: (row.start_ns, row.span_id))
         self._numbers = {row.span_id: number for number, row in enumerate(steps, 1)}
         self._parents = {row.span_id: row.parent for row in rows}

@@ -37,6 +37,24 @@ def is_logical(attributes: dict[str, Any]) -> bool:
     return bool(operation) and operation not in FRAMES
 
 
+CALLS = (
+    GenAiOperationName.CHAT,
+    GenAiOperationName.GENERATE_CONTENT,
+    GenAiOperationName.TEXT_COMPLETION,
+    GenAiOperationName.EMBEDDINGS,
+)
+"""GenAI operations that are calls of a model."""
+
+
+def is_retold(span: Span) -> bool:
+    """Whether inside of this call of a model one is called: a framework tells what a client does."""
+    return _is_call(span) and any(_is_call(one) for child in span.children for one in child.walk())
+
+
+def _is_call(span: Span) -> bool:
+    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
+
+
 def is_request(span: Span) -> bool:
     """Whether this is the span of an outgoing request: HTTP, WebSocket or gRPC."""
     asks = a.HTTP_REQUEST_METHOD in span.attributes or a.RPC_SYSTEM in span.attributes
@@ -51,8 +69,9 @@ def resend_count(attributes: dict[str, Any]) -> int:
 def number_steps(roots: Iterable[Span]) -> list[Step]:
     """The steps of a forest of spans, numbered in order of their start.
 
-    A logical call is always a step. An HTTP request is a step of its own only if no step encloses it;
-    inside a step it is an attempt of that step.
+    A logical call is always a step, but for the call of a model that encloses another: a framework and
+    the client below it tell of one call, and the client knows it best. An HTTP request is a step of its
+    own only if no step encloses it; inside a step it is an attempt of that step.
     """
     steps: list[Step] = []
     for root in roots:
@@ -64,7 +83,7 @@ def number_steps(roots: Iterable[Span]) -> list[Step]:
 
 
 def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
-    if is_logical(span.attributes):
+    if is_logical(span.attributes) and not is_retold(span):
         enclosing = Step(0, span)
         if is_request(span):  # its bytes told that it is a call
             enclosing.attempts.append(span)

@@ -61,7 +61,7 @@ def _extended(have: Any, items: list[Any]) -> Any:
         return have
     target: list[Any] = []
     if isinstance(have, Pieces):
-        target = [have]
+        target = [have] if any(have) else []  # a stream may begin with an empty text
     elif isinstance(have, list):
         target = cast(list[Any], have)
     for item in items:

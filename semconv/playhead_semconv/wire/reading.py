@@ -29,6 +29,25 @@ def parse(data: bytes) -> Any:
         return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def outline(data: bytes | bytearray | str) -> Object | None:
+    """Return the object in ``data`` with its arrays and objects empty; None where it is not one.
+
+    Of a long history that takes a fraction of the time of `parse`.
+    """
+    try:
+        return {name: _outlined(bytes(value)) for name, value in _RAW.decode(data).items()}
+    except (ValueError, RecursionError):
+        return None
+
+
+def _outlined(value: bytes) -> Any:
+    first = value[:1]
+    return [] if first == b"[" else {} if first == b"{" else parse(value)
+
+
 def _float(digits: str) -> float | str:
     value = float(digits)
     return value if math.isfinite(value) else digits

@@ -144,7 +144,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
             (span.start_ns if span.end_ns is None else span.end_ns for span in spans), default=0
         ),
         spans=len(spans),
-        steps=sum(span.label.step or span.span_id in bare for span in spans),
+        steps=len(counted_steps(spans)),
         errors=sum(span is not root for span in wrong),
         usage=Usage(
             _most(sum(span.usage.input for span in counted)),
@@ -284,6 +284,28 @@ def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
 
 def _inside(span: SpanRow) -> bool:
     return span.label.attempt and not span.local_root
+
+
+def counted_steps(spans: Sequence[SpanRow]) -> set[bytes]:
+    """Ids of the spans that are steps: calls, tools and bare requests, each call of a model once."""
+    said = {span.span_id for span in spans if span.label.step}
+    return (said | bare_requests(spans)) - _retold_calls(spans)
+
+
+def _retold_calls(spans: Sequence[SpanRow]) -> set[bytes]:
+    """Ids of calls of a model inside of which a model is called: a framework tells what a client does.
+
+    Those inside are the steps.
+    """
+    calls = {span.span_id: span for span in spans if span.label.step and span.label.model}
+    parents = {span.span_id: span.parent for span in spans}
+    above: set[bytes] = set()
+    for span in calls.values():
+        one = span.parent
+        while one and one not in above:
+            above.add(one)
+            one = parents.get(one, b"")
+    return above & calls.keys()
 
 
 def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:

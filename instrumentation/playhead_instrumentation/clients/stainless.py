@@ -1,0 +1,68 @@
+"""SDKs of the Stainless family: ``_base_client.SyncAPIClient.request`` and its asynchronous twin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.clients.funnel import Asked, Funnel
+from playhead_instrumentation.clients.model_endpoint import ModelEndpoints
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.spans.calls import current_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an endpoint of the API does."""
+
+    path: str
+    """End of the path of its URL."""
+    name: str
+    """``gen_ai.operation.name``."""
+    wire: str
+    """Dialect of its bodies, as `playhead_semconv.wire` names it."""
+
+
+class StainlessFunnel(Funnel):
+    """The funnel of one SDK of the family."""
+
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
+        super().__init__(self._read)
+        self._operations = operations
+        self._endpoints: Final = ModelEndpoints()
+
+    def operation_of(self, method: str, url: str) -> Operation | None:
+        """Return the operation of a request to ``url``; None: it has no span of its own."""
+        if method.lower() != "post":
+            return None
+        path = url.partition("?")[0].rstrip("/")
+        for operation in self._operations:
+            if path.endswith(operation.path):
+                return operation
+        return None
+
+    def _read(self, client: Any, cast_to: Any = None, options: Any = None, **_: Any) -> Asked | None:
+        url = str(options.url)
+        operation = self.operation_of(options.method, url)
+        if operation is None:
+            return None
+        body = options.json_data
+        model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return Asked(
+            operation.name,
+            operation.wire,
+            model if isinstance(model, str) else "",
+            self._endpoints.of(client, url),
+        )
+
+    def patch(self, base_client: ModuleType) -> None:
+        """Patch the funnel of an SDK. Raises `Unpatchable` when it has none."""
+        sync, asynchronous = (
+            required(base_client, "SyncAPIClient"),
+            required(base_client, "AsyncAPIClient"),
+        )
+        if (calls := current_calls()) is not None:
+            calls.prepare()  # here, not in the first call
+        PATCHES.around(sync, "request", self.request)
+        PATCHES.around(asynchronous, "request", self.request_async)

@@ -1,0 +1,107 @@
+"""litellm: one span for a call, whichever client it goes through, and none of that client's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.recorded_calls import Recorded
+from support.scripted import (
+    ScriptedServer,
+    anthropic_messages,
+    anthropic_sse,
+    chat_sse,
+    json_reply,
+    openai_chat,
+    openai_error,
+)
+from support.sdk_answers import Gemini, Said
+
+from playhead_semconv import attributes as a
+
+HELLO: Any = [{"role": "user", "content": "Hello"}]
+HI = openai_chat.completion("Hi there", model="m-1")
+CLAUDE = anthropic_messages.message("Hi there")
+GEMINI = Gemini()
+SAID = Said("Hi there")
+
+ANSWERS: dict[str, tuple[str, str, Any, Any]] = {
+    "openai": ("openai/m-1", "openai.chat", json_reply(HI), chat_sse(HI)),
+    "anthropic": (
+        "anthropic/m-1",
+        "anthropic.messages",
+        json_reply(CLAUDE),
+        anthropic_sse(CLAUDE),
+    ),
+    "gemini": ("gemini/m-1", "gemini.generate_content", GEMINI.reply(SAID), GEMINI.stream(SAID)),
+}
+
+
+def ask(name: str, url: str, stream: bool, asynchronous: bool) -> str:
+    """Ask through litellm and return the text of the answer."""
+    import litellm
+
+    base = f"{url}/v1" if name == "openai" else url
+    asked: dict[str, Any] = {
+        "model": ANSWERS[name][0],
+        "messages": HELLO,
+        "api_base": base,
+        "api_key": "k",
+        "stream": stream,
+    }
+
+    async def read() -> str:
+        answer: Any = await litellm.acompletion(**asked)
+        if not stream:
+            return answer.choices[0].message.content
+        return "".join([part.choices[0].delta.content or "" async for part in answer])
+
+    if asynchronous:
+        return asyncio.run(read())
+    answer: Any = litellm.completion(**asked)
+    if not stream:
+        return answer.choices[0].message.content
+    return "".join([part.choices[0].delta.content or "" for part in answer])
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_call(name: str, stream: bool, asynchronous: bool, server: ScriptedServer, recorded: Recorded):
+    _, wire, whole, streamed = ANSWERS[name]
+    server.script([streamed if stream else whole])
+    assert ask(name, server.url, stream, asynchronous) == "Hi there"
+    span: Any = recorded.call()
+    (attempt,) = recorded.attempts()
+    said = span.attributes
+    assert attempt.parent is not None and attempt.parent.span_id == span.context.span_id
+    assert (said[a.PLAYHEAD_WIRE], said[a.GEN_AI_REQUEST_MODEL]) == (wire, "m-1")
+    assert (said[a.SERVER_ADDRESS], said[a.SERVER_PORT]) == ("127.0.0.1", server.port)
+    assert said[a.GEN_AI_OUTPUT_MESSAGES] == (
+        '[{"role":"assistant","parts":[{"type":"text","content":"Hi there"}]}]'
+    )
+    assert said.get(a.GEN_AI_REQUEST_STREAM, False) is stream
+    assert span.name == f"{said[a.GEN_AI_OPERATION_NAME]} m-1"
+
+
+def test_attempts_of_the_client_below_are_attempts_of_the_call(
+    server: ScriptedServer, recorded: Recorded
+):
+    import litellm
+
+    server.script([openai_error(429), json_reply(HI)])
+    litellm.completion(
+        "openai/m-1", messages=HELLO, api_base=server.openai_url, api_key="k", max_retries=1
+    )
+    assert recorded.call().name == "chat m-1"
+    resent = [(one.attributes or {}).get(a.HTTP_REQUEST_RESEND_COUNT) for one in recorded.attempts()]
+    assert resent == [None, 1]
+
+
+def test_an_answer_that_nobody_was_asked_for(recorded: Recorded):
+    import litellm
+
+    litellm.completion("openai/m-1", messages=HELLO, mock_response="Hi there")
+    span = recorded.call()
+    assert (span.name, recorded.attempts()) == ("chat openai/m-1", [])

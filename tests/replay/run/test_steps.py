@@ -1,0 +1,55 @@
+"""What counts as a step where spans enclose each other."""
+
+from playhead_receiver.store.runs.summary_fold import SpanRow, retold_calls
+from playhead_receiver.store.values.span_labels import Label
+from playhead_replay.run.spans import KIND_CLIENT, Span
+from playhead_replay.run.steps import number_steps
+from playhead_semconv import attributes as a
+
+
+def span(id: str, *children: Span, **at: str) -> Span:
+    made = Span("1", id, "", id, KIND_CLIENT, 1, 2, dict(at))
+    made.children = list(children)
+    return made
+
+
+def call(id: str, *children: Span, operation: str = "chat") -> Span:
+    return span(id, *children, **{a.GEN_AI_OPERATION_NAME: operation})
+
+
+def request(id: str) -> Span:
+    return span(id, **{a.HTTP_REQUEST_METHOD: "POST"})
+
+
+def steps(*roots: Span) -> list[tuple[str, list[str]]]:
+    return [
+        (step.span.name, [one.name for one in step.attempts])
+        for step in sorted(number_steps(roots), key=lambda step: step.span.span_id)
+    ]
+
+
+def test_a_framework_and_the_client_below_it_tell_of_one_call():
+    assert steps(call("1", call("2", request("3"), request("4")))) == [("2", ["3", "4"])]
+    between = span("1b", call("2", request("3")))
+    assert steps(call("1", between, operation="generate_content")) == [("2", ["3"])]
+
+
+def test_a_call_that_encloses_several_is_none_of_its_own():
+    assert steps(call("1", call("2"), call("3"))) == [("2", []), ("3", [])]
+
+
+def test_a_tool_that_asks_a_model_is_a_step_beside_it():
+    tool = call("2", call("3"), operation="execute_tool")
+    assert steps(call("1", tool)) == [("2", []), ("3", [])]
+    assert steps(tool) == [("2", []), ("3", [])]
+
+
+def test_a_store_counts_the_same():
+    label = Label(step=True, model="m-1")
+    rows = [
+        SpanRow(b"1", b"", 1, 2, label=label),
+        SpanRow(b"2", b"1", 1, 2),
+        SpanRow(b"3", b"2", 1, 2, label=label),
+        SpanRow(b"4", b"3", 1, 2, label=Label(step=True, tool="search")),
+    ]
+    assert retold_calls(rows) == {b"1"}

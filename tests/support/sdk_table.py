@@ -1,0 +1,192 @@
+"""SDKs that lie apart, and what a provider answers to each case of `support.sdks.cases`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.scripted import Gate, Reply
+from support.sdk_answers import (
+    Answers,
+    Chat,
+    Cohere,
+    Converse,
+    Gemini,
+    Mistral,
+    Ollama,
+    Said,
+)
+from support.sdks.cases import ASYNC, MODEL, SYNC
+
+from playhead_semconv import attributes as a
+
+APART = Path(sys.prefix, "apart-sdks")
+"""Where they are installed; `tests/instrumentation/sdks/requirements.txt` names them."""
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """Variables with which none of them looks around on the machine or the net."""
+    known = folder / ".agent_harnesses.json"
+    known.write_text('{"standardEnvVars": [], "harnesses": {}}', "utf-8")
+    return {
+        "HF_HOME": str(folder),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
+HI = Said("Hi there")
+ANSWER = '{"city":"Oslo"}'
+OSLO, ROME = ("c-1", {"city": "Oslo"}), ("c-2", {"city": "Rome"})
+SAYS: dict[str, Said] = {
+    "tools": Said(calls=(OSLO,)),
+    "parallel": Said(calls=(OSLO, ROME)),
+    "schema": Said(ANSWER),
+    "refusal": Said("I cannot", refused=True),
+    "reasoning": Said("Hi there", "Let me think"),
+}
+"""What the model says in a case; else `HI`."""
+
+STREAMED = frozenset(
+    ("stream", "parallel", "reasoning", "cut", "malformed", "abandoned", "async stream", "cancelled")
+)
+BROKEN = frozenset(("cut", "malformed", "abandoned", "cancelled"))
+"""Cases whose stream the program gets no further than its first event."""
+WANTS = {"tools": "tools", "parallel": "tools", "schema": "schema", "image": "image"}
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """One SDK: its adapter, its wire, and what is its own."""
+
+    adapter: str
+    """``MODULE:CLASS`` in `support.sdks`."""
+    answers: Answers
+    operation: str = "chat"
+    provider: str = ""
+    wire: str = "openai.chat"
+    told: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What every answer says of itself."""
+    first: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What is known after the first event of a stream, beside that."""
+    errors: tuple[str, str, str] = ("invalid", "invalid", "")
+    """``error.type`` of a 400, a 500 and a timeout."""
+    without: frozenset[str] = frozenset()
+    """Cases that the SDK has no means for."""
+    reads_on: bool = False
+    """Whether it goes on reading after a malformed event."""
+    asks_stream: bool = True
+    """Whether the body of a request asks for the stream."""
+    image: dict[str, Any] = field(default_factory=lambda: {"mime_type": "image/png"})
+
+    @property
+    def cases(self) -> list[str]:
+        """Its cases, in order."""
+        return [case for case in (*SYNC, *ASYNC) if case not in self.without]
+
+
+NO_AGAIN = frozenset(("again",))
+NO_ASYNC = frozenset(ASYNC)
+CHAT = {
+    a.GEN_AI_RESPONSE_ID: "chatcmpl-1",
+    a.GEN_AI_RESPONSE_MODEL: MODEL,
+}
+EMPTY = {a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[]}]'}
+BEGUN = {a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[{"type":"text","content":"Hi"}]}]'}
+
+SDKS: dict[str, Sdk] = {
+    "google-genai": Sdk(
+        "gemini:Gemini",
+        Gemini(),
+        "generate_content",
+        "gcp.gen_ai",
+        "gemini.generate_content",
+        {a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
+        {**BEGUN, a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5},
+        errors=("invalid", "invalid", "httpx2.ReadTimeout"),
+        asks_stream=False,
+    ),
+    "boto3": Sdk(
+        "bedrock:Bedrock",
+        Converse(),
+        provider="aws.bedrock",
+        wire="bedrock.converse",
+        errors=("invalid", "invalid", "botocore.exceptions.ReadTimeoutError"),
+        without=NO_ASYNC,
+        asks_stream=False,
+    ),
+    "mistralai": Sdk(
+        "mistral:Mistral",
+        Mistral(),
+        told=CHAT,
+        first=EMPTY,
+        errors=("invalid", "invalid", "httpx2.ReadTimeout"),
+    ),
+    "cohere": Sdk(
+        "cohere_sdk:Cohere",
+        Cohere(),
+        provider="cohere",
+        wire="cohere.chat",
+        told={a.GEN_AI_RESPONSE_ID: "r-1"},
+        errors=("400", "500", "httpx.ReadTimeout"),
+        reads_on=True,
+    ),
+    "ollama": Sdk(
+        "ollama_sdk:Ollama",
+        Ollama(),
+        provider="ollama",
+        wire="ollama.chat",
+        told={a.GEN_AI_RESPONSE_MODEL: MODEL},
+        first=BEGUN,
+        errors=("400", "500", "httpx.ReadTimeout"),
+        without=NO_AGAIN,
+        asks_stream=False,
+        image={},
+    ),
+    "groq": Sdk(
+        "stainless:Groq",
+        Chat(),
+        told=CHAT,
+        first=EMPTY,
+        errors=("invalid", "invalid", "groq.APITimeoutError"),
+    ),
+    "together": Sdk(
+        "stainless:Together",
+        Chat(),
+        told=CHAT,
+        first=EMPTY,
+        errors=("invalid", "invalid", "together.APITimeoutError"),
+    ),
+    "huggingface_hub": Sdk(
+        "hugging_face:HuggingFace",
+        Chat(),
+        told=CHAT,
+        first=EMPTY,
+        errors=("invalid", "invalid", "huggingface_hub.errors.InferenceTimeoutError"),
+        without=NO_AGAIN,
+    ),
+}
+"""By the name of the distribution."""
+
+
+def replies(sdk: Sdk, case: str) -> list[Reply]:
+    """What the provider answers."""
+    wire, said = sdk.answers, SAYS.get(case, HI)
+    first, *others = wire.events(said)
+    if case == "refused":
+        return [wire.error(400)]
+    if case == "failed":
+        return [wire.error(500)]
+    if case == "again":
+        return [wire.error(503), wire.reply(said)]
+    if case == "timeout":
+        return [wire.reply(said).but(before=Gate())]
+    if case == "cut":
+        return [wire.stream(said, truncate_at=len(first) + 3)]
+    if case == "malformed":
+        return [wire.stream(said).but(parts=[first, wire.broken(), *others])]
+    if case in ("abandoned", "cancelled"):
+        return [wire.stream(said).but(parts=[first, Gate()])]
+    return [wire.stream(said) if case in STREAMED else wire.reply(said)]
