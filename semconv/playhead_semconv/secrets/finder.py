@@ -110,6 +110,7 @@ class _Name(NamedTuple):
 
 class _Shape(NamedTuple):
     pattern: re.Pattern[bytes]
+    usual_behind: tuple[bytes, ...]
 
 
 _ADDRESSES, _MASKS, _KNOWN, _PIECES = object(), object(), object(), object()
@@ -122,7 +123,8 @@ def _literals(
     """Return the literals to search for besides known values, and what each means."""
     found: dict[bytes, object] = {b"://": _ADDRESSES, masks.MARK: _MASKS}
     for shape in shapes:
-        meaning = _Shape(re.compile(shape.pattern(), re.DOTALL))
+        usual = tuple(text.encode() for text in shape.usual_behind)
+        meaning = _Shape(re.compile(shape.pattern(), re.DOTALL), usual)
         found |= dict.fromkeys((start.encode() for start in shape.starts), meaning)
     for field in fields:
         for style in styles(field.words):
@@ -211,7 +213,7 @@ class Finder:
                     continue
                 span = _under(data, begin, end, meaning.alone)
             elif isinstance(meaning, _Shape):
-                span = _shaped(data, begin, meaning.pattern)
+                span = _shaped(data, begin, meaning)
             elif meaning is _MASKS:
                 span = _mask(data, begin)
             else:
@@ -349,10 +351,13 @@ def _plausible(value: bytes) -> bool:
     return not value.isalpha() and not (value.isdigit() and len(value) < 12)
 
 
-def _shaped(data: bytes, begin: int, pattern: re.Pattern[bytes]) -> CredentialSpan | None:
+def _shaped(data: bytes, begin: int, shape: _Shape) -> CredentialSpan | None:
+    pattern = shape.pattern
     found = pattern.match(data, begin)
     if found is None:
         if len(data) - begin > LONGEST_BEGUN or _BEGUN.match(data, begin) is None:
+            return None
+        if data.endswith(shape.usual_behind, 0, begin):
             return None
         return CredentialSpan(begin, len(data), Kind.UNSURE)
     group = "secret" if "secret" in pattern.groupindex else 0

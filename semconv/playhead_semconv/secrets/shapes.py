@@ -26,11 +26,17 @@ class Shape(msgspec.Struct, frozen=True):
     starts: tuple[str, ...]
     rest: str
     source: str
+    usual_behind: tuple[str, ...] = ()
+    """Texts directly behind which such a prefix is usual, so that it alone says nothing."""
 
     def pattern(self) -> bytes:
         """Return a pattern that matches where a prefix was found."""
         starts = "|".join(start.replace(".", r"\.") for start in self.starts)
         return _NOT_WITHIN + f"(?:{starts}){self.rest}".encode()
+
+
+_BYTES: Final = ('"bytes":"', '"bytes": "')
+"""Where Amazon's event streams have JSON in base64: that begins as a token does, without its dots."""
 
 
 def _run(of: str, least: int) -> str:
@@ -62,7 +68,8 @@ SHAPES: Final[tuple[Shape, ...]] = (
     Shape("DigitalOcean", ("dop_v1_", "doo_v1_"), r"[a-f0-9]{32,}", "docs.digitalocean.com"),
     Shape("Shopify", ("shpat_", "shpss_", "shpca_"), r"[a-fA-F0-9]{24,}", "shopify.dev"),
     Shape("Databricks", ("dapi",), r"[a-f0-9]{32}", "docs.databricks.com"),
-    Shape("JSON Web Token", ("eyJ",), r"[\w-]{6,}\.[\w-]{6,}\.[\w-]{6,}", "RFC 7519"),
+    Shape("JSON Web Token", ("eyJ",), r"[\w-]{6,}\.[\w-]{6,}\.[\w-]{6,}", "RFC 7519",
+          _BYTES),
     Shape(
         "private key",
         ("-----BEGIN ",),

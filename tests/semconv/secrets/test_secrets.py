@@ -65,6 +65,15 @@ def test_each_shape_in_each_place(start: str, place: str):
     assert key in found(text)
 
 
+@pytest.mark.parametrize("opening", ['"bytes":"', '"bytes": "'])
+def test_json_in_base64_is_no_token_wherever_it_is_cut(opening: str):
+    packed = base64.b64encode(json.dumps({"type": "message_start", "n": 1}).encode()).decode()
+    assert packed.startswith("eyJ")
+    for end in range(len(packed)):
+        assert found(f"{{{opening}{packed[:end]}") == []
+    assert found(f'{{{opening}{KEYS["eyJ"]}"}}') == [KEYS["eyJ"]]
+
+
 def test_private_keys_in_lines_and_in_json():
     lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     pem = f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----\n"

@@ -1,16 +1,15 @@
-"""Recorded traffic of providers, where ``PLAYHEAD_CASSETTES`` names a folder of VCR files of it."""
+"""Recorded traffic of providers, and some of our own making: what is derived from it."""
 
 import base64
 import json
-import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import groupby
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
+from support.cassettes import Interaction, own, recorded
 from support.conventions import check_content
 
 from playhead_semconv.genai.messages import Reasoning, Text, ToolCall, read_output_messages
@@ -23,56 +22,41 @@ from playhead_semconv.wire import (
     recognised,
 )
 
-FOLDER = os.environ.get("PLAYHEAD_CASSETTES")
+FILES = {
+    name: list(found)
+    for name, found in groupby([*own(), *recorded()], key=lambda one: f"{one.provider} {one.name}")
+}
 
 
-def exchanges(path: Path) -> Iterator[tuple[str, str, bytes, WireResponse]]:
-    document: dict[str, Any] = yaml.load(
-        path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
-    for interaction in document["interactions"]:
-        request, response = interaction["request"], interaction["response"]
-        url = request["uri"]
-        wire = recognised(request["method"], url, raw(request["body"]))
+@pytest.mark.parametrize("name", FILES)
+def test_cassette(name: str):
+    cache = PrefixCache()
+    for one in FILES[name]:
+        wire = recognised(one.method, one.url, one.body)
         if wire is None:
-            assert not request["body"]  # one that its authors left out
+            assert not one.body  # one that its authors left out
             continue
-        data = response["body"]["string"]
-        headers = [(name, value) for name, values in response["headers"].items() for value in values]
-        yield (
-            wire,
-            url,
-            raw(request["body"]),
-            WireResponse(response["status"]["code"], headers, [raw(data)], True),
-        )
+        check(one, wire, cache)
 
 
-def raw(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else (body or "").encode()
-
-
-if FOLDER:
-    FILES = [path for path in sorted(Path(FOLDER).rglob("*.yaml")) if any(exchanges(path))]
-
-    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-    def test_cassette(path: Path):
-        cache = PrefixCache()
-        for wire, url, body, response in exchanges(path):
-            found = derive(wire, body, response, cache, url)
-            assert found == derive(wire, body, response, url=url)
-            elsewhere = f"http://127.0.0.1:8080{urlsplit(url).path}?{urlsplit(url).query}"
-            assert recognised("POST", elsewhere, body) == wire
-            assert found == derive(wire, body, response, url=elsewhere)
-            pieces = [response.chunks[0][i : i + 3] for i in range(0, len(response.chunks[0]), 3)]
-            split = WireResponse(response.status_code, response.headers, pieces, True)
-            assert derive(wire, body, split, url=url) == found
-            assert check_content(found.attributes) >= 1
-            assert found.problem == ""
-            assert found.content_complete
-            assert found.request_model
-            assert bool(found.error_type) == (response.status_code != 200)
-            if response.status_code == 200 and found.operation != "embeddings":
-                check_answer(found, url, response)
+def check(one: Interaction, wire: str, cache: PrefixCache) -> None:
+    url, body = one.url, one.body
+    response = WireResponse(one.status, one.headers, [one.data], True)
+    found = derive(wire, body, response, cache, url)
+    assert found == derive(wire, body, response, url=url)
+    elsewhere = f"http://127.0.0.1:8080{urlsplit(url).path}?{urlsplit(url).query}"
+    assert recognised("POST", elsewhere, body) == wire
+    assert found == derive(wire, body, response, url=elsewhere)
+    pieces = [one.data[i : i + 3] for i in range(0, len(one.data), 3)]
+    split = WireResponse(one.status, one.headers, pieces, True)
+    assert derive(wire, body, split, url=url) == found
+    assert check_content(found.attributes) >= 1
+    assert found.problem == ""
+    assert found.content_complete
+    assert found.request_model
+    assert bool(found.error_type) == (one.status != 200)
+    if one.status == 200 and found.operation != "embeddings":
+        check_answer(found, url, response)
 
 
 def check_answer(found: Derived, url: str, response: WireResponse) -> None:
