@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from playhead_receiver.host.listening import Tls, is_loopback
 from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT
@@ -78,6 +79,16 @@ class FaceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Programs:
+    """How runs are executed again for who asks at the query port."""
+
+    command: tuple[str, ...] = ()
+    """The command `playhead`; empty: nothing is executed."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that give it the settings of the receiver, besides those of this process."""
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """All that a receiver is told besides its data folder."""
 
@@ -90,6 +101,7 @@ class Configuration:
     faces: FaceLimits = FaceLimits()
     references: References | None = None
     """Where content lies that spans refer to."""
+    programs: Programs = Programs()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class Receiver:
         self._destinations = _destinations_of(configuration.forward)
         self._faces = configuration.faces
         self._references = configuration.references or References()
+        self._programs = configuration.programs
         self._apart = Apart() if configuration.taking.apart else None
         self._say = say
         self._embedded = had is not None
@@ -200,6 +201,8 @@ class Receiver:
         """Finish what is under way, then let go of everything. Idempotent."""
         if self._serving is not None:
             self._serving.stopping = True
+            if self._serving.reruns is not None:
+                self._serving.reruns.close()
         if self._tenants is not None:
             self._tenants.let_go()
         stopped = None if self._grpc is None else self._grpc.stop(drain_s)
@@ -302,9 +305,11 @@ class Receiver:
             from playhead_receiver.faces.routes import FACES
             from playhead_receiver.query import query_app
             from playhead_receiver.query.serving import Serving
+            from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages
 
-            self._serving = Serving(tenants, guard, audit, self._forwarded, self._references)
+            reruns = Reruns(self._programs) if self._programs.command else None
+            self._serving = Serving(tenants, guard, audit, self._forwarded, self._references, reruns)
             app = query_app(self._serving, FACES)
             app.state.shown = shown
             return OwnOrigin(Pages(app), self._faces.url)

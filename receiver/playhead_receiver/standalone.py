@@ -14,6 +14,7 @@ from playhead_receiver.configuration import (
     Addresses,
     Configuration,
     FaceLimits,
+    Programs,
     Storage,
     Taking,
 )
@@ -37,12 +38,18 @@ WITHOUT_GRPC = "no gRPC, for OTLP or for Jaeger: pip install 'playhead[grpc]'"
 
 
 def receiver_of(
-    settings: Settings, place: Place, say: Say, tls: Tls | None = None, max_request_mib: int = 64
+    settings: Settings,
+    place: Place,
+    say: Say,
+    tls: Tls | None = None,
+    max_request_mib: int = 64,
+    programs: Programs | None = None,
 ) -> Receiver:
     """The receiver that ``settings`` describe, not started yet; without gRPC where it is not installed.
 
     ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
-    after decompression. `ConfigurationError` for a setting that cannot be understood.
+    after decompression. ``programs``: how runs are executed again; None: not at all.
+    `ConfigurationError` for a setting that cannot be understood.
     """
     grpc_port = place.grpc_port if find_spec("grpc") is not None else None
     configuration = Configuration(
@@ -59,6 +66,7 @@ def receiver_of(
         (settings.forward,),
         FaceLimits(settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url),
         References.named(settings.references),
+        programs or Programs(),
     )
     return Receiver(data_dir(settings), configuration, say=say)
 

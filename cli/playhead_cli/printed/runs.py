@@ -319,6 +319,8 @@ class PrintedReport(TypedDict):
     outputs: dict[str, PrintedOutput]
     first_divergence: PrintedDivergence | None
     divergences: list[PrintedDivergence]
+    step_fidelity: dict[str, str]
+    """The worst fidelity among the requests of each step, by its number."""
     processes: list[PrintedProcess]
     """Of a run that has several, beginning with the first."""
     unused: list[str]

@@ -41,6 +41,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
+    from playhead_cli.running.own_programs import programs_of
     from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.content.references import References
@@ -51,6 +52,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
         Access(token),
         Storage(settings.store),
         references=References.named(settings.references),
+        programs=programs_of(session),
     )
     with Receiver(session.data_dir, configuration) as receiver:
         yield QueryAddress(receiver.query_endpoint, token, own=True)

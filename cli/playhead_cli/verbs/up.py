@@ -79,21 +79,42 @@ class TlsFiles:
     show_default=True,
     help="Largest OTLP request, after decompression.",
 )
+@click.option(
+    "--programs/--no-programs",
+    default=None,
+    help="Replays and forks are started from the pages, with your rights. Default: yes, where --host is "
+    "this machine.",
+)
 @gathered(place=Place, files=TlsFiles)
 def command(
-    session: Session, place: Place, files: TlsFiles, forward: tuple[str, ...], max_request_mib: int
+    session: Session,
+    place: Place,
+    files: TlsFiles,
+    forward: tuple[str, ...],
+    max_request_mib: int,
+    programs: bool | None,
 ) -> None:
     """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
 
     As soon as the data folder has a token (playhead token create), it is open to those who bring one.
     """
+    from playhead_cli.running.own_programs import programs_of
     from playhead_receiver.forward import destinations_of
+    from playhead_receiver.host.listening import is_loopback
     from playhead_receiver.standalone import receiver_of, serve
 
     settings = session.settings
     if forward:
         settings = replace(settings, forward=";".join(forward))
-    receiver = receiver_of(settings, place, session.say, files.tls(), max_request_mib)
+    wanted = is_loopback(place.host) if programs is None else programs
+    receiver = receiver_of(
+        settings,
+        place,
+        session.say,
+        files.tls(),
+        max_request_mib,
+        programs_of(session) if wanted else None,
+    )
     onward = [one.endpoint for one in destinations_of((settings.forward,))]
     serve(receiver, lambda: _announce(session, receiver, onward), session.say)
 

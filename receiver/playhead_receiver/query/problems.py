@@ -16,6 +16,7 @@ from starlette.responses import Response
 from playhead_receiver.access import Forbidden, Unauthenticated
 from playhead_receiver.control.hub import HeldByOther, NotControlled, TooMany
 from playhead_receiver.intake.budget import RETRY_AFTER_S
+from playhead_receiver.reruns.reruns import NotExecuted, TooManyReruns
 from playhead_semconv.errors import (
     CheckpointUnknown,
     PlayheadError,
@@ -74,9 +75,9 @@ def status_of(problem: PlayheadError) -> int:
         return 413
     if isinstance(problem, (RunUnknown, NotFound, CheckpointUnknown)):
         return 404
-    if isinstance(problem, (RunAmbiguous, NodesMissing, NotControlled, HeldByOther)):
+    if isinstance(problem, (RunAmbiguous, NodesMissing, NotControlled, HeldByOther, NotExecuted)):
         return 409
-    if isinstance(problem, TooMany):
+    if isinstance(problem, (TooMany, TooManyReruns)):
         return 429
     if isinstance(problem, UsageError):
         return 422

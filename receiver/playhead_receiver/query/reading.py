@@ -63,7 +63,10 @@ def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None 
         start_ns=[row.start_ns - summary.started_ns for row in rows],
         duration_ns=[-1 if row.end_ns is None else max(0, row.end_ns - row.start_ns) for row in rows],
         step=[number.get(row.span_id, 0) for row in rows],
-        flags=[FAILED * row.failed | ATTEMPT * row.label.attempt for row in rows],
+        flags=[
+            FAILED * row.failed | ATTEMPT * (row.label.attempt and row.span_id not in number)
+            for row in rows
+        ],
         input_tokens=[row.usage.input for row in rows],
         output_tokens=[row.usage.output for row in rows],
     )

@@ -10,6 +10,7 @@ import msgspec
 from playhead_receiver.access import Audit, Guard
 from playhead_receiver.query.tallies import Tallies
 from playhead_receiver.query.tree import Trees
+from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.store.content.references import References
 from playhead_receiver.tenants.tenants import Tenants
 
@@ -46,12 +47,15 @@ class Serving:
         audit: Audit,
         destinations: Callable[[], list[Forwarded]] = list,
         references: References | None = None,
+        reruns: Reruns | None = None,
     ) -> None:
         self.tenants = tenants
         self.guard = guard
         self.audit = audit
         self.destinations = destinations
         self.references = references or References()
+        self.reruns = reruns
+        """None where no program is executed."""
         self.version = version("playhead-receiver")
         self.trees = Trees()
         self.tallies = Tallies()

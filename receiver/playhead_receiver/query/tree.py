@@ -12,7 +12,7 @@ import msgspec
 
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store import Store
-from playhead_receiver.store.runs.summary_fold import SpanRow
+from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
 
 TREES_KEPT = 4
 
@@ -63,7 +63,9 @@ class Tree:
     @cached_property
     def step_numbers(self) -> dict[bytes, int]:
         """The number of each step, from 1, in order of start, by span id."""
-        steps = sorted((row for row in self._rows if row.label.step), key=_begin)
+        bare = bare_requests(self._rows)
+        counted = (row for row in self._rows if row.label.step or row.span_id in bare)
+        steps = sorted(counted, key=_begin)
         return {row.span_id: number for number, row in enumerate(steps, 1)}
 
     def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:

@@ -74,6 +74,7 @@ def _report(comparison: Comparison) -> Report:
         reads=counts_of_reads(comparison.tape, comparison.now),
         unused=[named_exchange(one) for one in unused],
         steps={step.number: step.span.name for step in comparison.run.steps},
+        fidelities=exchanges.of_steps(comparison),
         redacted=sum(map(int, redacted)),
         notes=list(_notes(comparison, any_differs=bool(found))),
         unkept=_unkept(comparison),

@@ -18,6 +18,17 @@ _KINDS: dict[Fidelity, DivergenceKind] = {
     Fidelity.LIVE: "live",
 }
 
+_WORSE = (
+    Fidelity.EXACT,
+    Fidelity.VOLATILE,
+    Fidelity.LIVE,
+    Fidelity.MOVED,
+    Fidelity.UNUSED,
+    Fidelity.CHANGED,
+    Fidelity.BLOCKED,
+)
+"""Fidelities, the best first."""
+
 
 def requests(comparison: Comparison) -> Iterator[Divergence]:
     """Requests that differ from the recorded ones, that were blocked, or that were not made."""
@@ -72,6 +83,22 @@ def _request(comparison: Comparison, found: Match) -> Divergence:
         detail=detail,
         seq=now.first_seq,
     )
+
+
+def of_steps(comparison: Comparison) -> dict[int, Fidelity]:
+    """The worst fidelity among the requests of each recorded step.
+
+    What was blocked counts for the step of the recording that is most like it.
+    """
+    matching = comparison.matching
+    judged = [(found.recorded or found.nearest, found.fidelity) for found in matching.matches]
+    judged += [(recorded, Fidelity.UNUSED) for recorded in matching.unused]
+    worst: dict[int, Fidelity] = {}
+    for recorded, fidelity in judged:
+        step = comparison.step_of(recorded)
+        if step is not None:
+            worst[step] = max(worst.get(step, Fidelity.EXACT), fidelity, key=_WORSE.index)
+    return worst
 
 
 def responses(comparison: Comparison) -> Iterator[Divergence]:

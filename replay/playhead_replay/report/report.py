@@ -169,6 +169,8 @@ class Report:
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
     steps: dict[int, str] = field(default_factory=dict[int, str])
     """Names of the steps of the recorded run, by number."""
+    fidelities: dict[int, Fidelity] = field(default_factory=dict[int, Fidelity])
+    """The worst fidelity among the requests of each step of the first process that made any."""
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Boundaries that the recording does not keep → the lowest level that does."""
     varied: list[str] = field(default_factory=list[str])
@@ -299,6 +301,7 @@ class Report:
             },
             "first_divergence": None if first is None else first.to_json(),
             "divergences": [one.to_json() for one in self.divergences],
+            "step_fidelity": {str(step): str(one) for step, one in sorted(self.fidelities.items())},
             "processes": [
                 {
                     "name": one.name,

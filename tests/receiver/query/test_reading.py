@@ -2,11 +2,13 @@
 
 import httpx
 from support.batches import span_of
+from support.cli import refund
 from support.handmade import TRACE
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_replay import Run
+from playhead_semconv import attributes as a
 
 
 def test_an_outline_has_the_spans_of_the_tree_in_columns(api: httpx.Client, receiver: Receiver):
@@ -55,6 +57,22 @@ def test_steps_in_an_outline_have_the_numbers_that_people_see(api: httpx.Client,
     assert {one.span.span_id: one.number for one in steps} == {
         span: number for span, number in numbers.items() if number
     }
+
+
+def test_a_request_that_no_call_encloses_is_a_step_too(api: httpx.Client, receiver: Receiver):
+    made = refund(b"\x0a" * 16, bytes(range(1, 17)))
+    bare = made.begin("GET", kind=3, **{a.HTTP_REQUEST_METHOD: "GET"})
+    made.exchange("GET http://weather/oslo", request=b"", span=bare)
+    made.finish(bare)
+    made.chat()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    outline = api.get(f"/v1/runs/{'0a' * 16}/outline").json()
+    steps = Run.load(receiver.store, "0a" * 16).steps
+    numbers = dict(zip(outline["span_id"], outline["step"], strict=True))
+    assert [numbers[one.span.span_id] for one in steps] == list(range(1, len(steps) + 1))
+    assert outline["run"]["steps"] == len(steps) == max(outline["step"])
+    flags = dict(zip(outline["span_id"], outline["flags"], strict=True))
+    assert flags[f"{bare:016x}"] == 0
 
 
 def test_a_transcript_says_each_message_once(api: httpx.Client):

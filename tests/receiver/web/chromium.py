@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 PATIENCE_S = 60.0
 HEIGHT, WIDTH = 800, 1280
-NAMED = {"Enter": ("\r", 13), "Tab": ("", 9)}
+NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "End": ("", 35), "ArrowUp": ("", 38)}
 """Of keys that are no letters: the text and the code."""
 
 
@@ -89,10 +89,10 @@ class Page:
                 raise TimeoutError(f"never: {script}; {said}; {self.complaints}")
             self.run("new Promise(done => requestAnimationFrame(() => done(0)))")
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, *, control: bool = False) -> None:
         """Press a key and wait for the frame after it."""
         text, code = NAMED.get(key, (key if len(key) == 1 else "", 0))
-        what: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": code}
+        what: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 * control}
         self.ask("Input.dispatchKeyEvent", type="keyDown", text=text, **what)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **what)
 

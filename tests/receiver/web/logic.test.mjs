@@ -5,11 +5,11 @@ import { test } from "node:test";
 
 const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.meta.url);
 const { Outline, foldedSteps, repeats } = await import(new URL("outline.js", pages));
-const { wordDiff } = await import(new URL("word_difference.js", pages));
+const { changedLines, wordDiff } = await import(new URL("word_difference.js", pages));
 const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
 const { density } = await import(new URL("timeline.js", pages));
 
-const { forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
+const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
 const { quantile, rate, readFigures, valueOf } = await import(new URL("figures.js", pages));
 
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
@@ -77,6 +77,8 @@ test("repeats are folded after their first time, and failures never", () => {
   assert.deepEqual([...foldedSteps(outline, folds, new Set([0]))], [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(repeats(outlineOf(["a", "a!", "a", "b"])), []);
   assert.deepEqual(repeats(outlineOf(["a", "a", "b"])), []);
+  const five = outlineOf(["a", "a", "a", "a", "a"]);
+  assert.deepEqual(repeats(five, (row) => row === 5), [{ from: 1, to: 3, times: 3 }]);
 });
 
 test("a million rows are laid out in well under a second of the processor", () => {
@@ -128,6 +130,21 @@ test("commands name the run, the step and what is changed", () => {
     forkCommand("refund-7", 3, [{ path: "request.messages[-1].content", value: "order 82, it's" }], true),
     `playhead fork refund-7:3 --edit 'request.messages[-1].content=order 82, it'\\''s' --offline`,
   );
+});
+
+test("an edit is sent as it is typed for the command", () => {
+  assert.equal(editOf("", "x"), null);
+  assert.deepEqual(editOf("request.model", "gpt-4.1"), { path: "request.model", value: "gpt-4.1", remove: false, add: false });
+  assert.deepEqual(editOf("temperature", "0.5"), { path: "request.temperature", value: 0.5, remove: false, add: false });
+  assert.deepEqual(editOf("+messages[0]", '{"a": [1]}'), { path: "request.messages[0]", value: { a: [1] }, remove: false, add: true });
+  assert.deepEqual(editOf("response.id!", ""), { path: "response.id", value: null, remove: true, add: false });
+  assert.deepEqual(editOf("requested", "@file"), { path: "request.requested", value: "@file", remove: false, add: false });
+});
+
+test("of two texts only the lines between what is the same are compared", () => {
+  assert.deepEqual(changedLines("a\nb\nc\nd", "a\nx\nd"), { left: "b\nc", right: "x" });
+  assert.deepEqual(changedLines("a", "a"), { left: "", right: "" });
+  assert.deepEqual(changedLines("a\na", "a\na\na"), { left: "", right: "a" });
 });
 
 test("figures are read as a receiver prints them", () => {

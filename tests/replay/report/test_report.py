@@ -143,6 +143,7 @@ def test_the_json_of_a_report_on_several_processes():
         },
         "first_divergence": moved,
         "divergences": [moved, blocked],
+        "step_fidelity": {},
         "processes": [
             {"name": "agent.py", "verdict": "diverged", "exact": 3, "asked": 5, "detail": None},
             {"name": "child.py", "verdict": "blocked", "exact": 2, "asked": 3, "detail": None},

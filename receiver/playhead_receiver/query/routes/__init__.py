@@ -11,6 +11,7 @@ from playhead_receiver.query.routes import (
     live,
     operations,
     reading,
+    reruns,
     runs,
     search,
     spans,
@@ -30,6 +31,7 @@ ROUTERS = (
     checkpoints.router,
     claims.router,
     control.router,
+    reruns.router,
     audit.router,
     operations.router,
 )

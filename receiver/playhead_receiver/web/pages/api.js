@@ -49,12 +49,22 @@ export async function askText(path, signal) {
   return (await answered(`/${path}`, signal)).text();
 }
 
-/** @param {string} address @param {AbortSignal} [signal] */
-async function answered(address, signal) {
+/**
+ * Order something of the query API.
+ * @param {"POST" | "PUT" | "DELETE"} method @param {string} path below /v1/ @param {any} [body] sent as JSON
+ * @returns {Promise<any>}
+ */
+export async function order(method, path, body) {
+  return (await answered(`/v1/${path}`, undefined, method, body)).json();
+}
+
+/** @param {string} address @param {AbortSignal} [signal] @param {string} [method] @param {any} [body] */
+async function answered(address, signal, method = "GET", body = undefined) {
   const token = sessionStorage.getItem(KEPT);
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  const answer = await fetch(address, { headers, signal });
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const answer = await fetch(address, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
   if (answer.ok) return answer;
   let said = `${answer.status} ${answer.statusText}`;
   try {

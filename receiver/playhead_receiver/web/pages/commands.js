@@ -2,6 +2,8 @@
 import { HIDDEN } from "./words.js";
 
 const PLAIN = /^[A-Za-z0-9_@%+=:,.\/-]+$/;
+/** What an edit may begin with. */
+const ROOT = /^(request|response|tool_result|function|state)\b/;
 
 /**
  * A word as bash and zsh read it back: what controls, reverses or hides is written as an escape.
@@ -39,4 +41,26 @@ export function replayCommand(run, step) {
 export function forkCommand(run, step, edits, offline) {
   const changed = edits.filter(({ path }) => path).map(({ path, value }) => `--edit ${word(`${path}=${value}`)}`);
   return ["playhead", "fork", word(step ? `${run}:${step}` : run), ...changed, ...(offline ? ["--offline"] : [])].join(" ");
+}
+
+/**
+ * An edit as it is typed for `playhead fork --edit`, as the API takes it; null where nothing is said.
+ * @param {string} path @param {string} value
+ */
+export function editOf(path, value) {
+  if (!path) return null;
+  const add = path.startsWith("+");
+  const bare = add ? path.slice(1) : path;
+  const remove = !add && bare.endsWith("!");
+  const name = (remove ? bare.slice(0, -1) : bare).trim();
+  return { path: ROOT.test(name) ? name : `request.${name}`, value: remove ? null : meant(value), remove, add };
+}
+
+/** A value as it is typed: JSON where it is that, else text. @param {string} text */
+function meant(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

@@ -28,7 +28,7 @@ const KEYS = [
   ["- *", "collapse all, expand all"],
   ["+ 0", "zoom in, the whole run"],
   ["1 2 3 4", "messages, raw exchange, attributes, replay and fork"],
-  ["x", "replay or fork from this step"],
+  ["x a", "replay or fork from this step; edit its request first"],
   ["p", "playhead at this step"],
   ["/ > <", "find, next hit, hit before"],
   ["m d", "mark a run, compare another with it"],

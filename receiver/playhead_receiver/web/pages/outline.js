@@ -92,16 +92,18 @@ export class Outline {
 
 /**
  * Repeats among steps: runs of at least three equal patterns of at most four steps, none of which failed.
- * @param {Outline} outline
+ * @param {Outline} outline @param {(row: number) => boolean} [stands] whether a step is never folded
  * @returns {{from: number, to: number, times: number}[]} places in `outline.steps`, both inclusive; the first of the equal ones is not in it
  */
-export function repeats(outline) {
+export function repeats(outline, stands = () => false) {
   const { steps } = outline;
   /** @param {number} one @param {number} other */
   const same = (one, other) =>
     outline.name[steps[one]] === outline.name[steps[other]] &&
     !outline.failed(steps[one]) &&
-    !outline.failed(steps[other]);
+    !outline.failed(steps[other]) &&
+    !stands(steps[one]) &&
+    !stands(steps[other]);
   const found = [];
   for (let at = 0; at < steps.length; ) {
     let best = 0;

@@ -50,3 +50,17 @@ function aligned(one, other) {
   }
   return found;
 }
+
+/**
+ * Two texts without the lines that they begin and end with alike.
+ * @param {string} before @param {string} now
+ */
+export function changedLines(before, now) {
+  const one = before.split("\n");
+  const other = now.split("\n");
+  let head = 0;
+  while (head < one.length && head < other.length && one[head] === other[head]) head++;
+  let tail = 0;
+  while (tail < one.length - head && tail < other.length - head && one.at(-1 - tail) === other.at(-1 - tail)) tail++;
+  return { left: one.slice(head, one.length - tail).join("\n"), right: other.slice(head, other.length - tail).join("\n") };
+}

@@ -42,7 +42,7 @@ function Difference({ one, left, right }) {
 }
 
 /** Both texts, what is gone and what is new in them marked. @param {{left: string, right: string}} props */
-function Words({ left, right }) {
+export function Words({ left, right }) {
   const parts = wordDiff(left, right);
   return html`<div class="two"><pre class="text" tabindex="0">${parts.map((part, at) => part.how === "gone" ? html`<del key=${at}>${shown(part.text)}</del>` : part.how === "same" && shown(part.text))}</pre>
     <pre class="text" tabindex="0">${parts.map((part, at) => part.how === "new" ? html`<ins key=${at}>${shown(part.text)}</ins>` : part.how === "same" && shown(part.text))}</pre></div>`;

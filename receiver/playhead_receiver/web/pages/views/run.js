@@ -4,8 +4,10 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { useLive } from "../live.js";
 import { foldedSteps, Outline, repeats } from "../outline.js";
 import { useAsked, useKeys, Waiting } from "../parts.js";
+import { FIDELITY, useRerun } from "../reruns.js";
 import { drawBars, drawMinimap } from "../timeline.js";
 import { brief, cost, took } from "../words.js";
+import { Rerun } from "./rerun.js";
 import { pathOf } from "./runs.js";
 import { Step, TABS } from "./step.js";
 
@@ -35,11 +37,13 @@ function Loaded({ outline, name }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState(new Set());
   const collapsed = useRef(/** @type {Set<string>} */ (new Set()));
-  const folds = useMemo(() => repeats(outline), [outline]);
+  const rerun = useRerun(place.rerun ?? "");
+  const report = rerun.value?.run === outline.run.name ? rerun.value.report : null;
+  const folds = useMemo(() => repeats(outline, (row) => (report?.step_fidelity[outline.step[row]] ?? "exact") !== "exact"), [outline, report]);
   useMemo(() => outline.ids.forEach((id, at) => { if (collapsed.current.has(id)) outline.collapsed[at] = 1; }), [outline]);
   const rows = useMemo(
     () => (mode === "tree" || !outline.steps.length ? outline.tree() : foldedSteps(outline, folds, opened)),
-    [outline, mode, version, opened],
+    [outline, mode, version, opened, folds],
   );
   const cursor = useMemo(() => {
     if (place.step === "end") return outline.whole ? (outline.steps.at(-1) ?? -1) : -1;
@@ -71,13 +75,15 @@ function Loaded({ outline, name }) {
     const to = Math.min(outline.end, middle + (window.to - middle) * by);
     if (to - from > 1000) move({ from: Math.round(from), to: Math.round(to) });
   };
+  const number = outline.step[cursor];
+  const hidden = folds.findIndex(({ from, to }) => number > from && number <= to + 1);
+  useEffect(() => { if (hidden >= 0 && !opened.has(hidden)) unfold(hidden); }, [hidden]);
   const at = rows.indexOf(cursor);
   const near = (/** @type {number} */ by) => {
     let next = at + by;
     while (rows[next] < 0) next += by;
     if (next >= 0 && next < rows.length) choose(rows[next]);
   };
-  const number = outline.step[cursor];
   useKeys((key, event) => {
     const element = /** @type {HTMLElement} */ (event.target);
     if (key === "Enter" && element.tagName !== "BODY" && element.getAttribute("role") !== "treegrid") return false;
@@ -98,7 +104,7 @@ function Loaded({ outline, name }) {
     else if (key === "+" || key === "=") zoom(0.5);
     else if (key === "0") move({ from: "", to: "" });
     else if (TABS[Number(key) - 1]) move({ tab: TABS[Number(key) - 1] });
-    else if (key === "x") move({ tab: "again" });
+    else if (key === "x" || key === "a") move({ tab: "again", edit: key === "a" ? "request" : "" });
     else if (key === "p" || key === "Enter") go({ view: "playhead", run: name, after: number || 0 });
     else if (key === "y") navigator.clipboard.writeText(location.href);
     else return false;
@@ -113,9 +119,10 @@ function Loaded({ outline, name }) {
       ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
       <${Within} name=${name} choose=${choose} outline=${outline} />
       ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
+    <${Rerun} found=${rerun} run=${sum.name} />
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
-    <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} />
-    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
+    <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
+    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} failed=${outline.failed(cursor)} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
   </main>`;
 }
 
@@ -134,7 +141,7 @@ function Minimap({ outline, window, cursor }) {
 }
 
 /** @param {any} props */
-function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, unfold, version }) {
+function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, unfold, version, fidelity }) {
   const box = useRef(/** @type {any} */ (null));
   const canvas = useRef(/** @type {any} */ (null));
   const [top, setTop] = useState(0);
@@ -170,7 +177,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
   for (let place = begin; place < end; place++) {
     const row = rows[place];
     const shift = place * HEIGHT - y + top;
-    const as = `${place} ${pool} ${shift} ${tree} ${row === cursor} ${row < 0 || outline.collapsed[row]}`;
+    const as = `${place} ${pool} ${shift} ${tree} ${row === cursor} ${row < 0 || outline.collapsed[row]} ${fidelity?.[outline.step[row]]}`;
     const old = before.get(row);
     drawn.set(row, old?.as === as ? old : { as, element: rowAt(row, place, shift) });
   }
@@ -189,12 +196,14 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
     const style = { transform: `translateY(${shift}px)` };
     if (row < 0) {
       const { from, to, times } = folds[-1 - row];
-      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span></div>`;
+      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
     }
     const open = !outline.collapsed[row];
+    const how = FIDELITY[fidelity?.[outline.step[row]]];
     const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
     return html`<div class="row" role="row" id=${`row-${row}`} data-row=${row} key=${place % pool} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style}>
       <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist">${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
+      ${how && html`<span role="gridcell" class=${`tag ${how[1]}`}>${how[0]} ${fidelity[outline.step[row]]}</span>`}
       <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`;
   }
   return html`<div class="rows" ref=${box} role="treegrid" aria-label=${tree ? "spans" : "steps"} aria-rowcount=${rows.length} tabindex="0" aria-activedescendant=${at >= begin && at < end ? `row-${cursor}` : undefined} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>

@@ -1,14 +1,14 @@
 // One span: what was said, the raw exchange, its attributes.
 import { move } from "../address.js";
-import { forkCommand, replayCommand } from "../commands.js";
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { Conversation, Json, LeftOut, Message, Text, useAsked, useSettled, Waiting } from "../parts.js";
 import { brief, shown, took } from "../words.js";
+import { Again } from "./again.js";
 
 export const TABS = ["messages", "raw", "attributes", "again"];
 
-/** @param {{trace: string, span: string, tab: string, title: string, step: number, run: string}} props */
-export function Step({ trace, span, tab, title, step, run }) {
+/** @param {{trace: string, span: string, failed: boolean, tab: string, title: string, step: number, run: string}} props */
+export function Step({ trace, span, failed, tab, title, step, run }) {
   const settled = useSettled(span);
   return html`<section class="detail" aria-label="step">
     <h2>${step ? `${step} ` : ""}${brief(title)}</h2>
@@ -16,47 +16,19 @@ export function Step({ trace, span, tab, title, step, run }) {
     ${tab === "again"
       ? html`<${Again} run=${run} step=${step} />`
       : span === settled
-        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} />`
+        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} failed=${failed} />`
         : html`<${Waiting} problem="" />`}
   </section>`;
 }
 
-const EDITED = ["request.model", "request.temperature", "request.messages[-1].content", "response.choices[0].message.content", "tool_result"];
-
-/** Commands that play the run again, or go on from here with a change. @param {{run: string, step: number}} props */
-function Again({ run, step }) {
-  const [edit, setEdit] = useState({ path: "", value: "" });
-  const [offline, setOffline] = useState(false);
-  const change = (/** @type {any} */ event) => setEdit({ ...edit, [event.target.name]: event.target.value });
-  return html`<div>
-    <p class="note">The program runs where its files are: there, type one of these.</p>
-    <h3>replay</h3><p>All is answered from the tape; nothing goes to the world.</p>
-    <${Command} text=${replayCommand(run, step)} />
-    <h3>fork</h3><p>${step ? `Up to step ${step} from the tape, from there for real. It is a new run.` : "This span is no step: from the tape as far as the program agrees with it, then for real."}</p>
-    ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="what is changed" placeholder="request.model" value=${edit.path} onInput=${change} />
-      <input name="value" aria-label="its new value" value=${edit.value} onInput=${change} /></div>
-      <datalist id="edited">${EDITED.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
-    <label><input type="checkbox" checked=${offline} onChange=${(/** @type {any} */ event) => setOffline(event.target.checked)} /> offline: what would go to the world is refused</label>
-    <${Command} text=${forkCommand(run, step, step ? [edit] : [], offline)} />
-  </div>`;
-}
-
-/** @param {{text: string}} props */
-function Command({ text }) {
-  const [copied, setCopied] = useState("");
-  return html`<div class="bar"><pre class="text command" tabindex="0">${text}</pre>
-    <button onClick=${() => navigator.clipboard.writeText(text).then(() => setCopied(text))}>${copied === text ? "copied" : "copy"}</button></div>`;
-}
-
-/** @param {{path: string}} props */
-function Messages({ path }) {
+/** @param {{path: string, failed: boolean}} props */
+function Messages({ path, failed }) {
   const { value, problem } = useAsked(`${path}/messages`);
-  const whole = useAsked(path).value;
+  const said = value ? value.input_messages.length + value.output_messages.length : 0;
+  const whole = useAsked(failed || (value && !said) ? path : "").value;
   if (!value) return html`<${Waiting} problem=${problem} />`;
-  const failed = whole?.status === "error";
-  const said = value.input_messages.length + value.output_messages.length;
   return html`<div>
-    ${failed && html`<p class="problem">${shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>`}
+    ${failed && whole && html`<p class="problem">${shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>`}
     ${!said && html`<${LeftOut} sentences=${["no messages are kept for this span"]} />`}
     ${value.system_instructions.length > 0 && html`<details><summary>system</summary><${Message} who="system" parts=${value.system_instructions} /></details>`}
     ${value.tool_definitions.length > 0 && html`<${Json} value=${value.tool_definitions} name="tools" />`}
@@ -116,5 +88,5 @@ function Chunks({ chunks, began }) {
     ${chunks.length > 500 && html`<p class="note">${chunks.length - 500} more</p>`}</details>`;
 }
 
-/** @type {Record<string, (props: {path: string}) => any>} */
+/** @type {Record<string, (props: {path: string, failed: boolean}) => any>} */
 const PARTS = { messages: Messages, raw: Raw, attributes: Attributes };

@@ -1,0 +1,73 @@
+"""The replays and forks of a receiver: how many at once, and those that have ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from playhead_receiver.configuration import Programs
+from playhead_receiver.reruns.child import Ordered, Rerun
+from playhead_semconv.errors import PlayheadError, UsageError
+
+AT_ONCE = 2
+"""Largest number of child processes."""
+KEPT = 16
+"""Number of reruns that are remembered; the oldest that has ended makes room."""
+
+
+class TooManyReruns(PlayheadError):
+    """No more child processes are started now."""
+
+    code = "too-many-reruns"
+
+
+class NotExecuted(UsageError):
+    """The receiver executes no programs."""
+
+    code = "not-executed"
+
+
+class Reruns:
+    """Starts the command `playhead` for replays and forks. Safe from any thread."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._programs = programs
+        self._lock = threading.Lock()
+        self._all: dict[str, Rerun] = {}
+
+    def start(
+        self, ordered: Ordered, words: Sequence[str], ended: Callable[[], None] = lambda: None
+    ) -> Rerun:
+        """Start one. `TooManyReruns`, `NotStarted`.
+
+        ``words``: behind the name of the command. ``ended`` is called when it has ended.
+        """
+        with self._lock:
+            running = sum(one.state == "running" for one in self._all.values())
+            if running >= AT_ONCE:
+                raise TooManyReruns(
+                    f"{running} replays and forks go on already", hint="wait for one, or cancel one"
+                )
+            words = [*self._programs.command, *words]
+            made = Rerun(ordered, words, self._programs.environment, ended)
+            for old in [one for one in self._all.values() if one.state != "running"]:
+                if len(self._all) >= KEPT:
+                    del self._all[old.id]
+            self._all[made.id] = made
+            return made
+
+    def get(self, id: str) -> Rerun | None:
+        """One by its id."""
+        with self._lock:
+            return self._all.get(id)
+
+    def all(self) -> list[Rerun]:
+        """Those that are remembered, the newest first."""
+        with self._lock:
+            return list(reversed(self._all.values()))
+
+    def close(self) -> None:
+        """End all that go on."""
+        with self._lock:
+            for one in self._all.values():
+                one.close()

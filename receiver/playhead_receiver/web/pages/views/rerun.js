@@ -1,0 +1,63 @@
+// A replay or fork under way: what it says, its report, the run that it makes.
+import { go, here, link, move } from "../address.js";
+import { order } from "../api.js";
+import { html, useEffect, useState } from "../html.js";
+import { Text } from "../parts.js";
+import { FIDELITY } from "../reruns.js";
+import { brief, shown, took } from "../words.js";
+import { Words } from "./compare.js";
+
+const MOST_SHOWN = 100;
+
+/** Beside the name of a run. @param {{found: any, run: string}} props */
+export function Rerun({ found, run }) {
+  const [problem, setProblem] = useState("");
+  const value = found.value;
+  const place = here();
+  useEffect(() => {
+    // Who has forked a run looks at the new one, as soon as it is there.
+    if (value?.kind === "fork" && value.made && value.run === run) {
+      move({ rerun: "" }); // so that the way back does not lead here again
+      go({ view: "run", run: value.made, step: "end", rerun: value.id });
+    }
+  }, [value?.made]);
+  if (found.problem) return html`<section class="rerun" aria-label="rerun"><p class="problem" role="alert">${shown(found.problem)} <button onClick=${() => move({ rerun: "" })}>close</button></p></section>`;
+  if (!value) return null;
+  const running = value.state === "running";
+  const cancel = () => order("DELETE", `reruns/${value.id}`).catch((refused) => setProblem(refused.message));
+  const of = `${value.run}${value.step ? `:${value.step}` : ""}`;
+  return html`<section class="rerun" aria-label="rerun">
+    <div class="bar"><b>${value.kind} of <a href=${link({ view: "run", run: value.run, step: value.step ?? "" })}>${brief(of)}</a></b>
+      <span role="status" class=${running ? "odd" : value.exit_code ? "bad" : "good"}>${running ? "goes on" : value.state === "cancelled" ? "cancelled" : (value.report?.verdict ?? `ended with ${value.exit_code}`)}</span>
+      ${value.ended_ns !== null && html`<span class="quiet">${took(value.ended_ns - value.started_ns)}</span>`}
+      ${value.report && html`<${Counts} report=${value.report} />`}
+      ${value.made && html`<a href=${link({ view: "run", run: value.made, step: "end", rerun: value.id })}>${brief(value.made)}</a> <a href=${link({ view: "compare", left: value.run, right: value.made })}>compare both</a>`}
+      ${running && html`<button name="cancel" onClick=${cancel}>cancel</button>`}
+      ${!running && html`<button onClick=${() => move({ rerun: "" })}>close</button>`}</div>
+    ${problem && html`<p class="problem">${shown(problem)}</p>`}
+    ${value.problem && html`<p class="problem" role="alert">${shown([value.problem.what, value.problem.cause, value.problem.hint].filter(Boolean).join(": "))}</p>`}
+    <details open=${place.more === "report"} onToggle=${(/** @type {any} */ event) => event.currentTarget.open !== (place.more === "report") && move({ more: event.currentTarget.open ? "report" : "" })}>
+      <summary>${value.report ? "report" : "what it says"}</summary>
+      ${value.report && html`<${Report} report=${value.report} run=${value.run} />`}
+      ${value.said && html`<${Text} text=${value.said} />`}${value.printed && html`<${Text} text=${value.printed} />`}
+      ${!value.report && !value.said && !value.printed && html`<p class="note">nothing yet</p>`}</details>
+  </section>`;
+}
+
+/** @param {{report: any}} props */
+function Counts({ report }) {
+  return html`<span>${Object.entries(report.fidelity).filter(([, count]) => count).map(([name, count]) => html`<span key=${name} class=${`tag ${FIDELITY[name]?.[1] ?? ""}`}>${FIDELITY[name]?.[0]} ${name} ${count}</span> `)}</span>`;
+}
+
+/** @param {{report: any, run: string}} props */
+function Report({ report, run }) {
+  const outputs = Object.entries(report.outputs);
+  return html`<div>
+    ${report.divergences.slice(0, MOST_SHOWN).map((/** @type {any} */ one, /** @type {number} */ at) => html`<section class="said" key=${at}>
+      <b>${one.step === null ? (one.after_step ? "before step 1" : "outside any step") : html`${one.after_step ? "after " : ""}<a href=${link({ ...here(), run, view: "run", step: one.step, span: "" })}>step ${one.step}</a>`}</b> ${shown(one.what)} <span class="quiet">${shown(one.path ?? "")} ${shown(one.detail ?? "")}</span>
+      ${one.tape !== null && html`<${Words} left=${one.tape} right=${one.now} />`}</section>`)}
+    ${report.divergences.length > MOST_SHOWN && html`<p class="note">${report.divergences.length - MOST_SHOWN} more</p>`}
+    <p>${outputs.map(([name, one]) => html`<span key=${name} class=${one.identical ? "good" : "bad"}>${brief(name)} ${one.identical ? "same" : "differs"} </span>`)}</p>
+    ${report.notes.map((/** @type {string} */ one) => html`<p class="note" key=${one}>${shown(one)}</p>`)}
+    ${Object.entries(report.not_kept).map(([name, level]) => html`<p class="note" key=${name}>${brief(name)} is not recorded, and not compared: level ${level} has it</p>`)}</div>`;
+}
