@@ -31,6 +31,7 @@ from playhead_receiver.store import RunSummary, Store
 from playhead_replay import Run
 from playhead_replay.databases import DatabaseThen, Table, plain_value, tables_of
 from playhead_replay.moments.moment import RunMoment
+from playhead_replay.run.histories import History
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.workspace.trees import TreeItem
@@ -88,6 +89,17 @@ def _names(
     return [found.get(line.row.span_id, "") for line in lines]
 
 
+class _Lane:
+    """What has been said in a lane so far."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.sent = Counter[bytes]()
+        """Messages of the last call's input."""
+        self.most = Counter[bytes]()
+        """Of each message, how often the call had it that had it most often."""
+
+
 def transcript_of(run: Run) -> Transcript:
     """The conversation of a run.
 
@@ -96,23 +108,27 @@ def transcript_of(run: Run) -> Transcript:
     """
     said: list[TranscriptItem] = []
     left_out: list[str] = []
-    known: dict[str, Counter[bytes]] = {}
+    lanes: dict[str, _Lane] = {}
     for step in run.steps:
         exchanges = run.exchanges_of(step)
-        lane = exchanges[0].lane_name if exchanges else ""
+        name = exchanges[0].lane_name if exchanges else ""
+        lane = lanes.setdefault(name, _Lane())
         try:
-            spoken = list(_spoken(run, step, lane))
+            spoken = list(_spoken(run, step, name, lane.history))
         except TapeError as problem:
             left_out.append(f"step {step.number} cannot be read: {problem}")
+            lane.history = History()
             continue
-        before = known.setdefault(lane, Counter())
-        now = Counter[bytes]()
+        if not lane.history.goes_on:
+            lane.sent.clear()
+        others = Counter[bytes]()
         for one in spoken:
             key = msgspec.json.encode((one.role, one.parts))
-            now[key] += 1
-            if now[key] > before[key]:
+            (lane.sent if one.kind == "input" else others)[key] += 1
+            times = lane.sent[key] + others[key]
+            if times > lane.most[key]:
+                lane.most[key] = times
                 said.append(one)
-        before |= now
     if not said:
         left_out.append(
             "no messages were recorded: record with --level exchanges, or with content in spans"
@@ -167,8 +183,8 @@ def places_of(run: Run, text: str) -> Iterator[TextPlace]:
         yield from _hits(held, wanted, one.step, one.span_id, one.kind)
 
 
-def _spoken(run: Run, step: Step, lane: str) -> Iterator[TranscriptItem]:
-    messages = run.messages(step)
+def _spoken(run: Run, step: Step, lane: str, history: History) -> Iterator[TranscriptItem]:
+    messages = run.messages(step, history)
     span = step.span
 
     def said(kind: Any, role: str, parts: list[dict[str, Any]], time_ns: int) -> TranscriptItem:

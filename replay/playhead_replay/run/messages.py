@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from playhead_replay.run.exchanges import RecordedExchange
+from playhead_replay.run.histories import History
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.messages import (
@@ -41,12 +42,20 @@ READERS: dict[str, tuple[str, Any]] = {
 }
 
 
-def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> Messages:
+def messages_of(
+    attributes: Mapping[str, Any],
+    exchanges: Sequence[RecordedExchange],
+    history: History | None = None,
+) -> Messages:
     """The messages of a call with these span attributes and attempts.
 
     Content that the span left out, or lacks because the program died, is derived from the exchange that
-    the span refers to, else from the last attempt.
+    the span refers to, else from the last attempt. With a ``history``: without what the call before it
+    sent.
     """
+    if history is not None:
+        history.begin()
+        attributes = history.of_attributes(attributes)
     said = attributes.get(a.PLAYHEAD_DERIVED)
     missing: Sequence[str] = [
         *(
@@ -59,7 +68,9 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):
         missing = missing or CONTENT_ATTRIBUTES
     if missing and exchanges:
-        derived = derived_attributes(attributes, _referred(attributes, exchanges))
+        told = a.GEN_AI_INPUT_MESSAGES in attributes
+        exchange = _referred(attributes, exchanges)
+        derived = derived_attributes(attributes, exchange, None if told else history)
         attributes = {**{name: derived[name] for name in missing if name in derived}, **attributes}
     return read_messages(attributes)
 
@@ -81,7 +92,9 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
     return found
 
 
-def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange) -> dict[str, Any]:
+def derived_attributes(
+    attributes: Mapping[str, Any], exchange: RecordedExchange, history: History | None = None
+) -> dict[str, Any]:
     """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
     method, _, url = exchange.key.partition(" ")
     try:
@@ -90,6 +103,8 @@ def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange
         wire = str(wire or wire_of(method, url) or "")
         if wire not in DIALECTS:
             return {}
+        if history is not None:
+            request = history.of_body(request)
         return dict(derive(wire, request, response_of(exchange), url=url).attributes)
     except TapeError:
         return {}

@@ -33,6 +33,8 @@ class Page:
         self._numbers = itertools.count(1)
         self._session = ""
         self.requested: list[str] = []
+        self.answered: list[tuple[int, str]] = []
+        """Status and address of each answer."""
         self.complaints: list[str] = []
         context = self.ask("Target.createBrowserContext", disposeOnDetach=True)["browserContextId"]
         sizes = {"width": WIDTH, "height": HEIGHT}
@@ -61,6 +63,10 @@ class Page:
         match said.get("method"):
             case "Network.requestWillBeSent":
                 self.requested.append(at["request"]["url"])
+            case "Network.responseReceived":
+                self.answered.append((at["response"]["status"], at["response"]["url"]))
+            case "Page.javascriptDialogOpening":
+                self.complaints.append(f"a dialog: {at['message']}")
             case "Runtime.exceptionThrown":
                 self.complaints.append(json.dumps(at["exceptionDetails"]))
             case "Log.entryAdded":

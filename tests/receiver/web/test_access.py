@@ -1,28 +1,186 @@
 """Who may look, and who may act."""
 
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from support.cli import refund, store_run
 
+from playhead_receiver.access import TokenBook
+from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 from .chromium import Page
+from .views import VIEWS
 
 pytestmark = pytest.mark.browser
 
+ACTS = {
+    "POST /v1/runs/refund-1/fork": {"step": 1},
+    "POST /v1/runs/refund-1/replay": {},
+    "POST /v1/runs/refund-1/pause": {},
+    "PUT /v1/runs/refund-1/marks/flagged": None,
+    "DELETE /v1/runs/refund-1": None,
+}
 
-def test_a_token_is_taken_from_the_fragment_and_leaves_the_address(page: Page, tmp_path: Path):
-    store_run(tmp_path / "data", refund())
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
+    """A receiver that asks for tokens, with refund-1, and a token of each of two scopes."""
+    folder = tmp_path / "data"
+    store_run(folder, refund())
+    file = AccessFile(folder)
+    tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in ("read", "control")}
+    file.close()
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
-    with Receiver(
-        tmp_path / "data", Configuration(addresses, Access(token="s3cret", guarded=True))
-    ) as receiver:
-        page.open(f"{receiver.query_endpoint}/", "[role=alert]")
-        assert "token" in page.text
-        assert "refund-1" not in page.text
-        page.open("about:blank", "body")
-        page.open(f"{receiver.query_endpoint}/#token=s3cret", "main tbody a")
-        assert page.run("location.href") == f"{receiver.query_endpoint}/"
-        page.open(f"{receiver.query_endpoint}/?run=refund-1", ".row")
+    with Receiver(folder, Configuration(addresses, Access(guarded=True))) as receiver:
+        while receiver.store.index():
+            pass
+        yield receiver, tokens
+
+
+def test_a_token_is_taken_from_the_fragment_and_leaves_the_address(
+    page: Page, guarded: tuple[Receiver, dict[str, str]]
+):
+    receiver, tokens = guarded
+    page.open(f"{receiver.query_endpoint}/#token={tokens['read']}", "main tbody a")
+    assert page.run("location.href") == f"{receiver.query_endpoint}/"
+    page.open(f"{receiver.query_endpoint}/?run=refund-1", ".row")
+    assert tokens["read"] not in " ".join(page.requested[1:])
+
+
+def test_without_a_token_no_view_shows_anything(page: Page, guarded: tuple[Receiver, dict[str, str]]):
+    receiver, _ = guarded
+    for address, _ in VIEWS.values():
+        page.open(receiver.query_endpoint + address)
+        page.wait("document.body.innerText.includes('token along')")
+        for told in ("success", "failure", "order 81 is", "gpt-4o", "search"):
+            assert told not in page.text, address
+    asked = [(status, url) for status, url in page.answered if "/v1/" in url or "/metrics" in url]
+    assert len(asked) >= len(VIEWS)
+    assert {status for status, _ in asked} == {401}
+
+
+def test_every_route_refuses_a_page_without_a_token(
+    page: Page, guarded: tuple[Receiver, dict[str, str]]
+):
+    receiver, tokens = guarded
+    headers = {"authorization": f"Bearer {tokens['read']}"}
+    described = httpx.get(f"{receiver.query_endpoint}/openapi.json", headers=headers).json()
+    ways = [[method, path] for path, said in described["paths"].items() for method in said]
+    page.open(f"{receiver.query_endpoint}/", "[role=alert]")
+    found = page.run(f"""Promise.all({json.dumps(ways)}.map(async ([method, path]) => [
+        path, (await fetch(path, {{method: method.toUpperCase()}})).status]))""")
+    assert len(found) > 40
+    assert {path for path, status in found if status != 401} == {"/health", "/ready"}
+
+
+def test_who_may_read_looks_and_does_not_act(page: Page, guarded: tuple[Receiver, dict[str, str]]):
+    receiver, tokens = guarded
+    page.open(f"{receiver.query_endpoint}/#token={tokens['read']}", "main tbody a")
+    for address, until in VIEWS.values():
+        page.open(receiver.query_endpoint + address, until)
+    page.open(receiver.query_endpoint + VIEWS["again"][0], ".detail .command")
+    assert page.run("document.querySelectorAll('[name=fork], [name=replay]').length") == 0
+    statuses = page.run(acting("", tokens["read"]))
+    assert statuses == dict.fromkeys(ACTS, 403)
+    headers = {"authorization": f"Bearer {tokens['read']}"}
+    with httpx.Client(base_url=receiver.query_endpoint, headers=headers) as api:
+        assert api.get("/v1/runs/refund-1/marks").json()["marks"] == []
+        assert api.get("/v1/reruns").json()["reruns"] == []
+
+
+def acting(place: str, token: str) -> str:
+    """A script that tries each act at a place, and gives its statuses; null where it got no answer."""
+    return f"""(async acts => {{
+      const found = {{}};
+      for (const [what, body] of Object.entries(acts)) {{
+        const [method, path] = what.split(' ');
+        const token = {json.dumps(token)};
+        const headers = {{...(token && {{authorization: `Bearer ${{token}}`}}),
+          ...(body && {{'content-type': 'application/json'}})}};
+        const asked = {{method, headers, body: body && JSON.stringify(body)}};
+        found[what] = await fetch({json.dumps(place)} + path, asked).then(one => one.status, () => null);
+      }}
+      return found;
+    }})({json.dumps(ACTS)})"""
+
+
+@contextmanager
+def elsewhere() -> Iterator[int]:
+    """A site of somebody else on this machine. Its port."""
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><main>elsewhere</main>")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+READING = """(async place => {
+  const got = [];
+  for (const mode of ['cors', 'no-cors'])
+    for (const path of ['/', '/v1/runs', '/v1/runs/refund-1/transcript', '/web/main.js', '/metrics'])
+      got.push(await fetch(place + path, {mode}).then(async one => (await one.text()).length, () => 0));
+  return got;
+})"""
+WAYS_WITHOUT_SCRIPT = """(async place => {
+  const loaded = [];
+  const add = (tag, at) => new Promise(done => {
+    const one = Object.assign(document.createElement(tag), at);
+    one.onload = () => done(loaded.push(tag));
+    one.onerror = () => done();
+    document.body.append(one);
+  });
+  await add('script', {src: place + '/v1/runs'});
+  await add('script', {src: place + '/web/words.js', type: 'module'});
+  await add('link', {rel: 'stylesheet', href: place + '/web/style.css'});
+  await add('img', {src: place + '/v1/runs'});
+  await add('iframe', {src: place + '/', name: 'framed'});
+  for (const act of ['fork', 'replay', 'pause']) {
+    const form = Object.assign(document.createElement('form'), {method: 'post', target: 'framed',
+      enctype: 'text/plain', action: `${place}/v1/runs/refund-1/${act}`});
+    const json = {name: '{"step": 1, "x": "', value: '"}'};
+    form.append(Object.assign(document.createElement('input'), json));
+    document.body.append(form);
+    form.submit();
+    await new Promise(done => { document.querySelector('iframe').onload = done; });
+  }
+  return loaded;
+})"""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_page_of_another_origin_can_neither_read_nor_act(page: Page, receiver: Receiver, host: str):
+    """At a receiver without tokens, which answers whoever is on this machine."""
+    place = receiver.query_endpoint
+    with elsewhere() as port:
+        page.open(f"http://{host}:{port}/")
+        assert page.run(f"{READING}({json.dumps(place)})") == [0] * 10
+        assert page.run(acting(place, "")) == dict.fromkeys(ACTS)
+        loaded = page.run(f"{WAYS_WITHOUT_SCRIPT}({json.dumps(place)})")
+        assert set(loaded) <= {"iframe"}  # which loads what says why there is nothing
+        page.wait("true")
+    assert any("frame-ancestors" in one for one in page.complaints)
+    answers = [status for status, url in page.answered if url.startswith(f"{place}/") and url[-1] != "/"]
+    assert len(answers) >= 8
+    assert set(answers) == {403}
+    api = httpx.Client(base_url=place)
+    assert api.get("/v1/runs/refund-1/marks").json()["marks"] == []
+    assert api.get("/v1/reruns").json()["reruns"] == []
+    assert [one["name"] for one in api.get("/v1/runs").json()["runs"]] == ["refund-1"]

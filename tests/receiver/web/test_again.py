@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.executing import Executing, executing
 
-from .chromium import Page, chromium
+from .chromium import Chromium, Page
 from .keyboard import reach, write
 
 pytestmark = pytest.mark.browser
@@ -27,9 +26,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executing]:
 
 
 @pytest.fixture
-def page(tmp_path: Path, stage: Executing) -> Iterator[Page]:
+def page(browser: Chromium, stage: Executing) -> Iterator[Page]:
     """A page with the token that `playhead open` brings along."""
-    with chromium(tmp_path / "profile") as opened:
+    with browser.tab() as opened:
         opened.open(f"{stage.receiver.query_endpoint}/#token={stage.key}", "main tbody a")
         yield opened
 
@@ -68,8 +67,8 @@ def test_what_is_typed_reaches_the_fork_as_text(page: Page, stage: Executing):
     assert page.complaints == []
 
 
-def test_who_may_not_is_shown_the_commands_alone(tmp_path: Path, stage: Executing):
-    with chromium(tmp_path / "profile") as page:
+def test_who_may_not_is_shown_the_commands_alone(browser: Chromium, stage: Executing):
+    with browser.tab() as page:
         at = f"{stage.receiver.query_endpoint}/?run=agent-1&step=2&tab=again"
         page.open(at, ".detail .command")
         page.wait("document.body.innerText.includes('playhead open brings a token along')")

@@ -1,93 +1,122 @@
-"""How fast the pages are. Times go to logs/pages.json."""
+"""Large runs on the pages: all of them is reached. How fast goes to logs/pages.json."""
 
-import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from support.batches import span_of
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
 
-from .chromium import Chromium
-from .views import PICTURES
+from .chromium import Chromium, Page
+from .large_runs import long_talk, many_spans
+from .measures import COLLAPSING, KEYS, SCROLLING, ZOOMING, first_seen, heap_mb, note, share, work_ms
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
-
-@pytest.mark.timeout(600)
-def test_a_run_of_fifty_thousand_spans_is_shown_at_once_and_scrolls(tmp_path: Path, browser: Chromium):
-    many = 50_000
-    with Receiver(
-        tmp_path / "data", Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
-    ) as receiver:
-        trace = b"\x05" * 16
-        for begin in range(1, many, 5000):
-            spans = [
-                span_of(
-                    trace, one, parent=one // 8, name=f"call {one % 40}", gen_ai__operation__name="chat"
-                )
-                for one in range(begin, begin + 5000)
-            ]
-            receiver.store.commit(Batch(spans))
-        began = time.perf_counter()
-        answer = httpx.get(
-            f"{receiver.query_endpoint}/v1/runs/{trace.hex()}/outline",
-            headers={"accept-encoding": "gzip"},
-            timeout=60,
-        )
-        figures: dict[str, float] = {"outline_s": time.perf_counter() - began}
-        figures["outline_mb"] = answer.num_bytes_downloaded / 1e6
-        with browser.tab() as page:
-            page.open(f"{receiver.query_endpoint}/?run={trace.hex()}&rows=tree", ".row")
-            figures["first_rows_ms"] = page.run("performance.now()")
-            page.wait("Number(document.querySelector('.rows').ariaRowCount) > 10_000")
-            figures["all_rows_ms"] = page.run("performance.now()")
-            page.ask("HeapProfiler.collectGarbage")
-            figures["heap_mb"] = page.run("performance.memory.usedJSHeapSize") / 1e6
-            figures["frame_p99_ms"] = page.run(SCROLLING)
-            figures["key_p95_ms"] = page.run(KEYS)
-            figures["collapse_all_ms"] = page.run(COLLAPSING)
-            assert page.run("Number(document.querySelector('.rows').ariaRowCount)") == 7 + 7 * 8
-            assert page.complaints == []
-        PICTURES.parent.mkdir(exist_ok=True)
-        (PICTURES.parent / "pages.json").write_text(json.dumps(figures))
-        assert figures["outline_mb"] < 1.5
-        assert figures["heap_mb"] < 150
+ALL = pytest.mark.acceptance
+ROWS = "Number(document.querySelector('.rows').ariaRowCount)"
 
 
-SCROLLING = """(async () => {
-  const box = document.querySelector('.rows');
-  const frames = [];
-  let before = await new Promise(requestAnimationFrame);
-  for (let at = 0; at < 180; at++) {
-    box.scrollTop += 1777;
-    const now = await new Promise(requestAnimationFrame);
-    frames.push(now - before);
-    before = now;
-  }
-  return frames.sort((one, other) => one - other)[Math.floor(frames.length * 0.99)];
-})()"""
-KEYS = """(async () => {
-  const box = document.querySelector('.rows');
-  box.focus();
-  const took = [];
-  for (let at = 0; at < 40; at++) {
-    const before = location.search;
-    const began = performance.now();
-    box.dispatchEvent(new KeyboardEvent('keydown', { key: at % 4 ? 'k' : '+', bubbles: true }));
-    await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
-    took.push(performance.now() - began);
-    if (location.search === before) throw new Error('the key did nothing');
-  }
-  return took.sort((one, other) => one - other)[Math.floor(took.length * 0.95)];
-})()"""
-COLLAPSING = """(async () => {
-  const began = performance.now();
-  [...document.querySelectorAll('button')].find(one => one.textContent === 'collapse all').click();
-  await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
-  return performance.now() - began;
-})()"""
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with Receiver(tmp_path / "data", Configuration(addresses)) as running:
+        yield running
+
+
+def outline(receiver: Receiver, run: str) -> dict[str, float]:
+    began = time.perf_counter()
+    answer = httpx.get(
+        f"{receiver.query_endpoint}/v1/runs/{run}/outline",
+        headers={"accept-encoding": "gzip"},
+        timeout=120,
+    )
+    took = time.perf_counter() - began
+    assert answer.status_code == 200
+    return {"outline_ms": took * 1000, "outline_mb": answer.num_bytes_downloaded / 1e6}
+
+
+def walked(page: Page) -> dict[str, float]:
+    """Scroll, zoom, press keys: the slowest of what took the clock, and what took the processor."""
+    figures: dict[str, float] = {}
+    for what, script, part in (
+        ("scroll", SCROLLING, 0.99),
+        ("zoom", ZOOMING, 0.99),
+        ("key", KEYS, 0.95),
+    ):
+        before = work_ms(page)
+        took = page.run(script)
+        figures[f"{what}_p{part * 100:.0f}_ms"] = share(took, part)
+        figures[f"{what}_work_ms"] = (work_ms(page) - before) / len(took)
+        assert page.run("document.querySelectorAll('.row').length") > 20
+        page.press("0")
+    return figures
+
+
+@pytest.mark.parametrize("count", [5_000, pytest.param(50_000, marks=ALL)])
+def test_a_run_of_many_spans(browser: Chromium, page: Page, receiver: Receiver, count: int):
+    run = many_spans(receiver.store, count)
+    address = f"{receiver.query_endpoint}/?run={run}&rows=tree"
+    figures = first_seen(browser, address, ".row")
+    figures |= outline(receiver, run)
+    page.open(address, ".row")
+    page.wait(f"{ROWS} === {count}")
+    figures["all_rows_ms"] = page.run("performance.now()")
+    figures["heap_mb"] = heap_mb(page)
+    figures |= walked(page)
+    figures["collapse_all_ms"] = page.run(COLLAPSING)
+    assert page.run(ROWS) == 1 + 8
+    note(f"{count} spans", figures)
+    assert page.complaints == []
+    assert figures["outline_mb"] < 1.5
+    assert figures["heap_mb"] < 150
+
+
+@pytest.mark.parametrize("calls", [200, pytest.param(5_000, marks=ALL)])
+def test_a_run_of_calls_with_growing_histories(
+    browser: Chromium, page: Page, receiver: Receiver, calls: int
+):
+    run = long_talk(receiver.store, calls)
+    address = f"{receiver.query_endpoint}/?run={run}"
+    figures = first_seen(browser, address, ".row")
+    page.open(address, ".said")
+    figures["last_step_ms"] = page.run("performance.now()")
+    earlier = "[...document.querySelectorAll('button')].find(one => one.textContent.includes('earlier'))"
+    assert page.run(f"{earlier}.textContent") == f"{2 * calls - 1 - 50} earlier messages"
+    figures["heap_mb"] = heap_mb(page)
+    page.press("t")
+    page.wait(f"{ROWS} === {calls + 1}")
+    figures |= walked(page)
+    assert page.complaints == []
+    assert figures["heap_mb"] < 150
+    transcript = f"{receiver.query_endpoint}/?view=transcript&run={run}"
+    said = first_seen(browser, transcript, "article")
+    figures["transcript_ms"] = said["first_rows_ms"]
+    page.open(transcript, "article")
+    page.wait(f"document.querySelectorAll('article').length === {2 * calls}")
+    figures["whole_transcript_ms"] = page.run("performance.now()")
+    note(f"{calls} calls with growing histories", figures)
+    assert page.complaints == []
+
+
+@pytest.mark.acceptance
+def test_a_million_rows_are_scrolled(browser: Chromium, page: Page, receiver: Receiver):
+    count = 1_000_000
+    run = many_spans(receiver.store, count)
+    address = f"{receiver.query_endpoint}/?run={run}&rows=tree"
+    figures = first_seen(browser, address, ".row")
+    figures |= outline(receiver, run)
+    page.open(address, ".row")
+    page.wait(f"{ROWS} === {count}")
+    figures["all_rows_ms"] = page.run("performance.now()")
+    figures["heap_mb"] = heap_mb(page)
+    figures |= walked(page)
+    page.press("G")
+    last = f"document.querySelector('.row[aria-rowindex=\"{count}\"]')"
+    page.wait(f"{last} !== null")
+    assert page.run(f"{last}.textContent").strip()
+    note("1000000 rows", figures)
+    assert page.complaints == []

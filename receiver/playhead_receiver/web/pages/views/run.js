@@ -123,7 +123,7 @@ function Loaded({ outline, name }) {
     <div class="over"><${Rerun} found=${rerun} run=${sum.name} />${sum.status === "running" && html`<${Control} name=${sum.name} />`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
-    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
+    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} failed=${outline.failed(cursor)} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
   </main>`;
 }
 

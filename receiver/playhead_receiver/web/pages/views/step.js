@@ -7,8 +7,8 @@ import { Again } from "./again.js";
 
 export const TABS = ["messages", "raw", "attributes", "again"];
 
-/** @param {{trace: string, span: string, tab: string, title: string, step: number, run: string}} props */
-export function Step({ trace, span, tab, title, step, run }) {
+/** @param {{trace: string, span: string, failed: boolean, tab: string, title: string, step: number, run: string}} props */
+export function Step({ trace, span, failed, tab, title, step, run }) {
   const settled = useSettled(span);
   return html`<section class="detail" aria-label="step">
     <h2>${step ? `${step} ` : ""}${brief(title)}</h2>
@@ -16,20 +16,19 @@ export function Step({ trace, span, tab, title, step, run }) {
     ${tab === "again"
       ? html`<${Again} run=${run} step=${step} />`
       : span === settled
-        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} />`
+        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} failed=${failed} />`
         : html`<${Waiting} problem="" />`}
   </section>`;
 }
 
-/** @param {{path: string}} props */
-function Messages({ path }) {
+/** @param {{path: string, failed: boolean}} props */
+function Messages({ path, failed }) {
   const { value, problem } = useAsked(`${path}/messages`);
-  const whole = useAsked(path).value;
+  const said = value ? value.input_messages.length + value.output_messages.length : 0;
+  const whole = useAsked(failed || (value && !said) ? path : "").value;
   if (!value) return html`<${Waiting} problem=${problem} />`;
-  const failed = whole?.status === "error";
-  const said = value.input_messages.length + value.output_messages.length;
   return html`<div>
-    ${failed && html`<p class="problem">${shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>`}
+    ${failed && whole && html`<p class="problem">${shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>`}
     ${!said && html`<${LeftOut} sentences=${["no messages are kept for this span"]} />`}
     ${value.system_instructions.length > 0 && html`<details><summary>system</summary><${Message} who="system" parts=${value.system_instructions} /></details>`}
     ${value.tool_definitions.length > 0 && html`<${Json} value=${value.tool_definitions} name="tools" />`}
@@ -89,5 +88,5 @@ function Chunks({ chunks, began }) {
     ${chunks.length > 500 && html`<p class="note">${chunks.length - 500} more</p>`}</details>`;
 }
 
-/** @type {Record<string, (props: {path: string}) => any>} */
+/** @type {Record<string, (props: {path: string, failed: boolean}) => any>} */
 const PARTS = { messages: Messages, raw: Raw, attributes: Attributes };
