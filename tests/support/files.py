@@ -54,7 +54,7 @@ class Ran:
         program.spool = tmp_path / "spool"
         self.environ = program.environ
         try:
-            self.done = program.recorded()
+            self.done = program.instrumented()
             assert self.done.returncode == 0, self.done.stderr
             facts = program.facts()
         finally:

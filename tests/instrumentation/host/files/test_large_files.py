@@ -157,7 +157,7 @@ def test_opening_a_gibibyte_costs_less_than_a_millisecond_more(tmp_path):
         spool = str(folder / "spool")
         program = Program.of(folder, COSTS, PLAYHEAD_LEVEL=level, PLAYHEAD_SPOOL_DIR=spool)
         try:
-            done = program.recorded()
+            done = program.instrumented()
         finally:
             program.close()
         assert done.returncode == 0, done.stderr
