@@ -18,11 +18,15 @@ os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "nobody.pe
 # LangGraph's packages stand apart: a plugin of pytest is among them, which every program would load.
 sys.path.append(str(Path(__file__).parents[1] / ".venv" / "apart-langgraph"))
 
+# A quarter of the collection of tests would be the collection of garbage, of which there is none.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """All SDKs are imported now, and are never garbage: no collection of a test looks at them again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -56,7 +56,7 @@ def killed(path: Path, kills: int, chance: random.Random) -> None:
 
 
 def test_a_graph_that_is_killed_goes_on_to_the_same_end(tmp_path: Path):
-    killed(tmp_path / "c.sqlite", 4, random.Random(1))
+    killed(tmp_path / "c.sqlite", 2, random.Random(1))
 
 
 @pytest.mark.acceptance

@@ -70,13 +70,17 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
-@given(values)
-def test_what_is_packed_comes_back(value: Any):
-    kept = Kept()
-    packed = kept.pack(value)
-    assert same(kept.read(packed), value)
-    assert kept.pack(value) == packed
+@pytest.mark.parametrize("count", [40, pytest.param(400, marks=pytest.mark.acceptance)])
+def test_what_is_packed_comes_back(count: int):
+    @settings(max_examples=count, deadline=None)
+    @given(values)
+    def holds(value: Any):
+        kept = Kept()
+        packed = kept.pack(value)
+        assert same(kept.read(packed), value)
+        assert kept.pack(value) == packed
+
+    holds()
 
 
 def test_every_kind_of_value_comes_back_in_few_loads():

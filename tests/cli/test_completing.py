@@ -96,7 +96,13 @@ def test_what_is_begun_is_finished(data_dir: Path, line: str, wanted: list[str])
     assert offered(data_dir, line, "-X", "importtime") == wanted
 
 
-@pytest.mark.parametrize("verb", VERBS)
+FEW = ("browse", "replay", "show")
+"""Verbs with the most imports, which the short suite asks."""
+
+
+@pytest.mark.parametrize(
+    "verb", [pytest.param(one, marks=() if one in FEW else pytest.mark.acceptance) for one in VERBS]
+)
 def test_no_verb_makes_a_shell_wait(data_dir: Path, verb: str):
     offered(data_dir, f"playhead {verb} -", "-X", "importtime")
 

@@ -13,10 +13,12 @@ from docs.pages import PAGES, README, name_of, reader_of
 from docs.readers import ROOT
 
 ALONE = Path(__file__).with_name("alone.py")
+SHORT = ("docs/how-to/languages.md", "docs/reference/json.md")
+"""Pages that the suite reads; between them a second terminal, a recording, its replay, and an error."""
 READ = [
-    page
+    pytest.param(page, id=name_of(page), marks=() if name_of(page) in SHORT else pytest.mark.acceptance)
     for page in PAGES
-    if page != README and any(one.language in ("console", "python") for one in blocks_of(page))
+    if any(one.language in ("console", "python") for one in blocks_of(page))
 ]
 
 
@@ -38,12 +40,6 @@ def read(page: Path, *, fresh: bool = False) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.timeout(900)
-def test_the_readme_is_true():
-    done = read(README)
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.acceptance
 @pytest.mark.timeout(900)
 def test_the_readme_is_true_where_nothing_is_installed():
@@ -51,9 +47,8 @@ def test_the_readme_is_true_where_nothing_is_installed():
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.acceptance
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", READ, ids=name_of)
+@pytest.mark.parametrize("page", READ)
 def test_a_page_is_true(page: Path):
     done = read(page)
     assert done.returncode == 0, done.stdout

@@ -62,8 +62,8 @@ def all_identical(home: Home, count: int) -> None:
 
 
 def test_requests_replay_identical_without_the_servers(tmp_path: Path, provider: Provider):
-    home = orders(tmp_path, provider, 6)
-    all_identical(home, 6)
+    home = orders(tmp_path, provider, 4)
+    all_identical(home, 4)
     stored = b"".join(one.read_bytes() for one in home.data_dir.rglob("*") if one.is_file())
     assert PASSWORD.encode() not in stored
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.asking import ASKING
@@ -106,13 +107,12 @@ def name_of(kind: str) -> str:
     return NAMES.get(kind, "state plan")
 
 
-ALL = [
-    pytest.param(kind, marks=pytest.mark.acceptance if kind in ("tool_result", "state") else ())
-    for kind in EDITS
-]
+def kinds(few: str, *more: str) -> list[Any]:
+    """Kinds of edits: one for the short suite, and the others."""
+    return [few, *(pytest.param(kind, marks=pytest.mark.acceptance) for kind in more)]
 
 
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", kinds("request", "response", "tool_result", "state"))
 def test_a_program_that_was_not_mended_fails_it(home, kind):
     made = forked(home, kind)
     assert (
@@ -133,7 +133,7 @@ def test_a_program_that_was_not_mended_fails_it(home, kind):
     assert "RestsOnAnEdit" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["request", "state"])
+@pytest.mark.parametrize("kind", kinds("state", "request"))
 def test_one_that_was_mended_passes_it_plainly(home, kind):
     forked(home, kind)
     agent = Path(home.folder, "agent.py")

@@ -79,7 +79,9 @@ def test_one_that_ends_in_500_is_a_failure_and_shows_its_answer(home, edit, said
     assert "GET /ask → 500" in shown
 
 
-@pytest.mark.parametrize(("model", "text"), [("good", "200"), ("missing", "404")])
+@pytest.mark.parametrize(
+    ("model", "text"), [("good", "200"), pytest.param("missing", "404", marks=pytest.mark.acceptance)]
+)
 def test_one_that_answers_is_a_success_and_shows_its_answer(home, model, text):
     done, made = forked(home, "--edit", f"request.model={model}")
     assert (done.returncode, made["status"]) == (0, "success"), done.stderr

@@ -66,7 +66,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         provider.on("/v1/chat/completions", answer, repeat=True)
         made = Stage(folder, provider, environment(folder, provider.url))
         made.work.mkdir()
-        shutil.copy(AGENTS / SCRIPT, made.work)
+        for name in (SCRIPT, "asking.py"):
+            shutil.copy(AGENTS / name, made.work)
         left_out = ("PLAYHEAD_ENDPOINT", "PLAYHEAD_QUIET")
         environ = {name: value for name, value in made.environ.items() if name not in left_out}
         made.environ = environ

@@ -99,7 +99,11 @@ def test_show_of_a_step_has_its_messages_and_bytes(examples: Home):
     assert json.loads(raw)["model"] == "gpt-5.5"
 
 
-@pytest.mark.parametrize("agent", ["weather", "research", "refund"])
+# The demo replays all three, too.
+@pytest.mark.parametrize(
+    "agent",
+    ["weather", *(pytest.param(one, marks=pytest.mark.acceptance) for one in ("research", "refund"))],
+)
 def test_a_replay_is_identical_with_the_provider_gone(examples: Home, agent: str):
     status, report = examples.report(f"{agent}_agent-1")
     assert report["divergences"] == []

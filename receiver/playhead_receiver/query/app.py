@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
@@ -37,16 +37,13 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
         version=serving.version,
         docs_url=None,
         redoc_url=None,
-        responses={"default": {"model": Problem, "content": {MEDIA_TYPE: {}}}},
-        generate_unique_id_function=_operation_id,
     )
     app.state.serving = serving
     app.add_middleware(SmallBodies)
     app.add_middleware(Timed, tallies=serving.tallies)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=4)
     handle_problems(app, _methods_of)
-    for router in (*ROUTERS, *others):
-        app.include_router(router)
+    app.router.routes += _together((*ROUTERS, *others)).routes
     guarded = scopes() | scopes(others)
     unguarded = {path for (_, path), scope in guarded.items() if not scope} - PUBLIC
     if unguarded:
@@ -62,6 +59,23 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
     app.openapi = openapi
     return app
+
+
+_TOGETHER: Final[dict[tuple[int, ...], APIRouter]] = {}
+"""Routers that were put together, by the identities of their parts, which they keep."""
+
+
+def _together(routers: Sequence[APIRouter]) -> APIRouter:
+    """One router of several, made once in a process: that takes longer than the start of a receiver."""
+    made = _TOGETHER.get(key := tuple(map(id, routers)))
+    if made is None:
+        made = _TOGETHER[key] = APIRouter(
+            responses={"default": {"model": Problem, "content": {MEDIA_TYPE: {}}}},
+            generate_unique_id_function=_operation_id,
+        )
+        for router in routers:
+            made.include_router(router)
+    return made
 
 
 def scopes(routers: Sequence[APIRouter] = ROUTERS) -> dict[tuple[str, str], Scope | None]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.browsing import Screen, browse
 from support.cli import refund, store_run
 from support.controlling import Stage, on_stage, said_back
@@ -17,14 +18,10 @@ from playhead_receiver.store import Batch, open_store
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import StoreUnavailable
 
-AGENT = """
-    import openai
-    client = openai.OpenAI()
-    for number in range(3):
-        answer = client.chat.completions.create(
-            model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
-        )
-        print(answer.choices[0].message.content, flush=True)
+AGENT = f"""
+{ASKING}
+for number in range(3):
+    print(asked(f"question {{number}}"), flush=True)
 """
 
 

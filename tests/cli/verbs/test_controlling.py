@@ -8,32 +8,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
 from support.home import Home
 from support.running import until
 from support.scripted import ScriptedServer, openai_chat
 
-AGENT = """
-    import sys
-    import openai
-    import playhead
+AGENT = f"""
+import sys
+import playhead
+{ASKING}
 
-    @playhead.tool
-    def send_email(to):
-        return f"sent to {to}"
+@playhead.tool
+def send_email(to):
+    return f"sent to {{to}}"
 
-    client = openai.OpenAI()
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(3):
-        try:
-            answer = client.chat.completions.create(
-                model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
-            )
-            print(answer.choices[0].message.content, flush=True)
-        except openai.PermissionDeniedError as error:
-            print(error.body["message"], flush=True)
-    print(send_email("bob"), flush=True)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(3):
+    try:
+        print(asked(f"question {{number}}"), flush=True)
+    except HTTPError as error:
+        print(json.load(error)["error"]["message"], flush=True)
+print(send_email("bob"), flush=True)
 """
 
 
@@ -126,16 +123,13 @@ def test_what_waits_is_edited_in_an_editor(stage: Stage):
     assert stage.ended(agent).splitlines()[1] == "You said by editor"
 
 
-STATES = """
-    import playhead
-    from openai import OpenAI
-
-    budget = {"left": 4}
-    playhead.register_state("budget", lambda: budget)
-    answer = OpenAI().chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": "hello"}]
-    )
-    print(budget["left"], flush=True)
+STATES = f"""
+import playhead
+{ASKING}
+budget = {{"left": 4}}
+playhead.register_state("budget", lambda: budget)
+asked("hello")
+print(budget["left"], flush=True)
 """
 
 
@@ -160,7 +154,7 @@ def test_a_recording_brings_the_receiver_that_takes_orders(tmp_path: Path):
         provider.script([said_back], repeat=True)
         home = Home(tmp_path, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
         script = tmp_path / "agent.py"
-        script.write_text("\n".join(line.removeprefix("    ") for line in AGENT.splitlines()))
+        script.write_text(AGENT)
         agent = home.start("record", "--control", "on", script)
         assert agent.stdout is not None and agent.stdin is not None
         assert agent.stdout.readline() == "ready\n"

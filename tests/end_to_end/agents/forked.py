@@ -3,7 +3,7 @@
 import json
 import sys
 
-from openai import OpenAI
+from asking import answered, streamed
 
 import playhead
 
@@ -17,12 +17,10 @@ def look_up(word: str) -> dict[str, str]:
     return {"word": word, "means": f"meaning of {word}"}
 
 
-client = OpenAI(max_retries=0)
 history = [{"role": "system", "content": "You are terse."}]
 for step in range(0, STEPS, 4):
     history.append({"role": "user", "content": f"question {step}"})
-    answer = client.chat.completions.create(model="gpt-5.5", messages=history)
-    text = answer.choices[0].message.content
+    text = answered(messages=history)["content"]
     found = look_up(text.split()[-1])
     call = {
         "id": f"call_{step}",
@@ -32,8 +30,7 @@ for step in range(0, STEPS, 4):
     history.append({"role": "assistant", "content": text, "tool_calls": [call]})
     content = json.dumps(found)
     history.append({"role": "tool", "tool_call_id": f"call_{step}", "content": content})
-    stream = client.chat.completions.create(model="gpt-5.5", messages=history, stream=True)
-    said = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+    said = "".join(streamed(messages=history))
     history.append({"role": "assistant", "content": said})
     look_up(f"again{step}")
     with open("log.txt", "a") as log:

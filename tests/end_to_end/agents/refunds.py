@@ -4,7 +4,7 @@ import json
 import sys
 import urllib.request
 
-from openai import OpenAI
+from asking import asked
 
 import playhead
 
@@ -13,20 +13,18 @@ STEPS, SHOP = int(sys.argv[1]), sys.argv[2]
 
 @playhead.idempotent("refund:{order}")
 def refund(order: int) -> str:
-    asked = urllib.request.Request(f"{SHOP}/refund", json.dumps({"order": order}).encode())
-    with urllib.request.urlopen(asked) as answer:
+    request = urllib.request.Request(f"{SHOP}/refund", json.dumps({"order": order}).encode())
+    with urllib.request.urlopen(request) as answer:
         return json.load(answer)["receipt"]
 
 
-client = OpenAI(max_retries=0)
 lines = []
 for order in range(STEPS):
-    history = [{"role": "user", "content": f"{order} what of this order?"}]
-    answer = client.chat.completions.create(model="gpt-5.5", messages=history)
+    answer = asked(f"{order} what of this order?")
     try:
         receipt = refund(order)
     except playhead.OutcomeUnknown:
         receipt = "unknown"
-    lines.append(f"{order} {answer.choices[0].message.content}: {receipt}\n")
+    lines.append(f"{order} {answer}: {receipt}\n")
 with open("report.txt", "w") as report:
     report.writelines(lines)

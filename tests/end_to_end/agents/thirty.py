@@ -5,7 +5,7 @@ import random
 import sys
 import time
 
-from openai import OpenAI
+from asking import answered
 
 import playhead
 
@@ -20,13 +20,11 @@ def note(text: str) -> int:
         return len(file.readlines())
 
 
-client = OpenAI(max_retries=0)
 history = [{"role": "system", "content": "You count."}]
 with open("log.txt", "a", buffering=1) as log:
     for step in range(STEPS):
         history.append({"role": "user", "content": f"step {step}, {random.random():.6f}"})
-        answer = client.chat.completions.create(model="gpt-5.5", messages=history)
-        text = answer.choices[0].message.content
+        text = answered(messages=history)["content"]
         log.write(f"{step} {text}\n")
         history.append({"role": "assistant", "content": text})
         lines = note(f"note {step}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
 from support.scripted import json_reply, openai_chat
 
@@ -35,6 +36,23 @@ TOOLS = """
     except Exception as error:
         print(type(error).__name__, error.what, flush=True)
 """
+
+
+PLAIN = f"""
+{ASKING}
+import playhead
+
+@playhead.tool(effect="write")
+def send_email(to, text, *, urgent=False):
+    with open("sent.txt", "a") as file:
+        print(to, text, urgent, file=file)
+    return {{"sent": to}}
+
+for number in range(3):
+    print(asked(f"question {{number}}"), flush=True)
+print(send_email("bob", "hello"), flush=True)
+"""
+"""The same without the SDK."""
 
 
 @pytest.fixture
@@ -75,7 +93,7 @@ def test_what_waits_is_answered_by_hand_or_rejected(stage: Stage, level: str):
 
 
 def test_the_arguments_of_a_tool_are_edited_and_its_result_given_by_hand(stage: Stage):
-    script = stage.script(TOOLS)
+    script = stage.script(PLAIN)
     agent = stage.start(script, control="pause tool=send_email")
     stage.operator.halted("agent-1")
     stage.operator.order("agent-1", "edit", edits=[{"path": "to", "value": "anna"}])

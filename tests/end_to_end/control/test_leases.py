@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.controlling import Operator, Stage, on_stage, said_back
 from support.home import Home
 from support.running import until
@@ -22,18 +23,13 @@ from playhead_replay import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-ASKS = """
-    import sys
-    from openai import OpenAI
-
-    client = OpenAI()
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(2):
-        answer = client.chat.completions.create(
-            model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
-        )
-        print(answer.choices[0].message.content, flush=True)
+ASKS = f"""
+import sys
+{ASKING}
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(2):
+    print(asked(f"question {{number}}"), flush=True)
 """
 SAID = ["You said question 0", "You said question 1"]
 
@@ -150,9 +146,7 @@ def receiver_of_its_own(folder: Path) -> subprocess.Popen[bytes]:
     ("control", "said"),
     [
         pytest.param("on", SAID, id="goes on"),
-        pytest.param(
-            "on; stop lost", ["PermissionDeniedError"], id="stops", marks=pytest.mark.acceptance
-        ),
+        pytest.param("on; stop lost", ["HTTP Error 403"], id="stops", marks=pytest.mark.acceptance),
     ],
 )
 def test_a_receiver_that_dies_while_a_run_is_paused(tmp_path: Path, control: str, said: list[str]):
@@ -160,7 +154,7 @@ def test_a_receiver_that_dies_while_a_run_is_paused(tmp_path: Path, control: str
         provider.script([said_back], repeat=True)
         home = Home(tmp_path, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
         script = tmp_path / "agent.py"
-        script.write_text("\n".join(line.removeprefix("    ") for line in ASKS.splitlines()))
+        script.write_text(ASKS)
         receiver = receiver_of_its_own(tmp_path)
         found = running(tmp_path / "data")
         assert found is not None

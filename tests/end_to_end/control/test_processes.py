@@ -5,41 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.controlling import on_stage, said_back
 from support.mcp_programs import SERVER
 
-FORKS = """
-    import os
-    import sys
-    from openai import OpenAI
-
-    def ask(who):
-        answer = OpenAI().chat.completions.create(
-            model="gpt-5.5", messages=[{"role": "user", "content": f"I am {who}"}]
-        )
-        print(answer.choices[0].message.content, flush=True)
-
-    child = os.fork()
-    if not child:
-        ask("the child")
-        os._exit(0)
-    os.waitpid(child, 0)
-    ask("the parent")
+FORKS = f"""
+{ASKING}
+child = os.fork()
+if not child:
+    print(asked("I am the child"), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(asked("I am the parent"), flush=True)
 """
 
-STARTS = """
-    import subprocess
-    import sys
-
-    if len(sys.argv) == 1:
-        subprocess.run([sys.executable, __file__, "child"], check=True)
-    from openai import OpenAI
-
-    who = "the child" if len(sys.argv) > 1 else "the parent"
-    answer = OpenAI().chat.completions.create(
-        model="gpt-5.5", messages=[{"role": "user", "content": f"I am {who}"}]
-    )
-    print(answer.choices[0].message.content, flush=True)
+STARTS = f"""
+import subprocess, sys
+{ASKING}
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+who = "the child" if len(sys.argv) > 1 else "the parent"
+print(asked(f"I am {{who}}"), flush=True)
 """
 
 

@@ -6,21 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
 from support.scripted import Gate, openai_chat, sse, sse_reply
 
-SYNC = """
-    import sys
-    from openai import OpenAI
-
-    client = OpenAI(max_retries=0)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(3):
-        answer = client.chat.completions.create(
-            model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
-        )
-        print(answer.choices[0].message.content, flush=True)
+SYNC = f"""
+import sys
+{ASKING}
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(3):
+    print(asked(f"question {{number}}"), flush=True)
 """
 
 
@@ -61,19 +57,21 @@ def test_a_request_is_edited_while_it_waits_and_the_replay_repeats_it(stage: Sta
 
 ASYNC = """
     import asyncio
+    import os
     import sys
-    from openai import AsyncOpenAI
+    import httpx
+
+    PLACE = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
 
     async def ask(client, number):
-        answer = await client.chat.completions.create(
-            model="gpt-5.5", messages=[{"role": "user", "content": f"question {number}"}]
-        )
-        return answer.choices[0].message.content
+        messages = [{"role": "user", "content": f"question {number}"}]
+        answer = await client.post(PLACE, json={"model": "gpt-5.5", "messages": messages})
+        return answer.json()["choices"][0]["message"]["content"]
 
     async def main():
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        async with AsyncOpenAI(max_retries=0) as client:
+        async with httpx.AsyncClient(timeout=None) as client:
             asking = [asyncio.create_task(ask(client, number)) for number in range(10)]
             await asyncio.to_thread(sys.stdin.readline)
             print("the loop goes on", flush=True)

@@ -84,7 +84,7 @@ OTHERWISE = {
 def test_what_stands_in_the_place_of_a_function_looks_like_it(level, tmp_path):
     program = Program.of(tmp_path, WALK, PLAYHEAD_LEVEL=level)
     try:
-        plain, recorded = program.run("python", "agent.py"), program.instrumented()
+        plain, recorded = program.run("python", "agent.py"), program.recorded()
     finally:
         program.close()
     assert (plain.returncode, recorded.returncode) == (0, 0), recorded.stderr
@@ -117,7 +117,7 @@ def test_an_entry_of_a_folder_is_one_of_the_systems(level, tmp_path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "a.txt").write_text("a")
     try:
-        plain, recorded = program.run("python", "agent.py"), program.instrumented()
+        plain, recorded = program.run("python", "agent.py"), program.recorded()
     finally:
         program.close()
     assert (recorded.stdout, recorded.stderr) == (plain.stdout, "")
@@ -147,7 +147,7 @@ for ask in (
     (tmp_path / "odd").mkdir()
     (tmp_path / os.fsdecode(b"odd/\xff")).write_text("odd")
     try:
-        plain, recorded = program.run("python", "agent.py"), program.instrumented()
+        plain, recorded = program.run("python", "agent.py"), program.recorded()
     finally:
         program.close()
     assert recorded.stdout.splitlines() == plain.stdout.splitlines()

@@ -121,7 +121,7 @@ def test_a_server_that_is_not_there_is_not_there_again(tmp_path):
 def test_a_tool_call_has_a_span(tmp_path):
     program = Program.of(tmp_path, STDIO)
     try:
-        done = program.instrumented("python", "agent.py", str(SERVER), str(tmp_path / "trace"))
+        done = program.recorded(str(SERVER), str(tmp_path / "trace"))
         assert done.returncode == 0, done.stderr
         spans = [span for span in program.spans() if span.name.startswith("tools/call")]
     finally:

@@ -238,7 +238,7 @@ def test_the_draws_that_code_is_seen_to_make_are_recorded(tmp_path):
     folder.mkdir()
     program = Program.of(folder, DIRECT, PLAYHEAD_LEVEL="causal")
     try:
-        assert program.instrumented().returncode == 0
+        assert program.recorded().returncode == 0
         facts = program.facts(e.PLAYHEAD_READ)
     finally:
         program.close()
