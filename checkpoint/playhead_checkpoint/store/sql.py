@@ -41,7 +41,12 @@ _WITH_NOTES: Final = (
     f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
     "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
 )
-_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
+_PLACES: Final = ", ".join("?" * _WIDTH)
+_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES})"
+_INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted since
+    f"INSERT INTO checkpoint ({COLUMNS}) SELECT {_PLACES} FROM deletions WHERE count = ? "
+    "ON CONFLICT (id) DO NOTHING"
+)
 
 
 class SqlCheckpoints(CheckpointEngine):
@@ -233,6 +238,10 @@ class SqlCheckpoints(CheckpointEngine):
         """The row that is stored, and ids of the nodes that are known now."""
         row, id = put.row, put.row.checkpoint.id
         with self._writing() as database:
+            if put.known is self._known and put.roots is not None:  # in most cases this is all
+                done = database.execute(_INSERT_NEW, (*row_values(row), self._deletions))
+                if done.rowcount == 1:
+                    return row, self._added(database, put.fresh, put.roots)
             question = "SELECT count, (SELECT packed FROM checkpoint WHERE id = ?) FROM deletions"
             deletions, earlier = database.execute(question, (id,)).fetchone()
             self._begun(put.known, deletions)
