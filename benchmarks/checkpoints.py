@@ -2,8 +2,10 @@
 
 The state is a list of messages to which each step adds one. ``unique`` is the last state, packed once:
 what no store can do without. ``disk`` are the files of a store after its last put. Put times are medians
-of the last fifty puts, in milliseconds; reads are medians of fifty, of the latest checkpoint and of the
-middle one; ``first`` is the first read of the latest one by a store that was just opened.
+of the last fifty puts; reads are medians of fifty, of the latest checkpoint and of the middle one;
+``first`` is the first read of the latest one by a store that was just opened. All are milliseconds, and
+medians over all runs with the smallest and largest in brackets: of the clock, and (``cpu``) of the
+processor alone, which does not wait for the disk.
 
 Where LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step
 by step in turns, with messages that are dicts and messages of LangChain. All sync files at each put.
@@ -137,15 +139,25 @@ def langchain_message(chance: random.Random, number: int) -> Any:
     return (AIMessage if number % 2 else HumanMessage)(told["content"], id=told["id"])
 
 
-def timed(what: Callable[[], Any]) -> tuple[float, Any]:
-    """Milliseconds, and what came of it."""
-    begin = time.perf_counter()
-    found = what()
-    return (time.perf_counter() - begin) * 1_000, found
+class Times:
+    """How long something took, in milliseconds: by the clock, and of the processor."""
 
+    def __init__(self) -> None:
+        self.clock: list[float] = []
+        self.cpu: list[float] = []
 
-def median(what: Callable[[], Any], times: int = 50) -> float:
-    return statistics.median(timed(what)[0] for _ in range(times))
+    def of(self, what: Callable[[], Any]) -> Any:
+        """Do it, and note how long it took."""
+        begin, cpu = time.perf_counter(), time.thread_time()
+        found = what()
+        self.cpu.append((time.thread_time() - cpu) * 1_000)
+        self.clock.append((time.perf_counter() - begin) * 1_000)
+        return found
+
+    def medians(self, name: str, last: int = 0) -> dict[str, float]:
+        """The medians, under these names."""
+        clock, cpu = (statistics.median(one[-last:]) for one in (self.clock, self.cpu))
+        return {f"{name}_ms": clock, f"{name}_cpu_ms": cpu}
 
 
 class Grown:
@@ -155,52 +167,75 @@ class Grown:
         self.kind, self.folder = kind, folder / kind.__name__
         self.folder.mkdir()
         self.store = kind(self.folder)
-        self.times: list[float] = []
+        self.puts, self.latest, self.middle, self.first = Times(), Times(), Times(), Times()
         self.ids: list[Any] = []
 
     def put(self, messages: list[Any]) -> None:
-        took, id = timed(partial(self.store.put, messages))
-        self.times.append(took)
-        self.ids.append(id)
+        self.ids.append(self.puts.of(partial(self.store.put, messages)))
 
-    def figures(self, messages: list[Any]) -> dict[str, Any]:
-        store, latest, middle = self.store, self.ids[-1], self.ids[len(self.ids) // 2]
-        assert store.get(latest) == messages
-        assert store.get(middle) == messages[: len(messages) // 2 + 1]
-        reads = {
-            "get_latest_ms": median(lambda: store.get(latest)),
-            "get_middle_ms": median(lambda: store.get(middle)),
-        }
-        store.close()
+    def read(self, messages: list[Any]) -> None:
+        """Read the latest and the middle state once."""
+        middle = len(self.ids) // 2
+        latest = self.latest.of(partial(self.store.get, self.ids[-1]))
+        assert latest == messages
+        assert self.middle.of(partial(self.store.get, self.ids[middle])) == messages[: middle + 1]
+
+    def figures(self) -> dict[str, Any]:
+        self.store.close()
         anew = self.kind(self.folder)
-        reads["get_first_ms"] = timed(lambda: anew.get(latest))[0]
+        self.first.of(lambda: anew.get(self.ids[-1]))
         anew.close()
         return {
-            "store": self.kind.name,
-            "steps": len(messages),
             "disk_bytes": sum(path.stat().st_size for path in self.folder.iterdir()),
-            "put_p50_ms": round(statistics.median(self.times[-LAST:]), 3),
-            **{key: round(value, 3) for key, value in reads.items()},
+            **self.puts.medians("put_p50", LAST),
+            **self.latest.medians("get_latest"),
+            **self.middle.medians("get_middle"),
+            **self.first.medians("get_first"),
         }
+
+
+def in_turns(stores: list[Grown], number: int) -> list[Grown]:
+    """The stores, of which another one begins each time."""
+    turn = number % len(stores)
+    return stores[turn:] + stores[:turn]
 
 
 def grown(
     kinds: Sequence[Kind], steps: int, made: Callable[[random.Random, int], Any]
-) -> list[dict[str, Any]]:
-    """One conversation of so many steps in each kind of store."""
+) -> tuple[int, list[dict[str, Any]]]:
+    """One conversation of so many steps in each kind of store: its unique bytes, and the figures."""
     chance, messages = random.Random(steps), list[Any]()
     with tempfile.TemporaryDirectory() as name:
         stores = [Grown(kind, Path(name)) for kind in kinds]
         for number in range(steps):
             messages = [*messages, made(chance, number)]
-            turn = number % len(stores)
-            for one in stores[turn:] + stores[:turn]:
+            for one in in_turns(stores, number):
                 one.put(messages)
-        rows = [one.figures(messages) for one in stores]
-    unique = len(msgspec.msgpack.encode(plain(messages)))
-    for row in rows:
-        row |= {"messages": made.__name__, "unique_bytes": unique}
-        row["times_unique"] = round(row["disk_bytes"] / unique, 1)
+        for number in range(LAST):
+            for one in in_turns(stores, number):
+                one.read(messages)
+        return len(msgspec.msgpack.encode(plain(messages))), [one.figures() for one in stores]
+
+
+def over_runs(
+    kinds: Sequence[Kind], steps: int, made: Callable[[random.Random, int], Any], runs: int
+) -> list[dict[str, Any]]:
+    """The figures of each kind: medians over some runs, and the smallest and largest."""
+    found = [grown(kinds, steps, made) for _ in range(runs)]
+    unique = found[0][0]
+    rows: list[dict[str, Any]] = []
+    for number, kind in enumerate(kinds):
+        told = [figures[number] for _, figures in found]
+        disk = round(statistics.median(one["disk_bytes"] for one in told))
+        row: dict[str, Any] = {"store": kind.name, "messages": made.__name__, "steps": steps}
+        row |= {"unique_bytes": unique, "disk_bytes": disk, "times_unique": round(disk / unique, 1)}
+        for key in [key for key in told[0] if key.endswith("_ms")]:
+            values = sorted(one[key] for one in told)
+            median, low, high = (
+                round(one, 3) for one in (statistics.median(values), values[0], values[-1])
+            )
+            row[key] = f"{median} [{low}, {high}]"
+        rows.append(row)
     return rows
 
 
@@ -228,11 +263,13 @@ def compared() -> dict[str, float]:
         messages.append(message(chance, len(messages)))
         after = store.put({"messages": messages})
         assert len(store.difference(before.id, after.id)) == 2
-        took = median(lambda: store.difference(before.id, after.id), 20)
+        times = Times()
+        for _ in range(20):
+            times.of(lambda: store.difference(before.id, after.id))
         freed = store.delete([after.id])
     return {
         "state_bytes": size,
-        "difference_p50_ms": round(took, 3),
+        **{key: round(one, 3) for key, one in times.medians("difference_p50").items()},
         "step_nodes": freed.nodes,
         "step_bytes": freed.stored_bytes,
     }
@@ -241,6 +278,7 @@ def compared() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, nargs="*", default=list(SIZES))
+    parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     ways: list[tuple[Sequence[Kind], Callable[[random.Random, int], Any]]] = [((Ours,), message)]
     if importlib.util.find_spec("langgraph") and importlib.util.find_spec("langgraph.checkpoint.sqlite"):
@@ -248,7 +286,7 @@ def main() -> None:
     for kinds, made in ways:
         rows = list[dict[str, Any]]()
         for steps in arguments.steps:
-            found = grown(kinds, steps, made)
+            found = over_runs(kinds, steps, made, arguments.runs)
             rows += found
             for row in found:
                 print(json.dumps(row), flush=True)

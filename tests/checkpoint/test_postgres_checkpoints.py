@@ -62,6 +62,29 @@ def test_processes_write_at_the_same_time(server: PostgresServer):
             assert state == conversation(state["step"])
 
 
+def test_a_dump_of_the_schema_brings_all_checkpoints_back(server: PostgresServer):
+    url = place(server)
+    schema, dump = url.rpartition("=")[2], server.folder / "checkpoints.dump"
+    with PostgresCheckpoints(url) as store:
+        parent, ids = b"", list[bytes]()
+        for length in range(180, 200):
+            parent = store.put(conversation(length), Lineage(b"r" * 16, parent=parent)).id
+            ids.append(parent)
+        store.note(parent, {"key": conversation(20)})
+        kept = store.checkpoints()
+        server.run("pg_dump", "-Fc", "-f", dump, "-n", schema, server.url())
+    server.run("createdb", "-h", server.folder, "-U", "postgres", "restored")
+    server.run("pg_restore", "-d", server.url("restored"), dump)
+    with PostgresCheckpoints(f"{server.url('restored')}&schema={schema}") as store:
+        assert store.damages() == []
+        assert store.checkpoints() == kept
+        assert [store.state(id) for id in ids] == [conversation(length) for length in range(180, 200)]
+        assert store.notes(parent) == {"key": conversation(20)}
+        store.put(conversation(200), Lineage(b"r" * 16, parent=parent))
+        store.delete(ids)
+        assert store.damages() == [] and store.count() == 1
+
+
 def test_a_connection_that_broke_is_opened_anew(server: PostgresServer):
     with PostgresCheckpoints(place(server)) as store:
         first = store.put(conversation(50), Lineage(b"r" * 16))

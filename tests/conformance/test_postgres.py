@@ -25,6 +25,8 @@ from support.senders import Sender, Standing, all_are_refused, more, nothing_is_
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
+from playhead_checkpoint import Lineage
+from playhead_checkpoint.store.conformance import conversation
 from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
@@ -406,6 +408,10 @@ def test_backup_says_what_does_it_and_that_does(
 ):
     spans = [span_of(b"1" * 16, number, text="said") for number in (1, 2)]
     store.commit(Batch(spans, [large_fact(b"i" * 16)]))
+    first = store.checkpoints().put(conversation(400), Lineage(b"1" * 16, thread="t", name="1"))
+    then = store.checkpoints().put(conversation(401), Lineage(b"1" * 16, parent=first.id))
+    store.checkpoints().note(then.id, {"key": conversation(30)})
+    kept = store.checkpoints().checkpoints()
     with pytest.raises(NotOffered, match="PostgreSQL's own tools") as caught:
         needed(store, Backup)
     assert "access.sqlite in the data folder" in caught.value.cause
@@ -421,6 +427,17 @@ def test_backup_says_what_does_it_and_that_does(
     assert [fact.body for fact in again.tape(b"i" * 16).facts()] == [large_fact(b"i" * 16).body]
     assert list(again.verify()) == []
     again.commit(Batch([span_of(b"2" * 16, 1)]))
+    checkpoints = again.checkpoints()
+    assert checkpoints.checkpoints() == kept
+    assert checkpoints.state(first.id) == conversation(400)
+    assert checkpoints.contents(then.id)[1:] == (conversation(401), {"key": conversation(30)})
+    assert len(checkpoints.difference(first.id, then.id)) == len(
+        store.checkpoints().difference(first.id, then.id)
+    )
+    checkpoints.put(conversation(402), Lineage(b"2" * 16, parent=then.id))
+    assert checkpoints.damages() == []
+    assert again.delete([b"1" * 16]).checkpoints == 2
+    assert checkpoints.damages() == [] and checkpoints.count() == 1
     again.close()
 
 

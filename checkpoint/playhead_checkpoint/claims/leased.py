@@ -20,7 +20,8 @@ from playhead_checkpoint.claims.messages import (
 )
 
 if TYPE_CHECKING:
-    from playhead_checkpoint.store.sql import Session, SqlCheckpoints
+    from playhead_checkpoint.store.session import Session
+    from playhead_checkpoint.store.sql import SqlCheckpoints
 
 LEASE_S: Final = 30.0
 """Seconds for which an attempt counts as under way after it was heard of last."""

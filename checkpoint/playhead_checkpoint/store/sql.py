@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from playhead_checkpoint.store.damages import Damage, DamageSearch
 from playhead_checkpoint.store.engine import (
@@ -20,14 +20,14 @@ from playhead_checkpoint.store.engine import (
     Put,
     Row,
 )
-from playhead_checkpoint.store.protocol import RESTS_ON_PARENT, Checkpoint, Freed
+from playhead_checkpoint.store.leaving import not_needed_of, strays
+from playhead_checkpoint.store.protocol import Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
+from playhead_checkpoint.store.session import Session, answers
 from playhead_checkpoint.store.stored_nodes import all_roots, nodes_below, roots_of, stretched
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointUnknown
 
-AT_ONCE: Final = 500
-"""Values per question."""
 _MOST_KNOWN: Final = 200_000
 """Digests of stored nodes that are remembered; about 30 MB."""
 _ALL: Final = (1 << 63) - 1
@@ -41,19 +41,12 @@ _WITH_NOTES: Final = (
     f"SELECT {_QUALIFIED}, key, note.packed FROM checkpoint "
     "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
 )
-_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({', '.join('?' * _WIDTH)})"
-
-
-class Session(Protocol):
-    """A connection to a database; values stand for ``?``."""
-
-    def execute(self, question: str, values: Sequence[Any] = ..., /) -> Any:
-        """Execute a statement; its rows, with ``fetchone`` and ``fetchall``."""
-        ...
-
-    def executemany(self, question: str, values: Iterable[Sequence[Any]], /) -> Any:
-        """Execute a statement for each of these values."""
-        ...
+_PLACES: Final = ", ".join("?" * _WIDTH)
+_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES})"
+_INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted since
+    f"INSERT INTO checkpoint ({COLUMNS}) SELECT {_PLACES} FROM deletions WHERE count = ? "
+    "ON CONFLICT (id) DO NOTHING"
+)
 
 
 class SqlCheckpoints(CheckpointEngine):
@@ -245,6 +238,10 @@ class SqlCheckpoints(CheckpointEngine):
         """The row that is stored, and ids of the nodes that are known now."""
         row, id = put.row, put.row.checkpoint.id
         with self._writing() as database:
+            if put.known is self._known and put.roots is not None:  # in most cases this is all
+                done = database.execute(_INSERT_NEW, (*row_values(row), self._deletions))
+                if done.rowcount == 1:
+                    return row, self._added(database, put.fresh, put.roots)
             question = "SELECT count, (SELECT packed FROM checkpoint WHERE id = ?) FROM deletions"
             deletions, earlier = database.execute(question, (id,)).fetchone()
             self._begun(put.known, deletions)
@@ -303,7 +300,17 @@ class SqlCheckpoints(CheckpointEngine):
 
     def delete_runs(self, runs: Sequence[bytes]) -> Freed:
         """Delete the checkpoints of runs, as `delete_run`; what only these rest on goes, too."""
-        return self._deleted(lambda database: _only_of(database, runs))
+        return self._deleted(lambda database: not_needed_of(database, runs))
+
+    def delete_strays(
+        self, gone: Callable[[Collection[bytes]], Collection[bytes]], before_ns: int, most: int
+    ) -> Freed:
+        """Delete the oldest checkpoints that name no run, or one of those that ``gone`` gives of some.
+
+        At most so many, and only those from before a time (nanoseconds since 1970, UTC). Those stay on
+        which others rest.
+        """
+        return self._deleted(lambda database: strays(database, gone, before_ns, most))
 
     def _deleted(self, wanted_of: Callable[[Session], Sequence[bytes]]) -> Freed:
         with self._writing() as database:
@@ -355,30 +362,6 @@ class SqlCheckpoints(CheckpointEngine):
 
     def _damages(self) -> Iterator[str]:
         return map(str, self.found_damages())
-
-
-def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a question that ends with ``IN``, asked for some values at a time."""
-    for at in range(0, len(values), AT_ONCE):
-        some = values[at : at + AT_ONCE]
-        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
-
-
-def _only_of(database: Session, runs: Sequence[bytes]) -> list[bytes]:
-    """The checkpoints of runs, without those that checkpoints of other runs rest on."""
-    found = answers(database, "SELECT id, thread FROM checkpoint WHERE run IN ", runs)
-    going: dict[bytes, str] = dict(found)
-    threads = sorted({*going.values()} - {""})
-    question = "SELECT id, parent, labels FROM checkpoint WHERE thread IN "
-    below = {
-        id: parent
-        for id, parent, labels in answers(database, question, threads)
-        if RESTS_ON_PARENT in labels
-    }
-    for id in below.keys() - going.keys():
-        while going.pop(below.get(id, b""), None) is not None:
-            id = below[id]
-    return list(going)
 
 
 def _row_of(database: Session, id: bytes) -> Row | None:

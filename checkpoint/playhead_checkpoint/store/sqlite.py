@@ -11,7 +11,8 @@ from typing import Final
 
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
-from playhead_checkpoint.store.sql import Session, SqlCheckpoints
+from playhead_checkpoint.store.session import Session
+from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import StoreUnavailable

@@ -23,7 +23,9 @@ from playhead_semconv.errors import ConfigurationError, UsageError
 log = logging.getLogger(__name__)
 
 AT_ONCE = 64
-"""Runs deleted per transaction."""
+"""Runs, or checkpoints without a run, deleted per transaction."""
+STRAY_S = 3600
+"""For so long a checkpoint without a run may be one whose spans have yet to come."""
 
 _WORDS = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
 
@@ -46,7 +48,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     success_share: float = 1.0
     """Share of the successful runs that is kept for ``success_s``; their trace ids decide which."""
     budget_bytes: int | None = None
-    """Above this size the oldest runs are deleted, flagged ones last."""
+    """Of runs and checkpoints. Above this size the oldest are deleted, flagged runs last."""
 
     def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
         """How long a run is kept after its end."""
@@ -126,10 +128,11 @@ def expired(
 
 
 def above_budget(store: Retention, policy: Policy) -> int:
-    """How many bytes the store exceeds its budget by; 0 if there is no budget."""
-    if policy.budget_bytes is None or store.size_bytes() <= policy.budget_bytes:
+    """How many bytes runs and checkpoints exceed their budget by; 0 if there is no budget."""
+    if policy.budget_bytes is None:
         return 0
-    return max(0, store.used_bytes() - policy.budget_bytes)
+    left = policy.budget_bytes - store.checkpoint_bytes()
+    return 0 if store.size_bytes() <= left else max(0, store.used_bytes() - left)
 
 
 def apply(
@@ -139,10 +142,10 @@ def apply(
     note: Callable[[str], None] = lambda _: None,
     by: str = "",
 ) -> Deleted:
-    """Delete expired runs, then the oldest runs above the budget, then stray blobs.
+    """Delete expired runs, then what is oldest above the budget, then stray blobs.
 
-    ``note`` is called with the trace id of each run before its deletion. ``by``: who deletes, for the
-    tombstones.
+    The latter are runs with their checkpoints, and checkpoints that belong to no run. ``note`` is called
+    with the trace id of each run before its deletion. ``by``: who deletes, for the tombstones.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
@@ -152,10 +155,17 @@ def apply(
         gone = {run.trace_id for run in over}
         left = [run for run in runs if run.trace_id not in gone and run.ended_ns is not None]
         left = [run for run in left if HELD not in marks.get(bytes.fromhex(run.trace_id), set())]
-        left.sort(
-            key=lambda run: (FLAGGED in marks.get(bytes.fromhex(run.trace_id), set()), run.started_ns)
-        )
-        while left and above_budget(store, policy):
+        flagged = {run.trace_id for run in left if FLAGGED in marks.get(bytes.fromhex(run.trace_id), ())}
+        left.sort(key=lambda run: (run.trace_id in flagged, run.started_ns))
+        strays_ns = now_ns - round(STRAY_S * 1e9)
+        while above_budget(store, policy):
+            first = left[0] if left and left[0].trace_id not in flagged else None
+            before_ns = strays_ns if first is None else min(first.started_ns, strays_ns)
+            if strays := store.delete_strays(before_ns, AT_ONCE):
+                done = _sum(done, Deleted(checkpoints=strays))
+                continue
+            if not left:
+                break
             count = max(1, len(left) // 50)
             done = _sum(done, delete_runs(store, left[:count], note, by))
             del left[:count]

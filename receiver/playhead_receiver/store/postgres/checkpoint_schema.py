@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.reader import Pool
+from playhead_receiver.store.postgres.used_space import used_by_rows
 from playhead_receiver.store.runs.naming import place_beside, split_schema
 from playhead_receiver.store.sql.checkpoint_place import CheckpointPlace
 
@@ -29,6 +31,13 @@ class CheckpointSchema(CheckpointPlace):
         with self._pool.one() as connection:
             found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,))
             return found.fetchone() is not None
+
+    def used_bytes(self) -> int:
+        """Bytes of their rows, and a share of the indexes."""
+        if self.there() is None:
+            return 0
+        with self._pool.one() as connection:
+            return used_by_rows(PgDb(connection), split_schema(self._url)[1])
 
     def _open(self) -> PostgresCheckpoints:
         from playhead_checkpoint import PostgresCheckpoints

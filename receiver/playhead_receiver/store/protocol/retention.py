@@ -56,6 +56,19 @@ class Retention(Statistics, Protocol):
         """
         ...
 
+    def checkpoint_bytes(self) -> int:
+        """Bytes that the checkpoints take, beside `used_bytes`; deleted ones do not count. May read all
+        rows."""
+        ...
+
+    def delete_strays(self, before_ns: int, most: int) -> int:
+        """Delete the oldest checkpoints that name no run, or one of which no span is stored.
+
+        At most ``most``, and only those from before a time. Those stay on which others rest. Returns how
+        many were deleted.
+        """
+        ...
+
     def sweep(self) -> Deleted:
         """Delete what nothing refers to, such as blobs of a commit that did not finish.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from playhead_receiver.store.protocol.verification import Finding
@@ -62,6 +62,18 @@ class CheckpointPlace(ABC):
             return 0
         self.claims().delete(run.hex() for run in runs)
         return store.delete_runs(runs).checkpoints
+
+    def delete_strays(
+        self, gone: Callable[[Collection[bytes]], Collection[bytes]], before_ns: int, most: int
+    ) -> int:
+        """Delete the oldest that belong to no run, as `SqlCheckpoints` has it; return how many."""
+        store = self.there()
+        return 0 if store is None else store.delete_strays(gone, before_ns, most).checkpoints
+
+    def used_bytes(self) -> int:
+        """Bytes that they take; what was deleted does not count."""
+        store = self.there()
+        return 0 if store is None else store.stored_bytes()
 
     def runs(self) -> list[bytes]:
         """The runs that have checkpoints."""

@@ -193,11 +193,24 @@ class SqlStore(ABC, Generic[D]):
     def _left_behind(self) -> list[bytes]:
         """Deleted runs that have checkpoints: these came later, or the deletion did not finish."""
         runs = self._checkpoints.runs()
+        unknown = self._without_run(runs)
+        if not unknown:
+            return []
         with self._reader.connection() as db:
-            unknown = {run for run in runs if db.execute(_IS_RUN, (run,)).get is None}
-            if not unknown:
-                return []
             return [id for one in tombstones(db) for id, _ in one.runs if id in unknown]
+
+    def _without_run(self, trace_ids: Collection[bytes]) -> set[bytes]:
+        """Those of which no span is stored."""
+        with self._reader.connection() as db:
+            return {run for run in trace_ids if db.execute(_IS_RUN, (run,)).get is None}
+
+    def delete_strays(self, before_ns: int, most: int) -> int:
+        """Delete the oldest checkpoints that belong to no run; see `Retention.delete_strays`."""
+        return self._checkpoints.delete_strays(self._without_run, before_ns, most)
+
+    def checkpoint_bytes(self) -> int:
+        """Bytes that the checkpoints take; deleted ones do not count. May read all rows."""
+        return self._checkpoints.used_bytes()
 
     # Upkeep
 
