@@ -281,6 +281,27 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         on_import=(("asyncpg.connection", "boundaries.postgresql.asyncpg.patches:patch"),),
     ),
     Boundary(
+        "pools",
+        EXCHANGES,
+        "choice",
+        "nothing by itself: statements that get a new connection ready stand for later ones",
+        "such statements are like others",
+        (
+            "sqlalchemy.pool.base._ConnectionRecord._ConnectionRecord__connect",
+            "django.db.backends.base.base.BaseDatabaseWrapper.connect",
+            "asyncpg.pool.PoolConnectionHolder.connect",
+            "psycopg_pool.pool.ConnectionPool._connect",
+            "psycopg_pool.pool_async.AsyncConnectionPool._connect",
+        ),
+        on_import=(
+            ("sqlalchemy.pool.base", "boundaries.database.pools:patch_sqlalchemy"),
+            ("django.db.backends.base.base", "boundaries.database.pools:patch_django"),
+            ("asyncpg.pool", "boundaries.database.pools:patch_asyncpg"),
+            ("psycopg_pool.pool", "boundaries.database.pools:patch_psycopg_pool"),
+            ("psycopg_pool.pool_async", "boundaries.database.pools:patch_psycopg_pool_async"),
+        ),
+    ),
+    Boundary(
         "mcp",
         EXCHANGES,
         "choice",
