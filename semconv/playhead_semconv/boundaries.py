@@ -420,11 +420,15 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below("tempfile", "_RandomNameSequence.__next__"),
             "uuid.uuid1",
             "numpy.random.bit_generator.randbits",
+            "kombu.common.generate_oid",
             *_below("uuid_utils", "uuid1 uuid4 uuid6 uuid7"),
             *_below("uuid_utils.compat", "uuid1 uuid4 uuid6 uuid7"),
         ),
         at_start=("determinism.ambient.entropy:watch",),
-        on_import=(("numpy.random.bit_generator", "determinism.ambient.entropy:patch_numpy"),),
+        on_import=(
+            ("numpy.random.bit_generator", "determinism.ambient.entropy:patch_numpy"),
+            ("kombu.common", "determinism.ambient.entropy:patch_kombu"),
+        ),
     ),
     Boundary(
         "secrets",
