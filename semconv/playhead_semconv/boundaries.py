@@ -236,6 +236,24 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         ),
     ),
     Boundary(
+        "kombu",
+        CAUSAL,
+        "level",
+        "exchanges: which connections of a worker can be read, and the signals that end it",
+        "workers wait for connections that are not there",
+        (
+            *_below("kombu.utils.eventio._epoll", "register unregister poll"),
+            *_below("kombu.utils.eventio._poll", "register unregister poll"),
+            *_below("kombu.utils.eventio._select", "register unregister poll"),
+            "celery.platforms.Signals.__setitem__",
+        ),
+        on_import=(
+            ("kombu.utils.eventio", "boundaries.redis.watchers:patch_watchers"),
+            ("celery.platforms", "boundaries.redis.watchers:patch_signals"),
+        ),
+        guards=False,
+    ),
+    Boundary(
         "psycopg",
         EXCHANGES,
         "choice",

@@ -158,7 +158,7 @@ def _randbits(randbits: Any, k: int) -> int:
 
 
 def patch_kombu(module: ModuleType) -> None:
-    """Record the names by which clients of Celery are answered: kombu makes them of addresses in memory."""
+    """Record the names of clients of Celery, which kombu makes of addresses in memory."""
     PATCHES.around(module, "generate_oid", _oid)
 
 
