@@ -653,8 +653,14 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "asyncio.tasks._GatheringFuture.__hash__",
             "concurrent.futures._base.Future.__hash__",
             "threading.Thread.__hash__",
+            "kombu.transport.virtual.base.Channel.__hash__",
+            "vine.promises.promise.__hash__",
         ),
         at_start=("determinism.hooks.hashes:watch",),
+        on_import=(
+            ("kombu.transport.virtual.base", "determinism.hooks.hashes:patch_kombu"),
+            ("vine.promises", "determinism.hooks.hashes:patch_vine"),
+        ),
     ),
     Boundary(
         "locks",
