@@ -15,6 +15,7 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Delivery
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,15 @@ class DatabaseExchange(MessageExchange):
     def finish(self) -> None:
         """End the span, off the caller's path."""
         end_span(self._span, self.call.ended, self._ended_ns, self.attributes)
+
+
+def other_side(operation: str) -> WorldBlocked:
+    """The error of a call that one of tape and world answers, over a connection to the other."""
+    return WorldBlocked(
+        f"{operation} does not go out over this connection",
+        cause="the connection was opened by the other of tape and world",
+        hint="fork before the connection is opened",
+    )
 
 
 def begin(

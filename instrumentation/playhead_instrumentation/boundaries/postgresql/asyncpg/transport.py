@@ -13,7 +13,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
+from playhead_instrumentation.boundaries.database.exchange import (
+    DatabaseExchange,
+    Server,
+    begin,
+    other_side,
+)
 from playhead_instrumentation.boundaries.database.opening import OpeningConnection, begin_opening
 from playhead_instrumentation.boundaries.database.set_up import sets_up
 from playhead_instrumentation.boundaries.database.standing import StandingAnswer
@@ -186,6 +191,8 @@ class HeardTransport(asyncio.Transport):
         self.exchange, self._text = exchange, queries[0].text
         try:
             self._played = exchange.call.answer(lambda: None, lambda played: played)
+            if (self._played is None) is not (self._below is not None):
+                raise other_side(statement.operation)
         except BaseException as error:
             exchange.failed(error)
             raise
