@@ -25,16 +25,17 @@ def provider() -> Iterator[Provider]:
         yield provider
 
 
-def orders(folder: Path, provider: Provider, count: int) -> Home:
+def orders(folder: Path, provider: Provider, count: int, driver: str) -> Home:
     """A service recorded with ``count`` requests, at the same time and one after the other.
 
-    Its servers are stopped.
+    Its servers are stopped. ``driver``: of its asynchronous engine; the other engine has psycopg.
     """
     home = home_with(folder, provider, "orders_service.py")
     database, cache = PostgresServer(), RedisServer(PASSWORD)
     try:
         database.start()
         home.environ["DATABASE_URL"] = database.url().replace("postgresql:", "postgresql+psycopg:")
+        home.environ["ASKED_URL"] = database.url().replace("postgresql:", f"postgresql+{driver}:")
         home.environ["REDIS_URL"] = cache.url.replace("//", f"//:{PASSWORD}@")
         with RecordedService(home, *SERVICE) as service:
 
@@ -62,7 +63,7 @@ def all_identical(home: Home, count: int) -> None:
 
 
 def test_requests_replay_identical_without_the_servers(tmp_path: Path, provider: Provider):
-    home = orders(tmp_path, provider, 4)
+    home = orders(tmp_path, provider, 4, "asyncpg")
     all_identical(home, 4)
     stored = b"".join(one.read_bytes() for one in home.data_dir.rglob("*") if one.is_file())
     assert PASSWORD.encode() not in stored
@@ -70,5 +71,8 @@ def test_requests_replay_identical_without_the_servers(tmp_path: Path, provider:
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(900)
-def test_fifty_requests_replay_identical_without_the_servers(tmp_path: Path, provider: Provider):
-    all_identical(orders(tmp_path, provider, 50), 50)
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_fifty_requests_replay_identical_without_the_servers(
+    tmp_path: Path, provider: Provider, driver: str
+):
+    all_identical(orders(tmp_path, provider, 50, driver), 50)

@@ -78,3 +78,23 @@ def test_call_forms_with_older_sdks(tmp_path, openai, anthropic):
         )
     )
     assert done.returncode == 0, done.stdout[-6000:]
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("wanted", ["asyncpg==0.27.0", "asyncpg==0.29.0", "asyncpg"])
+def test_statements_with_the_oldest_and_the_newest_asyncpg(tmp_path, wanted):
+    """`async-timeout` is what the older ones import."""
+    pip(Path(sys.executable), "install", "-q", "--target", str(tmp_path), wanted, "async-timeout")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
+            *("-k", "asyncpg", "tests/instrumentation/boundaries/databases"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]

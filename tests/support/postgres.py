@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -26,7 +27,13 @@ class PostgresServer:
     it wrote.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, password: str = "") -> None:
+        """``password``: what clients over TCP give; with it the server also listens at `port`."""
+        self.port = 0
+        if password:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-pg-", dir="/tmp"))
         self._data = self.folder / "data"
         self._data.mkdir()
@@ -42,8 +49,10 @@ class PostgresServer:
         self._binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
         self.run(
-            "initdb", "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync", "-D", self._data
+            *("initdb", "-U", "postgres", "--encoding=utf8", "--no-sync", "-D", self._data),
+            *("--auth-local=trust", f"--auth-host={'scram-sha-256' if password else 'trust'}"),
         )
+        self._password = password
 
     def start(self) -> None:
         """Start the server; returns when it accepts connections."""
@@ -53,7 +62,8 @@ class PostgresServer:
                 [
                     self._binaries / "postgres",
                     *("-D", self._data),
-                    *("-k", self.folder, "-h", ""),
+                    *("-k", self.folder, "-h", "127.0.0.1" if self.port else ""),
+                    *(("-p", str(self.port)) if self.port else ()),
                     *("-c", "shared_buffers=32MB", "-c", "max_connections=60", "-c", "fsync=off"),
                 ],
                 stdout=log,
@@ -64,7 +74,9 @@ class PostgresServer:
         deadline = time.monotonic() + DEADLINE_S
         while True:
             try:
-                self.connect().close()
+                with self.connect() as connection:
+                    if self._password:
+                        connection.execute(f"alter role postgres password '{self._password}'")
                 return
             except psycopg.OperationalError:
                 if time.monotonic() > deadline or self._process.poll() is not None:
@@ -78,7 +90,8 @@ class PostgresServer:
     def connect(self) -> psycopg.Connection:
         """A connection in addition to those of the store."""
         host = str(self.folder)
-        return psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True)
+        port = self.port or 5432
+        return psycopg.connect(host=host, port=port, user="postgres", dbname="postgres", autocommit=True)
 
     def kill(self) -> None:
         """SIGKILL for all its processes at once."""

@@ -17,7 +17,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, sessionmaker
 
 URL = os.environ["DATABASE_URL"]
 engine = create_engine(URL, pool_size=2, max_overflow=20)
-asked_engine = create_async_engine(URL, pool_size=2, max_overflow=20)
+asked_engine = create_async_engine(os.environ["ASKED_URL"], pool_size=2, max_overflow=20)
 sessions, asked_sessions = sessionmaker(engine), async_sessionmaker(asked_engine)
 counts = redis.Redis.from_url(os.environ["REDIS_URL"])
 asked_counts = redis.asyncio.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True)
@@ -40,8 +40,6 @@ class Order(Base):
 @contextlib.asynccontextmanager
 async def lifespan(app: FastAPI):
     Base.metadata.create_all(engine)
-    async with asked_engine.connect() as connection:
-        await connection.execute(select(1))
     yield
     await asked_engine.dispose()
     await asked_counts.aclose()

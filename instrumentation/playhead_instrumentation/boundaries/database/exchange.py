@@ -9,12 +9,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from playhead_instrumentation.boundaries.database.set_up import sets_up
-from playhead_instrumentation.boundaries.database.standing import StandingAnswer, marks
+from playhead_instrumentation.boundaries.database.set_up import answers_of, sets_up
+from playhead_instrumentation.boundaries.database.standing import STANDS, StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Delivery
 
 log = logging.getLogger(__name__)
@@ -64,15 +65,15 @@ class Statement(NamedTuple):
 class DatabaseExchange(MessageExchange):
     """What is known of one call while it is in progress. Its parts are the bytes of the server."""
 
-    __slots__ = ("attributes", "standing")
+    __slots__ = ("_set_ups", "_sets_up", "attributes", "standing")
 
     def __init__(
         self, session: Session, server: Server, statement: Statement, *, stands: bool = False
     ) -> None:
+        stands = stands or sets_up()
         operation, body, effect, attributes = statement
-        request = MessageRequest(
-            server.system, f"{operation} {server.url}", body, marks() if stands else {}, effect
-        )
+        kind, marked = (STANDS, marks()) if stands else (server.system, {})
+        request = MessageRequest(kind, f"{operation} {server.url}", body, marked, effect)
         super().__init__(
             session,
             request,
@@ -85,6 +86,10 @@ class DatabaseExchange(MessageExchange):
         self.call.scrub = session.redactor.response("application/json", "")
         self.standing = StandingAnswer(session, request) if stands else None
         """The answer, where later requests rest on it; None: it is for who asked alone."""
+        self._set_ups = answers_of(session, server.url)
+        self._sets_up = sets_up()
+        if not self._sets_up:
+            self._set_ups.used()
 
     def received(
         self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
@@ -94,9 +99,24 @@ class DatabaseExchange(MessageExchange):
         if self.standing is not None:
             self.standing.parts.append(data)
 
+    def finished(self, at: Delivery | None, said: Mapping[str, Any] | None = None) -> None:
+        """The exchange ended normally. ``said``: values of the end."""
+        super().finished(at, said)
+        if self.standing is not None and self._sets_up:
+            self._set_ups.add(self.standing)
+
     def finish(self) -> None:
         """End the span, off the caller's path."""
         end_span(self._span, self.call.ended, self._ended_ns, self.attributes)
+
+
+def other_side(operation: str) -> WorldBlocked:
+    """The error of a call that one of tape and world answers, over a connection to the other."""
+    return WorldBlocked(
+        f"{operation} does not go out over this connection",
+        cause="the connection was opened by the other of tape and world",
+        hint="fork before the connection is opened",
+    )
 
 
 def begin(
@@ -108,7 +128,7 @@ def begin(
     """
     try:
         session.settle()
-        return DatabaseExchange(session, server, statement, stands=stands or sets_up())
+        return DatabaseExchange(session, server, statement, stands=stands)
     except Exception:
         if session.driver.closed:
             raise

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import Server
-from playhead_instrumentation.boundaries.database.standing import StandingAnswer, marks
+from playhead_instrumentation.boundaries.database.standing import STANDS, StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
@@ -35,9 +35,7 @@ class OpeningConnection(MessageExchange):
         ``verb``: what is done towards it.
         """
         body = json.dumps(parameters, sort_keys=True, default=str).encode()
-        self._request = request = MessageRequest(
-            "connect", f"{verb} {server.url}", body, marks(), "read"
-        )
+        self._request = request = MessageRequest(STANDS, f"{verb} {server.url}", body, marks(), "read")
         name = f"{verb} {server.namespace or server.address}"
         super().__init__(session, request, name, server.attributes)
         self.call.headless()

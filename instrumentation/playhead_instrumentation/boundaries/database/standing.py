@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import logging
 import weakref
-from typing import Any
+from typing import Any, Final
 
 from playhead_instrumentation.boundaries.message_exchange import MessageRequest
 from playhead_instrumentation.driver.gate import running_loop
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
+
+STANDS: Final = "connect"
+"""Kind of the exchanges that stand. They are counted apart: a replay may need more or fewer of them."""
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +34,9 @@ class StandingAnswer:
 
     def __init__(self, session: Session, request: MessageRequest) -> None:
         self.parts: list[bytes] = []
+        self.request = request
         self._session = session
-        self._request = request
-        root = _root()
+        root = root_lane()
         self._of_request = root.of_request
         self._known: weakref.WeakSet[lanes.Lane] = weakref.WeakSet((root,))
 
@@ -41,12 +44,12 @@ class StandingAnswer:
         """The answer is used: the request that does so says what it was. Never raises."""
         if not self._of_request:
             return  # asked before the first request: every request has that on its tape
-        root = _root()
+        root = root_lane()
         if root in self._known:
             return
         self._known.add(root)
         try:
-            kind, key, body, details, effect = self._request
+            kind, key, body, details, effect = self.request
             call = self._session.driver.open(kind, key, body, details, effect=effect)
             for data in self.parts:
                 call.part(data, None)
@@ -55,7 +58,8 @@ class StandingAnswer:
             log.debug("playhead could not record on what a request rests", exc_info=True)
 
 
-def _root() -> lanes.Lane:
+def root_lane() -> lanes.Lane:
+    """The lane of the request, or of the program, to which the current lane belongs."""
     lane = lanes.current()
     while lane.parent is not None:
         lane = lane.parent

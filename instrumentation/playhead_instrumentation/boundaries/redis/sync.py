@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import socket
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -63,7 +64,7 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
     if opening is None:
         return original(connection, *args, **kwargs)
     heard = heard_of(connection, Heard)
-    heard.opens = socket = HeardSocket(Talk(session, server), heard)
+    heard.opens = heard_socket = HeardSocket(Talk(session, server), heard)
 
     def live() -> None:
         with Outside():
@@ -73,7 +74,7 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         end = played.exchange.end
         if end is not None and end.error is not None:
             raise raised_again(end.error, OSError)
-        socket.recorded(welcome_of(played))
+        heard_socket.recorded(welcome_of(played))
         with Shadow():
             original(connection, *args, **kwargs)
 
@@ -89,8 +90,8 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         raise
     finally:
         heard.opens = None
-    socket.talk.welcome = opening.opened(at, socket.opened())
-    heard.socket = socket
+    heard_socket.talk.welcome = opening.opened(at, heard_socket.opened())
+    heard.socket = heard_socket
 
 
 def _connecting(original: Any, connection: Any) -> Any:
@@ -113,14 +114,14 @@ def _sending(original: Any, connection: Any, command: Any, *args: Any, **kwargs:
 
 def _readable(original: Any, connection: Any, *args: Any, **kwargs: Any) -> bool:
     heard: Heard | None = connection.__dict__.get(HEARD)
-    socket = None if heard is None else heard.socket
-    if socket is None or connection._sock is not socket or not socket.decides:
+    heard_socket = None if heard is None else heard.socket
+    if heard_socket is None or connection._sock is not heard_socket or not heard_socket.decides:
         return original(connection, *args, **kwargs)
     parser: Any = connection._parser
     buffer: Any = getattr(parser, "_buffer", None)
     if buffer.unread_bytes() if hasattr(buffer, "unread_bytes") else parser._reader.has_data():
         return True
-    return socket.readable(*args, **kwargs)
+    return heard_socket.readable(*args, **kwargs)
 
 
 class HeardSocket:
@@ -141,6 +142,8 @@ class HeardSocket:
         self._ready = b""
         """Bytes that were read and that the driver does not have yet."""
         self._closed = False
+        self._quiet: tuple[socket.socket, socket.socket] | None = None
+        """Stands for the socket below, for who watches it."""
         self._timeout: float | None = None
         self._waits: Outside | None = None
         self._plays = False
@@ -331,8 +334,12 @@ class HeardSocket:
         return (server.address, server.port) if server.port else server.address
 
     def fileno(self) -> int:
-        """As a socket does; -1 where there is none."""
-        return -1 if self._sock is None else self._sock.fileno()
+        """As a socket does. Where there is none, that of one on which nothing comes."""
+        if self._sock is not None:
+            return self._sock.fileno()
+        if self._quiet is None and not self._closed:
+            self._quiet = socket.socketpair()
+        return -1 if self._quiet is None else self._quiet[0].fileno()
 
     def shutdown(self, how: int) -> None:
         """As a socket does."""
@@ -350,6 +357,9 @@ class HeardSocket:
         if self._closed:
             return
         self._closed = True
+        for one in self._quiet or ():
+            one.close()
+        self._quiet = None
         self.talk.settled()
         if self.talk.turn is not None:
             self.talk.turn.give_up()

@@ -65,7 +65,12 @@ def server_of(connection: Any) -> Server:
 
 def parameters_of(connection: Any) -> dict[str, Any]:
     """What a connection is opened with, beside its server."""
-    named = {"user": getattr(connection, "username", None), "client": connection.client_name}
+    checks = getattr(connection, "health_check_interval", 0)  # then it begins with a PING
+    named = {
+        "user": getattr(connection, "username", None),
+        "client": connection.client_name,
+        "health_check_s": checks,
+    }
     return {
         **{name: value for name, value in named.items() if value},
         "protocol": str(getattr(connection, "protocol", 2)),

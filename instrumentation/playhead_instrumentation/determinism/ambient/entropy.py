@@ -157,6 +157,18 @@ def _randbits(randbits: Any, k: int) -> int:
     return int.from_bytes(drawn, "big")
 
 
+def patch_kombu(module: ModuleType) -> None:
+    """Record the names of clients of Celery, which kombu makes of addresses in memory."""
+    PATCHES.around(module, "generate_oid", _oid)
+
+
+def _oid(generate: Any, *parts: Any) -> str:
+    reads = reads_of(calling())
+    if reads is None:
+        return generate(*parts)
+    return reads.read("entropy/kombu.oid", lambda: generate(*parts))
+
+
 def _cover_uuids(module: ModuleType, names: tuple[str, ...]) -> None:
     for name in names:
         original: Any = getattr(module, name, None)

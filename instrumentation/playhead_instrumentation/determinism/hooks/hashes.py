@@ -15,6 +15,7 @@ import logging
 import threading
 from abc import ABCMeta
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, cast
 
 from playhead_instrumentation.runtime.lane_hooks import has_lane
@@ -32,6 +33,16 @@ def watch(patches: Patches, session: object = None) -> None:
     patches.attempt("hashes of asyncio", _patch_asyncio)
     patches.attempt("hashes of concurrent.futures", _patch_futures)
     patches.attempt("hashes of threading", _patch_threads)
+
+
+def patch_kombu(module: ModuleType) -> None:
+    """Channels of kombu, of which a worker holds a set."""
+    PATCHES.put(required(module, "Channel"), "__hash__", _stable_by_attribute)
+
+
+def patch_vine(module: ModuleType) -> None:
+    """Promises of vine, of which the loop of a worker holds a set: what it has to do next."""
+    PATCHES.put(required(module, "promise"), "__hash__", _stable_by_attribute)
 
 
 def _made(one: object, kind: str) -> int:

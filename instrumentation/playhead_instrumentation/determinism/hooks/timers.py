@@ -35,6 +35,9 @@ DEADLINES: Final = {
 }
 """Functions that compare deadlines with the time of the loop, by module."""
 
+OPENERS: Final = frozenset(("asyncpg.connection",))
+"""Modules whose deadlines are those of their connections: what they read depends on which are open."""
+
 
 def watch(patches: Patches, session: object = None) -> None:
     """Patch `time.sleep` and event loops."""
@@ -245,6 +248,9 @@ def _reads(frame: FrameType, name: str) -> Reads | None:
 def _compare(frame: FrameType, functions: tuple[str, ...]) -> bool:
     code, caller = frame.f_code, frame.f_back
     if code.co_name != "current_time":
-        return code.co_name in functions
+        while caller is not None and caller.f_code.co_filename == code.co_filename:
+            caller = caller.f_back
+        opens = caller is not None and caller.f_globals.get("__name__") in OPENERS
+        return code.co_name in functions and not opens
     # Called by code that sets a deadline, not by the backend's own threads.
     return caller is not None and caller.f_code.co_filename != code.co_filename

@@ -50,8 +50,10 @@ telemetry, test runners."""
 BELOW_MODULES: Final = frozenset(
     (
         "redis.asyncio.client redis.asyncio.cluster redis.asyncio.connection redis.client "
-        "redis.cluster redis.connection redis.maint_notifications sqlalchemy.engine.default "
-        "sqlalchemy.pool.base sqlalchemy.pool.impl sqlalchemy.sql.compiler sqlalchemy.util.queue "
+        "redis.cluster redis.connection redis.maint_notifications "
+        "sqlalchemy.dialects.postgresql.asyncpg sqlalchemy.engine.default "
+        "sqlalchemy.pool.base sqlalchemy.pool.impl sqlalchemy.sql.compiler "
+        "sqlalchemy.util.queue "
     ).split()
 )
 """Modules that read for their own purposes in packages that also read for the program: the ages of

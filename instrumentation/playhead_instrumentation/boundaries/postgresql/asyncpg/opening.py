@@ -11,7 +11,11 @@ from typing import Any, Final
 from playhead_instrumentation.boundaries.database.exchange import Server, Statement, begin
 from playhead_instrumentation.boundaries.database.opening import begin_opening
 from playhead_instrumentation.boundaries.postgresql import messages
-from playhead_instrumentation.boundaries.postgresql.asyncpg.transport import HEARD, HeardTransport
+from playhead_instrumentation.boundaries.postgresql.asyncpg.transport import (
+    DRIVER,
+    HEARD,
+    HeardTransport,
+)
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
@@ -225,7 +229,7 @@ def _server(address: Any, database: str) -> Server:
 
 
 def _told(params: Any) -> dict[str, Any]:
-    return {"user": params.user, **(params.server_settings or {})}
+    return {"user": params.user, **(params.server_settings or {}), **DRIVER}
 
 
 def _without_secrets(said: bytes) -> bytes:

@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
+from playhead_instrumentation.boundaries.database.exchange import (
+    DatabaseExchange,
+    Server,
+    begin,
+    other_side,
+)
 from playhead_instrumentation.boundaries.database.opening import OpeningConnection, begin_opening
+from playhead_instrumentation.boundaries.database.set_up import sets_up
 from playhead_instrumentation.boundaries.database.standing import StandingAnswer
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, drive
 from playhead_instrumentation.boundaries.postgresql import messages
@@ -38,6 +44,9 @@ HEARD: Final = "_playhead_heard"
 
 LOST: Final = {a.ERROR_TYPE: "connection"}
 """Values of the end of an exchange behind which the connection is lost."""
+
+DRIVER: Final = {"driver": "asyncpg"}
+"""Said with what stands for later asks: the answer to another driver has values in another form."""
 
 CANCEL: Final = b"CANCEL"
 """What the program says while it waits, where it does not wait any longer."""
@@ -67,8 +76,8 @@ class HeardTransport(asyncio.Transport):
         self._answer = Answer(prepares=False)
         self._prepared: dict[bytes, StandingAnswer] = {}
         """What the server has said of statements, by text."""
-        self._rests: list[StandingAnswer] = []
-        """On what all rests that is asked over the connection; empty: it is being opened."""
+        self._opening: StandingAnswer | None = None
+        """What the server has said when the connection was opened; None: it is being opened."""
         self._held = b""
         """What goes out with what follows."""
         self._lane: Lane = current()
@@ -92,7 +101,7 @@ class HeardTransport(asyncio.Transport):
         """As a transport does. Raises what a replay refuses."""
         said = self._held + bytes(data)
         self._held = b""
-        if self._rests and not self._closed and recording_requests() is not None:
+        if self._opening is not None and not self._closed and recording_requests() is not None:
             said = self._say(said)
         if said and self._below is not None:
             self._below.write(said)
@@ -146,8 +155,8 @@ class HeardTransport(asyncio.Transport):
             exchange.sent(piece)
 
     def _ask(self, asked: Asked) -> None:
-        for standing in self._rests:
-            standing.used()
+        if self._opening is not None:
+            self._opening.used()
         texts = {query.text for query in asked.queries}
         for text in texts:
             if not asked.prepares and text in self._prepared:
@@ -169,6 +178,8 @@ class HeardTransport(asyncio.Transport):
         """Open the exchange of an ask, and begin to play where the tape answers."""
         self._settle()
         self._lane, self._answer, self.exchange, self._played = current(), answer, None, None
+        if stands or sets_up():
+            more = {**more, **DRIVER}
         statement = statement_of(queries, self._session.redactor, **more)
         if "prepare" in more:
             statement = statement._replace(operation="PREPARE", effect="read")
@@ -180,12 +191,18 @@ class HeardTransport(asyncio.Transport):
         self.exchange, self._text = exchange, queries[0].text
         try:
             self._played = exchange.call.answer(lambda: None, lambda played: played)
+            if (self._played is None) is not (self._below is not None):
+                raise other_side(statement.operation)
         except BaseException as error:
             exchange.failed(error)
             raise
         if self._played is not None:
-            with Shadow():
-                drive(self._play(exchange, self._played))
+            self._soon(self._play, exchange, self._played)
+
+    def _soon(self, play: Callable[..., Coroutine[Any, None, None]], *what: Any) -> None:
+        """Replay: let the server answer, but not before asyncpg waits for it."""
+        with Shadow():
+            asyncio.get_running_loop().call_soon(lambda: drive(play(*what)))
 
     def _settle(self) -> None:
         """Nothing more comes for the last ask."""
@@ -222,7 +239,7 @@ class HeardTransport(asyncio.Transport):
         except PlayheadError:
             leaving = None  # a connection can always be left
         if self._below is None:
-            drive(self._left(leaving))
+            self._soon(self._left, leaving)
 
     async def _left(self, leaving: OpeningConnection | None) -> None:
         """Replay: the server ends the connection."""
@@ -238,11 +255,11 @@ class HeardTransport(asyncio.Transport):
 
     def opened(self, standing: StandingAnswer) -> None:
         """The connection is open."""
-        self._rests.append(standing)
+        self._opening = standing
 
     def came(self, data: bytes) -> None:
         """The server has said ``data``."""
-        if not self._rests:
+        if self._opening is None:
             self.welcome += data
             self._feed(data)
         else:
@@ -250,7 +267,7 @@ class HeardTransport(asyncio.Transport):
 
     def lost(self, error: Exception | None) -> None:
         """The connection is lost. ``error``: None where its end was orderly."""
-        if self._rests and not self._closed:
+        if self._opening is not None and not self._closed:
             self._bring(error)
         else:
             self._lose(error)
@@ -306,8 +323,6 @@ class HeardTransport(asyncio.Transport):
             exchange.describe({}, error=answer.failure)
         elif exchange.standing is not None and answer.prepared:
             self._prepared[self._text] = exchange.standing
-        elif exchange.standing is not None:
-            self._rests.append(exchange.standing)
         exchange.finished(at)
 
     def _listen_on(self) -> None:

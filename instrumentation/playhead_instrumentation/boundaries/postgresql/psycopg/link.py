@@ -6,7 +6,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange, Server, begin
+from playhead_instrumentation.boundaries.database.exchange import (
+    DatabaseExchange,
+    Server,
+    begin,
+    other_side,
+)
 from playhead_instrumentation.boundaries.database.standing import StandingAnswer
 from playhead_instrumentation.boundaries.postgresql.psycopg import results
 from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
@@ -14,7 +19,6 @@ from playhead_instrumentation.boundaries.postgresql.statement import Query, stat
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import WorldBlocked
 
 
 class DatabaseLink:
@@ -63,11 +67,7 @@ class DatabaseLink:
         try:
             self.played = exchange.call.answer(lambda: None, lambda played: played)
             if (self.played is None) is not (self.stand_in is None):
-                raise WorldBlocked(
-                    f"{statement.operation} does not go out over this connection",
-                    cause="the connection was opened by the other of tape and world",
-                    hint="fork before the connection is opened",
-                )
+                raise other_side(statement.operation)
         except BaseException as error:
             exchange.failed(error)
             self.exchange = None
