@@ -57,17 +57,21 @@ class Dead:
         return playhead(*words, environ=self.environ, cwd=self.folder)
 
 
+LEFT_OPEN = AGENT.replace("rows.close()\n", "")
+
+
 @pytest.fixture
-def dead(tmp_path: Path) -> Iterator[Dead]:
+def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
+    """The parameter is the program, by default one that closes its database."""
     work = tmp_path / "work"
     work.mkdir()
-    (work / "agent.py").write_text(AGENT)
+    (work / "agent.py").write_text(getattr(request, "param", AGENT))
     with ScriptedServer() as provider:
         environ = environment(tmp_path, provider.url)
         agents: list[subprocess.Popen[bytes]] = []
         left = [4]
 
-        def strikes(request: Request) -> bool:
+        def strikes(asked: Request) -> bool:
             left[0] -= 1
             if left[0] == 0:
                 agents[0].send_signal(signal.SIGKILL)
@@ -82,6 +86,7 @@ def dead(tmp_path: Path) -> Iterator[Dead]:
         yield Dead(work, environ)
 
 
+@pytest.mark.parametrize("dead", [AGENT, LEFT_OPEN], ids=["closed", "left open"], indirect=True)
 def test_what_the_dead_run_had_written_is_no_reason_to_keep_a_copy(dead: Dead):
     assert dead.numbers() == [0, 1, 2]
     done = dead.resume()

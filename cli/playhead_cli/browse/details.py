@@ -14,7 +14,7 @@ from playhead_cli.views.step.overview import attribute_lines, exception_lines, h
 from playhead_cli.views.step.wire import wire_lines
 from playhead_cli.views.styles import ERROR, FAINT, TITLE
 from playhead_cli.views.words import count, label, seconds, took
-from playhead_replay.moments import differences, moment_after
+from playhead_replay.moments import differences
 from playhead_semconv.errors import TapeError
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.encodings import header as header_in
@@ -46,7 +46,7 @@ def lines_of(source: OpenRun, wanted: WantedDetails) -> Iterator[Text]:
     if row is None:
         return iter((Text("there is no step", FAINT),))
     if wanted.tab == "State":
-        return moment_lines(moment_after(run, wanted.number), wanted.everything)
+        return moment_lines(source.moments.after(wanted.number), wanted.everything)
     if wanted.tab == "Diff":
         return _difference(source, wanted)
     step = row.step
@@ -132,11 +132,11 @@ def _difference(source: OpenRun, wanted: WantedDetails) -> Iterator[Text]:
     """What differs between the moment of the row and another."""
     run = source.run
     if wanted.against == "origin":
-        other = source.origin()
-        first = moment_after(other, min(wanted.number, len(other.steps)))
+        other = source.origin_moments()
+        first = other.after(min(wanted.number, len(other.run.steps)))
     else:
         before = max(wanted.number - 1, 0)
-        first = moment_after(run, int(wanted.against) if wanted.against else before)
-    second = moment_after(run, wanted.number)
+        first = source.moments.after(int(wanted.against) if wanted.against else before)
+    second = source.moments.after(wanted.number)
     yield Text(f"{first.run.name}:{first.step} → {run.name}:{second.step}", TITLE)
     yield from change_lines(differences(first, second))

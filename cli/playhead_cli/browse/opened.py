@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
+from playhead_replay.moments import RunMoments
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class OpenRun:
     def __init__(self, run: Run, store: Store | None = None, position: int = 0) -> None:
         """``store``: what it was read from, None for a file; ``position``: of the store, before that."""
         self.run = run
+        self._moments = RunMoments(run)
+        self._origin: RunMoments | None = None
         self._store = store
         self._position = position
 
@@ -61,6 +64,19 @@ class OpenRun:
             self.run = load_run(self._store, self.run.trace_id)[0]
             return True
         return False
+
+    @property
+    def moments(self) -> RunMoments:
+        """The moments of the run, as far as it has been read."""
+        if self._moments.run is not self.run:
+            self._moments = RunMoments(self.run)
+        return self._moments
+
+    def origin_moments(self) -> RunMoments:
+        """Those of the run that it was forked or replayed from. `RunUnknown`."""
+        if self._origin is None:
+            self._origin = RunMoments(self.origin())
+        return self._origin
 
     def origin(self) -> Run:
         """The run that it was forked or replayed from. `RunUnknown`."""

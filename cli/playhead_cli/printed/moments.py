@@ -34,6 +34,8 @@ class PrintedState(TypedDict):
     step: int
     value: Any
     """Null where content is not recorded."""
+    unkept: list[str]
+    """What of it could not be kept: its path and the class of what is there."""
 
 
 class PrintedFileThen(PrintedFile):

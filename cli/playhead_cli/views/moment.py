@@ -62,6 +62,8 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
         yield Text()
         yield Text(name, TITLE)
         yield from text_lines(_said(state), "", everything)
+        for one in _unkept(state):
+            yield Text(f"  not kept: {one}", ERROR)
     if moment.files:
         yield Text()
         yield Text("files", TITLE)
@@ -172,6 +174,13 @@ def _said(state: State) -> str:
         return f"cannot be read: {problem}"
 
 
+def _unkept(state: State) -> list[str]:
+    try:
+        return state.unkept
+    except (TapeError, ValueError, RecursionError):
+        return []
+
+
 def _conversation_object(one: LastMessages) -> PrintedLastMessages:
     return {
         "lane": one.lane,
@@ -185,7 +194,8 @@ def _conversation_object(one: LastMessages) -> PrintedLastMessages:
 
 
 def _state_object(name: str, state: State) -> PrintedState:
-    return {"name": name, "step": state.step, "value": state.value if state.has_content else None}
+    value = state.value if state.has_content else None
+    return {"name": name, "step": state.step, "value": value, "unkept": state.unkept}
 
 
 def _file_object(item: TreeItem) -> PrintedFileThen:

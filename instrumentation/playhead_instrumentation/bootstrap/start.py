@@ -197,6 +197,10 @@ def _start(
     plumbing.attempt("Resource", lambda: name_services(plumbing, agent, _version))
     if delivers:
         recording.outlet = _open_outlet(recording.settings, notices)
+    if rerun is not None:
+        from playhead_instrumentation.host.files.scratch import delete_at_exit  # no recording has it
+
+        delete_at_exit()
     atexit.register(recording.end)
     recording.exit_status.watch()
     _record_spans(recording, plumbing)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.boundaries.state import reported
+from playhead_instrumentation.boundaries.state import replaced, reported, written
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.runtime import RUNTIME
@@ -144,9 +143,13 @@ def _mark_in_time(call: Call) -> bool:
 def edit_state(name: str, edits: Sequence[Edit]) -> None:
     """Change a registered state as an operator says. Its edited value goes on the tape.
 
-    UsageError where the program has not registered it, or where the edits do not fit.
+    UsageError where the program has not registered it, where the edits do not fit, or where the program
+    does not take the value; then nothing is changed.
     """
-    from playhead_semconv.rerun.state_documents import edited  # few edit states
+    from playhead_instrumentation.boundaries.fitting_state import fitting  # few edit states
+    from playhead_semconv.rerun.state_documents import edited
+
+    session = current()
 
     registered = _registered.get(name)
     if registered is None:
@@ -154,11 +157,21 @@ def edit_state(name: str, edits: Sequence[Edit]) -> None:
         raise UsageError(f"no state {name} is registered", cause=f"registered is {known}")
     with Shadow():
         value = registered.get()
-        told = values.written(value, stubs=[])
+        told = written(value, name)
     if registered.set is None and not isinstance(value, dict | list):
         raise UsageError(f"the state {name} has no way to be set", hint="register_state(…, set=…)")
-    edited(json.loads(told), edits)
-    _told(name, registered, edits)
+    with Shadow():
+        new = fitting(name, edited(json.loads(told), edits), value)
+        if registered.set is None:
+            replaced(value, new)
+        else:
+            try:
+                registered.set(new)
+            except Exception as problem:
+                why = f"{type(problem).__name__}: {problem}"
+                raise UsageError(f"the program does not take this as {name}", cause=why) from problem
+    if session is not None:  # only now it is known that the state is another one
+        session.driver.states.said(name, told, session.here(), edits)
 
 
 def _made(kind: str, label: str, *names: str) -> int | None:
@@ -182,12 +195,12 @@ def _made(kind: str, label: str, *names: str) -> int | None:
         return None
 
 
-def _told(name: str, registered: _Registered, edits: Sequence[Edit] = ()) -> bool:
+def _told(name: str, registered: _Registered) -> bool:
     """Report a registered state. False if the program's own function failed."""
     try:
         with Shadow():
             value = registered.get()
-        value, changed = reported(value, name, edits)
+        value, changed = reported(value, name, in_place=registered.set is None)
         if changed and registered.set is not None:
             with Shadow():
                 registered.set(value)

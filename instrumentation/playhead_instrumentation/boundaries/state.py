@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import current
-
-if TYPE_CHECKING:
-    from playhead_semconv.rerun.plans import Edit
 
 log = logging.getLogger(__name__)
 
@@ -30,25 +27,47 @@ def state(value: T, /, *, name: str = "state") -> T:
     return reported(value, name)[0]
 
 
-def reported(value: T, name: str, edits: Sequence[Edit] = ()) -> tuple[T, bool]:
-    """As `state`; also whether a fork, or an operator with ``edits``, put another value in its place."""
+def reported(value: T, name: str, *, in_place: bool = True) -> tuple[T, bool]:
+    """As `state`; also whether a fork, or an operator in a replay, put another value in its place.
+
+    ``in_place``: a dict or a list that is given is updated.
+    """
     session = current()
     if session is None:
         return value, False
     try:
         with Shadow():  # code that an object runs to list its attributes is not part of the run
-            told = values.written(value, stubs=[])
-        changed = session.driver.states.said(name, told, session.here(), edits)
+            told = written(value, name)
+        changed = session.driver.states.said(name, told, session.here())
         if changed is None:
             return value, False
         with Shadow():
-            return cast("T", _replaced(value, values.read(changed))), True
+            new = values.read(changed)
+            return cast("T", replaced(value, new) if in_place else new), True
     except Exception:
         log.debug("playhead could not record a state", exc_info=True)
         return value, False
 
 
-def _replaced(value: Any, new: Any) -> Any:
+def written(value: Any, name: str) -> bytes:
+    """The state as it goes on the tape. What cannot be kept is named in the program's log, once."""
+    stubs: list[str] = []
+    told = values.written(value, stubs=stubs)
+    if stubs and (name, *stubs) not in _named:
+        from playhead_semconv.rerun.state_documents import unkept_in
+
+        _named.add((name, *stubs))
+        left_out = ", ".join(unkept_in(json.loads(told)))
+        log.warning("playhead: of the state %r this cannot be kept: %s", name, left_out)
+    return told
+
+
+_named: Final[set[tuple[str, ...]]] = set()
+"""States with what cannot be kept of them, by name and classes."""
+
+
+def replaced(value: Any, new: Any) -> Any:
+    """``new``; a dict or a list becomes equal to it."""
     if isinstance(value, dict) and isinstance(new, dict):
         value.clear()
         value.update(cast("dict[Any, Any]", new))

@@ -157,7 +157,7 @@ def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
             for one in moment.conversations
         ],
         states=[
-            NamedState(name=name, step=state.step, value=_value(state))
+            NamedState(name=name, step=state.step, value=_value(state), unkept=_unkept(state))
             for name, state in moment.states.items()
         ],
         files=[_file(path, item) for path, item in moment.files.items()],
@@ -215,6 +215,13 @@ def _value(state: State) -> Any:
         return state.value if state.has_content else None
     except (TapeError, ValueError, RecursionError):
         return None
+
+
+def _unkept(state: State) -> list[str]:
+    try:
+        return state.unkept
+    except (TapeError, ValueError, RecursionError):
+        return []
 
 
 def _file(path: str, item: TreeItem) -> FileThen:

@@ -6,19 +6,24 @@ steps has what was committed when the later one began.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from heapq import merge
+from typing import Any, TypeAlias
 
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, two_names
 from playhead_replay.workspace.folding import REDACTED, UNTOLD
+from playhead_replay.workspace.marked_fold import MarkedFold
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.databases import decode_blocks, with_blocks
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+_Then: TypeAlias = dict[str, "DatabaseThen"]
 
 OPENED = "file/database "
 """Prefix of the kind of a read that has what a database held when it was opened."""
@@ -51,99 +56,101 @@ class _Told:
 
     fact: Fact
     tape: IndexedTape
-    place: int
-    """Of the tape among those of the run."""
+    latest_ns: int
+    """The latest time on the tape up to it: facts of several threads may stand out of order."""
 
 
 class DatabaseHistory:
-    """The databases of a run over time. A moment behind the last one costs what is between them."""
+    """The databases of a run over time."""
 
     def __init__(self, run: Run) -> None:
-        self._told = sorted(
-            (
-                _Told(fact, tape, place)
-                for place, tape in enumerate(run.tapes)
-                for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT, e.PLAYHEAD_DATABASE)
-                if _tells(fact)
-            ),
-            key=lambda one: (one.fact.time_ns, one.place, one.fact.seq),
-        )
+        self._told = list(merge(*(_told_by(tape) for tape in run.tapes), key=lambda one: one.latest_ns))
         self._named = {
             str(one.fact.attributes.get(a.PLAYHEAD_DATABASE_PATH, ""))
             for one in self._told
             if one.fact.name == e.PLAYHEAD_DATABASE
         }
-        self._instances = [tape.instance.hex() for tape in run.tapes]
-        self._folded: dict[str, DatabaseThen] = {}
-        self._ends: tuple[int, ...] = ()
-        self._next = 0
+        self._places: dict[str, list[int]] = {tape.instance.hex(): [] for tape in run.tapes}
+        """For each process where its facts stand in `_told`."""
+        for at, one in enumerate(self._told):
+            self._places[one.tape.instance.hex()].append(at)
+        self._fold = MarkedFold(self._told, _Then, self._apply, _Then.copy, _weight)
 
     def before(self, ends: Mapping[str, int]) -> list[DatabaseThen]:
         """The databases before these facts, by name. ``ends``: see `RunMoment.ends`."""
-        wanted = tuple(ends.get(instance, 0) for instance in self._instances)
-        if not self._ends or any(new < old for new, old in zip(wanted, self._ends, strict=True)):
-            self._folded, self._next = {}, 0
-        pending = self._told[self._next :]
-        taken = [one for one in pending if one.fact.seq < wanted[one.place]]
-        for one in taken:
-            self._fold(one)
-        self._next += len(taken)
-        # Where one process is ahead of another, what follows is not what was left: begin anew then.
-        self._ends = wanted if taken == pending[: len(taken)] else ()
-        return [
-            replace(one, name=one.name.removeprefix(HERE)) for _, one in sorted(self._folded.items())
+        then: _Then = {}
+        known = [
+            (places, bisect_left(places, ends.get(instance, 0), key=self._seq_at))
+            for instance, places in self._places.items()
         ]
+        many = sum(count for _, count in known)
+        if all(not count or places[count - 1] < many for places, count in known):
+            then = self._fold.at(many)
+        else:  # what one process did before the moment stands behind what another did after it
+            for at in sorted(at for places, count in known for at in places[:count]):
+                self._apply(then, self._told[at])
+        return [replace(one, name=name.removeprefix(HERE)) for name, one in sorted(then.items())]
 
-    def _fold(self, one: _Told) -> None:
+    def _seq_at(self, place: int) -> int:
+        return self._told[place].fact.seq
+
+    def _apply(self, then: _Then, one: _Told) -> None:
         fact, at = one.fact, one.fact.attributes
         if fact.name == e.PLAYHEAD_READ:
-            self._opened(str(at[a.PLAYHEAD_READ_KIND]).removeprefix(OPENED), one)
+            _opened(then, str(at[a.PLAYHEAD_READ_KIND]).removeprefix(OPENED), one)
         elif fact.name == e.PLAYHEAD_DATABASE:
-            self._changed(str(at.get(a.PLAYHEAD_DATABASE_PATH, "")), one)
+            _changed(then, str(at.get(a.PLAYHEAD_DATABASE_PATH, "")), one)
         else:
-            op = str(at[a.PLAYHEAD_EFFECT_KIND])
-            self._moved(op, str(at.get(a.PLAYHEAD_EFFECT_TARGET, "")))
+            self._moved(then, str(at[a.PLAYHEAD_EFFECT_KIND]), str(at.get(a.PLAYHEAD_EFFECT_TARGET, "")))
 
-    def _opened(self, name: str, one: _Told) -> None:
-        at = one.fact.attributes
-        if a.PLAYHEAD_FILE_ERROR in at:
-            self._folded.pop(name, None)
-        elif one.fact.body is not None:
-            image = _read(one)
-            why = UNTOLD if image is None else _redacted(at)
-            self._folded[name] = DatabaseThen(name, image, why)
-        elif a.PLAYHEAD_FILE_SIZE in at:
-            self._folded[name] = DatabaseThen(name, None, UNKEPT)
-
-    def _changed(self, name: str, one: _Told) -> None:
-        at = one.fact.attributes
-        unkept = at.get(a.PLAYHEAD_DATABASE_UNKEPT)
-        if unkept is not None:
-            self._folded[name] = DatabaseThen(name, None, WHY.get(str(unkept), UNTOLD))
-            return
-        before = self._folded.get(name)
-        try:
-            held = b"" if before is None or before.image is None else before.image
-            image = with_blocks(held, decode_blocks(_read(one) or b""))
-        except ValueError as problem:
-            self._folded[name] = DatabaseThen(name, None, f"its changes cannot be read: {problem}")
-            return
-        why = _redacted(at) or ("" if before is None or before.image is None else before.why)
-        self._folded[name] = DatabaseThen(name, image, why)
-
-    def _moved(self, op: str, target: str) -> None:
+    def _moved(self, then: _Then, op: str, target: str) -> None:
         if op == "file.write":
-            known = self._folded.get(target)
+            known = then.get(target)
             if known is not None and target not in self._named:  # recorded before changes were told
-                self._folded[target] = replace(known, why=UNTOLD)
+                then[target] = replace(known, why=UNTOLD)
         elif op == "file.rename":
             old, new = two_names(target)
-            moved = self._folded.pop(old, None)
-            self._folded.pop(new, None)
+            moved = then.pop(old, None)
+            then.pop(new, None)
             if moved is not None:
-                self._folded[new] = replace(moved, name=new)
+                then[new] = replace(moved, name=new)
         else:
-            self._folded.pop(target, None)
+            then.pop(target, None)
+
+
+def _opened(then: _Then, name: str, one: _Told) -> None:
+    at = one.fact.attributes
+    if a.PLAYHEAD_FILE_ERROR in at:
+        then.pop(name, None)
+    elif one.fact.body is not None:
+        image = _read(one)
+        then[name] = DatabaseThen(name, image, UNTOLD if image is None else _redacted(at))
+    elif a.PLAYHEAD_FILE_SIZE in at:
+        then[name] = DatabaseThen(name, None, UNKEPT)
+
+
+def _changed(then: _Then, name: str, one: _Told) -> None:
+    at = one.fact.attributes
+    unkept = at.get(a.PLAYHEAD_DATABASE_UNKEPT)
+    if unkept is not None:
+        then[name] = DatabaseThen(name, None, WHY.get(str(unkept), UNTOLD))
+        return
+    before = then.get(name)
+    held, why = (b"", "") if before is None or before.image is None else (before.image, before.why)
+    try:
+        image = with_blocks(held, decode_blocks(_read(one) or b""))
+    except ValueError as problem:
+        then[name] = DatabaseThen(name, None, f"its changes cannot be read: {problem}")
+        return
+    then[name] = DatabaseThen(name, image, _redacted(at) or why)
+
+
+def _told_by(tape: IndexedTape) -> Iterator[_Told]:
+    latest_ns = 0
+    for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT, e.PLAYHEAD_DATABASE):
+        if _tells(fact):
+            latest_ns = max(latest_ns, fact.time_ns)
+            yield _Told(fact, tape, latest_ns)
 
 
 def _tells(fact: Fact) -> bool:
@@ -168,3 +175,8 @@ def _read(one: _Told) -> bytes | None:
 
 def _redacted(at: Mapping[str, Any]) -> str:
     return REDACTED if at.get(a.PLAYHEAD_REDACTED_COUNT) else ""
+
+
+def _weight(then: _Then) -> int:
+    """In units of 256 bytes: images of 256 MiB together are as heavy as a million files."""
+    return sum(1 + len(one.image or b"") // 256 for one in then.values())

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
 from playhead_replay.databases.history import DatabaseHistory, DatabaseThen
@@ -32,6 +33,9 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
 IN_TABLES = "a database: its rows are told beside the files"
+
+KEPT = 4
+"""Moments that `RunMoments` keeps: those that a reader compares, and the ones beside them."""
 
 NO_TAPE = "only spans were recorded: no states, no output, no files"
 
@@ -92,12 +96,21 @@ class RunMoments:
 
     def __init__(self, run: Run) -> None:
         self.run: Final = run
+        self._after: dict[int, RunMoment] = {}
+        """The last moments that were asked for, by the number of the step."""
 
     def after(self, number: int) -> RunMoment:
         """The moment before the step after ``number`` began, with all that followed from ``number``.
 
         0: before the first step. `UsageError` if the run has fewer steps.
         """
+        found = self._after.pop(number, None) or self._found_after(number)
+        self._after[number] = found
+        if len(self._after) > KEPT:
+            del self._after[next(iter(self._after))]
+        return found
+
+    def _found_after(self, number: int) -> RunMoment:
         run = self.run
         if not 0 <= number <= len(run.steps):
             raise UsageError(
@@ -130,17 +143,19 @@ class RunMoments:
         run = self.run
         found = RunMoment(run, number, before_ns or run.ended_ns or run.started_ns)
         found.ends = {one.tape.instance.hex(): end for one, end in zip(self._tapes, ends, strict=True)}
-        found.conversations = list(_conversations(run, number, before_ns))
+        found.conversations = sorted(
+            self._conversations(number, before_ns), key=lambda one: -one.step.number
+        )
         if not self._tapes:
             found.left_out.append(NO_TAPE)
             return found
-        for name, states in self._states.items():
-            last = next((one for one in reversed(states) if one.seq < found.ends[_instance(one)]), None)
-            if last is not None:
-                found.states[name] = last
+        for (instance, name), states in self._states.items():
+            count = bisect_left(states, found.ends[instance], key=lambda one: one.seq)
+            if count:
+                found.states[name] = states[count - 1]
         found.stdout, found.stderr = (
-            b"".join(data for seq, data in stream.pieces if seq < ends[0])
-            for stream in (self._outputs.stdout, self._outputs.stderr)
+            b"".join(data for _, data in pieces[: bisect_left(pieces, ends[0], key=itemgetter(0))])
+            for pieces in (self._outputs.stdout.pieces, self._outputs.stderr.pieces)
         )
         found.time_ns = self._tapes[0].last_ns(ends[0]) or run.started_ns
         found.databases = self._databases.before(found.ends)
@@ -160,11 +175,36 @@ class RunMoments:
     def _tapes(self) -> list[_TapeTimes]:
         return [_TapeTimes(tape) for tape in self.run.tapes]
 
+    def _conversations(self, number: int, before_ns: int | None) -> Iterator[LastMessages]:
+        """The last of each lane up to a step that has messages."""
+        run = self.run
+        for lane, steps in self._calls.items():
+            for step in reversed(steps[: bisect_right(steps, number, key=lambda one: one.number)]):
+                messages = run.messages(step)
+                if messages.input or messages.output:
+                    ended_ns = step.span.ended_ns
+                    answered = ended_ns is not None and (before_ns is None or ended_ns <= before_ns)
+                    if not answered:
+                        messages = Messages(messages.system, messages.input, [], messages.tools)
+                    yield LastMessages(lane, step, messages, answered)
+                    break
+
     @cached_property
-    def _states(self) -> dict[str, list[State]]:
-        found: dict[str, list[State]] = {}
+    def _calls(self) -> dict[str, list[Step]]:
+        """The steps that are calls of a model, by lane."""
+        found: dict[str, list[Step]] = {}
+        for step in self.run.steps:
+            if a.GEN_AI_OPERATION_NAME in step.span.attributes:
+                exchanges = self.run.exchanges_of(step)
+                found.setdefault(exchanges[0].lane_name if exchanges else "", []).append(step)
+        return found
+
+    @cached_property
+    def _states(self) -> dict[tuple[str, str], list[State]]:
+        """By process and name, in order of the processes of the run."""
+        found: dict[tuple[str, str], list[State]] = {}
         for state in self.run.states:
-            found.setdefault(state.name, []).append(state)
+            found.setdefault((state.tape.instance.hex(), state.name), []).append(state)
         return found
 
     @cached_property
@@ -221,27 +261,3 @@ def _with_databases(files: Tree, databases: list[DatabaseThen]) -> Tree:
 
 def _is_told(database: DatabaseThen, files: Tree) -> bool:
     return database.image is not None and database.name in files
-
-
-def _instance(state: State) -> str:
-    return state.tape.instance.hex()
-
-
-def _conversations(run: Run, number: int, before_ns: int | None) -> Iterator[LastMessages]:
-    lanes: set[str] = set()
-    for step in reversed(run.steps[:number]):
-        if a.GEN_AI_OPERATION_NAME not in step.span.attributes:
-            continue
-        exchanges = run.exchanges_of(step)
-        lane = exchanges[0].lane_name if exchanges else ""
-        if lane in lanes:
-            continue
-        messages = run.messages(step)
-        if not messages.input and not messages.output:
-            continue
-        lanes.add(lane)
-        ended_ns = step.span.ended_ns
-        answered = ended_ns is not None and (before_ns is None or ended_ns <= before_ns)
-        if not answered:
-            messages = Messages(messages.system, messages.input, [], messages.tools)
-        yield LastMessages(lane, step, messages, answered)

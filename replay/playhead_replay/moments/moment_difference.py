@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
-from playhead_replay.databases import DatabaseThen, plain_value, tables_of
-from playhead_replay.moments.moment import RunMoment
+from playhead_replay.databases import DatabaseThen, Table, Value, plain_value, tables_of
+from playhead_replay.moments.moment import KEPT, RunMoment
 from playhead_replay.run.states import State
 from playhead_replay.workspace.trees import Tree, TreeItem, tree_difference
 from playhead_semconv.difference import Difference, json_difference, text_difference
@@ -98,27 +101,45 @@ def _in_databases(first: list[DatabaseThen], second: list[DatabaseThen]) -> Iter
         one, other = ours.get(name), theirs.get(name)
         if one is None or other is None:
             yield Changed("database", name, _only_one(one is not None))
-        elif one.image != other.image:
-            found = json_difference(_rows(one), _rows(other))
+        elif one.image != other.image or one.why != other.why:
+            found = _in_tables(_tables(one.image, one.why), _tables(other.image, other.why))
             if found is not None:
                 yield Changed("database", name, found)
 
 
-def _rows(database: DatabaseThen) -> Any:
-    """Tables by name, with the rows that `tables_of` gives."""
-    if database.image is None:
-        return database.why
+@lru_cache(KEPT)
+def _tables(image: bytes | None, why: str) -> str | list[Table]:
+    """The tables of a database, or why they are not known."""
     try:
-        tables = tables_of(database.image, COMPARED_ROWS)
+        return why if image is None else tables_of(image, COMPARED_ROWS)
     except ValueError as problem:
         return str(problem)
-    return {
-        one.name: {
-            "rows": [[plain_value(value) for value in row] for row in one.rows],
-            "count": one.row_count,
-        }
-        for one in tables
-    }
+
+
+def _in_tables(one: str | list[Table], other: str | list[Table]) -> Difference | None:
+    if isinstance(one, str) or isinstance(other, str):
+        sides = (side if isinstance(side, str) else "(known)" for side in (one, other))
+        return None if one == other else Difference("$", *sides)
+    ours, theirs = ({table.name: table for table in tables} for tables in (one, other))
+    for name in dict.fromkeys([*ours, *theirs]):
+        if name not in ours or name not in theirs:
+            return _only_one(name in ours, f"$.{name}")
+        if (found := _in_table(ours[name], theirs[name])) is not None:
+            return found
+    return None
+
+
+def _in_table(one: Table, other: Table) -> Difference | None:
+    """The first row that differs, or else how many there are."""
+    if one.columns != other.columns:
+        return json_difference(one.columns, other.columns, f"$.{one.name}.columns")
+    for at, (ours, theirs) in enumerate(zip_longest(one.rows, other.rows)):
+        if ours != theirs:
+            path = f"$.{one.name}[{at}]"
+            if ours is None or theirs is None:
+                return Difference(path, _row(ours), _row(theirs))
+            return json_difference(_plain(ours), _plain(theirs), path)
+    return json_difference(one.row_count, other.row_count, f"$.{one.name}.row_count")
 
 
 def _in_streams(first: RunMoment, second: RunMoment) -> Iterator[Changed]:
@@ -128,8 +149,16 @@ def _in_streams(first: RunMoment, second: RunMoment) -> Iterator[Changed]:
             yield Changed("printed", name, found)
 
 
-def _only_one(first: bool) -> Difference:
-    return Difference("$", "(there)", ABSENT) if first else Difference("$", ABSENT, "(there)")
+def _plain(row: list[Value]) -> list[Any]:
+    return [plain_value(value) for value in row]
+
+
+def _row(row: list[Value] | None) -> str:
+    return ABSENT if row is None else json.dumps(_plain(row), ensure_ascii=False)
+
+
+def _only_one(first: bool, path: str = "$") -> Difference:
+    return Difference(path, "(there)", ABSENT) if first else Difference(path, ABSENT, "(there)")
 
 
 def _content(item: TreeItem) -> bytes | None:

@@ -13,7 +13,7 @@ from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference, json_difference
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.rerun.state_documents import plain
+from playhead_semconv.rerun.state_documents import plain, unkept_in
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 from playhead_semconv.volatile import ComparedRequest, pairs_of, verify
@@ -55,6 +55,11 @@ class State:
     def value(self) -> Any:
         """As plain values: objects become their attributes."""
         return plain(self.document)
+
+    @property
+    def unkept(self) -> list[str]:
+        """What of it could not be kept: its path and the class of what is there. `TapeError`."""
+        return list(unkept_in(self.document)) if self.has_content else []
 
 
 def states_of(tape: IndexedTape, steps: Iterable[Step] = ()) -> list[State]:

@@ -7,13 +7,15 @@ It is a snapshot, and what the tape says of files since. Where the tape says not
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from playhead_checkpoint.workspace.tree import Tree, TreeItem
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
 from playhead_replay.workspace.folding import Folding, names_changed
+from playhead_replay.workspace.marked_fold import MarkedFold
 from playhead_replay.workspace.snapshots import TakenSnapshot, snapshots_of
 from playhead_semconv import attributes as a
 from playhead_semconv.boundaries import had
@@ -56,6 +58,8 @@ class WorkspaceHistory:
         self._has_files = "files" in had(start)
         self._level = str(start.get(a.PLAYHEAD_RUN_LEVEL, ""))
         self._changes = changes_of(run) if self._has_files else []
+        self._folds: dict[int, MarkedFold[FileChange, Folding]] = {}
+        """By the time from which on changes are applied."""
         self._times = [one.time_ns for one in self._changes]
         self._live_ns = _played_until(run)
         self._tools = sorted(
@@ -68,7 +72,7 @@ class WorkspaceHistory:
         Of the last step: where the run ended; of one that goes on, as far as it has come.
         """
         following = self._run.step(number + 1)
-        return self.at(self._end_ns() if following is None else following.span.started_ns - 1)
+        return self.at(self._ended_ns if following is None else following.span.started_ns - 1)
 
     def at(self, time_ns: int) -> WorkspaceAt:
         """The folder at a moment, in nanoseconds since 1970 in UTC.
@@ -91,11 +95,8 @@ class WorkspaceHistory:
             return self._of_tape(time_ns)
         if not self._has_files or (base.begun_ns > time_ns and self._is_quiet(time_ns, base.ended_ns)):
             return self._as_taken(base, time_ns)
-        since = self._between(base.begun_ns, time_ns)
-        folding = Folding(base.tree)
-        folding.apply(since)
-        known = names_changed(one for one in since if one.what in ("written", "removed"))
-        tree = self._doubted(folding.tree(), base, time_ns, known)
+        folding = self._folded(base.tree, base.begun_ns, time_ns)
+        tree = self._doubted(folding.tree(), base, time_ns)
         return WorkspaceAt(tree, time_ns, base, self._notes(base, time_ns))
 
     def _as_taken(self, snapshot: TakenSnapshot, time_ns: int) -> WorkspaceAt:
@@ -119,7 +120,7 @@ class WorkspaceHistory:
     def _waits_until(self, time_ns: int) -> int:
         """When the next step behind a moment was over."""
         following = next((one for one in self._run.steps if one.span.started_ns > time_ns), None)
-        return time_ns if following is None else following.span.ended_ns or self._end_ns()
+        return time_ns if following is None else following.span.ended_ns or self._ended_ns
 
     def _is_quiet(self, after_ns: int, until_ns: int) -> bool:
         """Whether nothing changed files between two moments, as far as the tape says."""
@@ -131,16 +132,30 @@ class WorkspaceHistory:
         """The changes after a moment, up to another."""
         return self._changes[bisect_right(self._times, after_ns) : bisect_right(self._times, until_ns)]
 
+    def _folded(self, tree: Tree, begun_ns: int, time_ns: int) -> Folding:
+        """A tree with the changes since. ``begun_ns``: names the tree, and is what is not applied."""
+        first = bisect_right(self._times, begun_ns)
+        if begun_ns not in self._folds:
+            self._folds[begun_ns] = MarkedFold(
+                self._changes[first:],
+                lambda: Folding(tree),
+                Folding.apply,
+                Folding.copy,
+                len,
+            )
+        return self._folds[begun_ns].at(bisect_right(self._times, time_ns) - first)
+
     def _of_tape(self, time_ns: int) -> WorkspaceAt:
-        folding = Folding({})
-        folding.apply(self._between(-1, time_ns))
+        folding = self._folded({}, -1, time_ns)
         note = "no snapshot was taken: of files that the run neither read nor wrote nothing is known"
         return WorkspaceAt(folding.tree(), time_ns, None, (note, *self._of_tools(0, time_ns)))
 
-    def _doubted(self, tree: Tree, base: TakenSnapshot, time_ns: int, known: Mapping[str, int]) -> Tree:
-        """Mark what the snapshot saw as it became only after the moment. ``known``: names to leave."""
+    def _doubted(self, tree: Tree, base: TakenSnapshot, time_ns: int) -> Tree:
+        """Mark what the snapshot saw as it became only after the moment, and nobody wrote before it."""
         if base.ended_ns <= time_ns:
             return tree
+        since = self._between(base.begun_ns, time_ns)
+        known = names_changed(one for one in since if one.what in ("written", "removed"))
         later = names_changed(self._between(time_ns, base.ended_ns))
         found = dict(tree)
         for name in later:
@@ -169,7 +184,8 @@ class WorkspaceHistory:
             return []
         return [f"what {count} calls of marked tools wrote themselves since is not on the tape"]
 
-    def _end_ns(self) -> int:
+    @cached_property
+    def _ended_ns(self) -> int:
         last = (fact.time_ns for tape in self._run.tapes for fact in tape.facts())
         return max(self._run.ended_ns or 0, *last)
 

@@ -34,12 +34,17 @@ class Folding:
         found = {name[len(HERE) :]: item for name, item in self._items.items() if name.startswith(HERE)}
         return {path: item for path, item in sorted(found.items()) if below(path)}
 
-    def apply(self, changes: Iterable[FileChange]) -> None:
-        """Apply changes, in order of time."""
-        for change in changes:
-            self._apply(change)
+    def copy(self) -> Folding:
+        """Another one that knows the same."""
+        found = Folding({})
+        found._items, found._folder_mode = dict(self._items), self._folder_mode
+        return found
 
-    def _apply(self, change: FileChange) -> None:
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def apply(self, change: FileChange) -> None:
+        """Apply a change; the one after the other, in order of time."""
         name, item = change.name, self._items.get(change.name)
         if change.what == "seen":
             if item is None or item.content is None:

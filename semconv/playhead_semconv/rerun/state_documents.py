@@ -11,7 +11,7 @@ A path ignores such marks: for an object it names the attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
@@ -60,6 +60,26 @@ def at(document: Any, path: str) -> Any:
         else:
             raise LookupError(step)
     return plain(document)
+
+
+def unkept_in(document: Any, path: str = "") -> Iterator[str]:
+    """Yield what of a state could not be kept: its path, and the class of what is there.
+
+    >>> list(unkept_in({"a": [1, {"b": {"$type": "unkept", "value": "socket.socket"}}]}))
+    ['a[1].b: socket.socket']
+    """
+    if isinstance(document, dict):
+        fields = cast("dict[str, Any]", document)
+        if fields.get(TYPE) == "unkept":
+            yield f"{path or 'all of it'}: {fields.get('value')}"
+        elif TYPE in fields:
+            yield from unkept_in(_inside(fields)[1], path)
+        else:
+            for name, one in fields.items():
+                yield from unkept_in(one, f"{path}.{name}" if path else name)
+    elif isinstance(document, list):
+        for at, one in enumerate(cast("list[Any]", document)):
+            yield from unkept_in(one, f"{path}[{at}]")
 
 
 def _raw(document: Any, steps: list[Step]) -> list[Step]:

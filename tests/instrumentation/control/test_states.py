@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
+import pydantic
 import pytest
 from support.halting import at_desk, going
 from support.running import until
@@ -15,9 +18,11 @@ import playhead
 from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.control.desk import MOST_WANTED
 from playhead_instrumentation.session import session
+from playhead_replay.run.states import states_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.rerun.plans import Edit
+from playhead_semconv.rerun.state_documents import unkept_in
 
 
 class Budget:
@@ -89,6 +94,71 @@ def test_a_state_is_edited_where_the_program_waits_and_a_replay_repeats_it(
     assert [fact.attributes for fact in now.named(e.PLAYHEAD_STATE)] == [
         fact.attributes for fact in tape.named(e.PLAYHEAD_STATE)
     ]
+
+
+class Order(pydantic.BaseModel):
+    number: int
+    tags: list[str] = []
+
+
+@dataclasses.dataclass
+class Basket:
+    left: int
+    orders: list[Order]
+    odd: int = cast("int", "an annotation that is not kept to")
+
+
+BASKET = Basket(3, [Order(number=81)])
+
+
+def take(basket: Basket) -> None:
+    if basket.left < 0:
+        raise ValueError("nothing can be owed")
+    BASKET.left, BASKET.orders = basket.left, basket.orders
+
+
+def asks_twice() -> list[Any]:
+    BASKET.left = 3
+    return [look(1), BASKET.left, look(2)]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("left", "many", "basket.left cannot be this"),
+        ("orders[0].number", "many", "basket.orders[0].number cannot be this"),
+        ("orders[0].tags", [1], "basket.orders[0].tags[0] cannot be this"),
+        ("left", -1, "the program does not take this as basket"),
+        ("nosuch", 1, "nosuch matches nothing"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(path: str, value: Any, why: str):
+    playhead.register_state("basket", lambda: BASKET, take)
+    try:
+        with at_desk() as operator:
+            operator.order("pause")
+            running = going(asks_twice)
+            operator.halted()
+            assert why in operator.order("edit", state="basket", edits=[Edit(path, value)])
+            assert operator.order("edit", state="basket", edits=[Edit("left", 5)]) == ""
+            assert operator.order("continue") == ""
+            assert running.result(60) == [1, 5, 2]
+            tape = operator.sink.tape()
+    finally:
+        checkpoint._registered.clear()
+    states = list(tape.named(e.PLAYHEAD_STATE))
+    assert len([one for one in states if a.PLAYHEAD_EDITED_DIGEST in one.attributes]) == 1
+
+
+def test_what_cannot_be_kept_is_named_once_with_its_path(caplog: pytest.LogCaptureFixture):
+    held = {"plan": [1, {"socket": socket.socket()}]}
+    with held["plan"][1]["socket"], recording() as sink:
+        for _ in range(3):
+            assert playhead.checkpoint(held, label="here") is held
+    (said,) = [one.getMessage() for one in caplog.records if "cannot be kept" in one.getMessage()]
+    assert said.endswith("of the state 'checkpoint' this cannot be kept: plan[1].socket: socket.socket")
+    [state] = states_of(sink.tape())[-1:]
+    assert list(unkept_in(state.document)) == ["plan[1].socket: socket.socket"]
 
 
 def marks(tape: Any) -> list[tuple[Any, ...]]:

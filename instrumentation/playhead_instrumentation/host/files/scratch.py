@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import shutil
 import stat
@@ -18,9 +19,17 @@ _made: Final[list[tuple[int, str]]] = []
 """Folders made here, each with the process that made it."""
 
 
-@atexit.register
+@functools.cache
+def delete_at_exit() -> None:
+    """Delete the folders when the process ends, after whatever is registered with `atexit` later.
+
+    What ends a recording has to be: it takes databases from there that the program left open.
+    """
+    atexit.register(_remove)
+
+
 def _remove() -> None:
-    """Delete the folders at exit, outside the program's view. Registered early, so it runs late."""
+    """Delete the folders, outside the program's view."""
     for process, folder in _made:
         if process == os.getpid():
             shutil.rmtree(folder, ignore_errors=True)
@@ -32,6 +41,7 @@ class Scratch:
     def __init__(self, folder: str) -> None:
         """``folder``: empty; by default a new one, which is deleted with the process."""
         if not folder:
+            delete_at_exit()
             folder = tempfile.mkdtemp(prefix="playhead-scratch-")
             _made.append((os.getpid(), folder))
         self.folder: Final = folder

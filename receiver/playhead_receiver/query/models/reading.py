@@ -80,6 +80,8 @@ class NamedState(Model):
     step: int
     value: Any
     """Null where its content is not recorded or cannot be read."""
+    unkept: list[str]
+    """What of it could not be kept: its path and the class of what is there."""
 
 
 class FileThen(Model):
