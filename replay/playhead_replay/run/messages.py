@@ -21,6 +21,7 @@ from playhead_semconv.genai.messages import (
 )
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
 from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, recognised, wire_of
+from playhead_semconv.wire.xai.calls import grpc_response, request_line
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 
 def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange) -> dict[str, Any]:
     """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
-    method, _, url = exchange.key.partition(" ")
+    method, url = request_line(exchange.key)
     try:
         request = exchange.request
         wire = attributes.get(a.PLAYHEAD_WIRE) or recognised(method, url, request)
@@ -97,6 +98,8 @@ def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange
 
 def response_of(exchange: RecordedExchange) -> WireResponse:
     """The answer, for `playhead_semconv.wire.derive`. `TapeError` if the tape lacks it."""
+    if exchange.id.kind == "grpc":
+        return grpc_response(exchange.exchange, [chunk.data for chunk in exchange.chunks])
     return WireResponse(
         exchange.status_code,
         exchange.response_headers,
