@@ -149,6 +149,8 @@ incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps
 bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/latency.py --sdk google-genai --json logs/latency-google-genai.json
+	.venv-bench/bin/python benchmarks/latency.py --sdk boto3 --json logs/latency-boto3.json
 	.venv-bench/bin/python benchmarks/crowd.py --json logs/crowd.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/idle.py --json logs/idle.json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 
 _spec = importlib.util.find_spec("time")
 assert _spec is not None and _spec.loader is not None
@@ -24,3 +25,7 @@ def used_ns() -> int:
 def thread_ns() -> int:
     """Processor time of this thread in ns."""
     return _read(_time.CLOCK_THREAD_CPUTIME_ID)
+
+
+call_ns = thread_ns if os.environ.get("BENCH_CLOCK") == "thread" else now_ns
+"""The clock by which calls are timed."""

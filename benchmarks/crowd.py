@@ -25,7 +25,7 @@ import tempfile
 from contextlib import ExitStack
 
 from crowd_workloads import WORKLOADS
-from latency import arguments, asked, report, serving, sink, turns, worker
+from latency import VARIANTS, arguments, asked, report, serving, sink, turns, worker
 
 SPANS = {"off": 0, "control": 0, "playhead": 2, "genai-openai": 1, "openinference": 1}
 """Spans that a variant writes per call; for playhead, the call and its attempt."""
@@ -75,7 +75,9 @@ def measure(rounds: int, variants: tuple[str, ...]) -> tuple[Figures, dict[str, 
 def main() -> None:
     """Measure, print a table for each figure and the missing spans, write the JSON."""
     given = arguments(__doc__, rounds=5)
-    figures, lost, late_ms = measure(given.rounds, tuple(given.variants.split(",")))
+    figures, lost, late_ms = measure(
+        given.rounds, tuple(given.variants.split(",")) if given.variants else VARIANTS
+    )
     report(given, figures, TABLES)
     print("\nSpans that did not come: " + ", ".join(f"{one} {count:,}" for one, count in lost.items()))
     print(f"99 % of the provider's writes were at most {late_ms:.0f} ms late, in the worst batch")

@@ -9,6 +9,7 @@ noise.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -24,8 +25,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from workloads import WORKLOADS
-
 HERE = Path(__file__).parent
 VARIANTS = ("off", "control", "playhead", "genai-openai", "openinference")
 PACKAGES = (
@@ -34,6 +33,47 @@ PACKAGES = (
     "opentelemetry-instrumentation-genai-openai",
     "openinference-instrumentation-openai",
 )
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """An SDK whose calls are timed."""
+
+    workloads: str
+    """Module with its workloads."""
+    variants: tuple[str, ...] = VARIANTS
+    packages: tuple[str, ...] = PACKAGES
+
+
+CLOCKS = {"wall": "Wall time", "thread": "Processor time of the caller's thread"}
+"""What a call takes; the second is nearly the same on a machine that does other work too."""
+
+SDKS = {
+    "openai": Sdk("workloads"),
+    "google-genai": Sdk(
+        "workloads_genai",
+        ("off", "control", "playhead", "otel-google-genai", "openinference-google-genai"),
+        (
+            "google-genai",
+            "opentelemetry-sdk",
+            "opentelemetry-instrumentation-google-genai",
+            "openinference-instrumentation-google-genai",
+        ),
+    ),
+    "boto3": Sdk(
+        "workloads_bedrock",
+        ("off", "control", "playhead", "otel-botocore", "openinference-bedrock"),
+        (
+            "boto3",
+            "opentelemetry-sdk",
+            "opentelemetry-instrumentation-botocore",
+            "openinference-instrumentation-bedrock",
+        ),
+    ),
+}
+
+
+OTHERS = ("openai", "google-genai", "google_genai", "bedrock", "botocore", "boto3", "httpx", "urllib3")
 
 
 @dataclass
@@ -91,8 +131,8 @@ def worker(variant: str, endpoint: str, state: str, workloads: str = "workloads"
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "100000",  # OpenInference needs it: one attribute per field
-        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # of other projects, with this name
-        "PLAYHEAD_BOUNDARIES": "+openai",
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": ",".join(OTHERS),  # of other projects, with these names
+        "PLAYHEAD_BOUNDARIES": "+openai,+botocore",
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",
@@ -124,15 +164,18 @@ def turns(rounds: int, names: Iterable[str], workers: list[Worker]) -> Iterator[
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
 
 
-def measure(rounds: int, variants: tuple[str, ...]) -> dict[str, dict[str, dict[str, list[float]]]]:
+def measure(
+    rounds: int, variants: tuple[str, ...], module: str = "workloads"
+) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Workload → variant → ``wall`` and ``cpu``: µs per unit, one figure per round."""
-    figures = {name: {variant: {"wall": [], "cpu": []} for variant in variants} for name in WORKLOADS}
+    workloads = importlib.import_module(module).WORKLOADS
+    figures = {name: {variant: {"wall": [], "cpu": []} for variant in variants} for name in workloads}
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
         state = stack.enter_context(tempfile.TemporaryDirectory())
-        workers = [stack.enter_context(worker(one, endpoint, state)) for one in variants]
-        for name, one in turns(rounds, WORKLOADS, workers):
-            answer, (_, repetitions, units) = one.ask(name), WORKLOADS[name]
+        workers = [stack.enter_context(worker(one, endpoint, state, module)) for one in variants]
+        for name, one in turns(rounds, workloads, workers):
+            answer, (_, repetitions, units) = one.ask(name), workloads[name]
             found = figures[name][one.variant]
             found["wall"].append(statistics.median(answer["ns"]) / 1000)
             found["cpu"].append(answer["cpu_ns"] / repetitions / units / 1000)
@@ -179,19 +222,24 @@ def table(result: dict[str, object], clock: str) -> str:
 def main() -> None:
     """Measure, print two tables, write the JSON."""
     given = arguments(__doc__, rounds=15)
-    figures = measure(given.rounds, tuple(given.variants.split(",")))
+    sdk = SDKS[given.sdk]
+    os.environ["BENCH_CLOCK"] = given.clock
+    variants = tuple(given.variants.split(",")) if given.variants else sdk.variants
+    figures = measure(given.rounds, variants, sdk.workloads)
     tables = {
-        "wall": "Wall time, µs per call (chunk: per chunk); added to off",
+        "wall": f"{CLOCKS[given.clock]}, µs per call (chunk: per chunk); added to off",
         "cpu": "Processor time of the process, µs per call (chunk: per chunk); added to off",
     }
-    report(given, figures, tables)
+    report(given, figures, tables, sdk.packages)
 
 
 def arguments(about: str | None, rounds: int) -> argparse.Namespace:
     """The command line of a comparison; ``rounds``: the default number."""
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated; off is needed")
+    parser.add_argument("--variants", default="", help="comma-separated; off is needed")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what is timed on the path")
+    parser.add_argument("--sdk", choices=SDKS, default="openai", help="whose calls are timed")
     parser.add_argument("--json", type=Path, help="write all figures here")
     return parser.parse_args()
 
@@ -200,11 +248,12 @@ def report(
     given: argparse.Namespace,
     figures: dict[str, dict[str, dict[str, list[float]]]],
     tables: dict[str, str],
+    names: tuple[str, ...] = PACKAGES,
 ) -> None:
     """Print a table for each clock in ``tables``, below the text given there; write the JSON."""
     result = summary(figures)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.rounds} rounds"
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
     print(f"{machine}\n{packages}")
     for clock, says in tables.items():
         print(f"\n{says}\n\n{table(result, clock)}")

@@ -16,6 +16,16 @@ import time
 from clocks import now_ns
 from opentelemetry import trace
 
+INSTRUMENTORS = {
+    "genai-openai": "opentelemetry.instrumentation.genai.openai:OpenAIInstrumentor",
+    "openinference": "openinference.instrumentation.openai:OpenAIInstrumentor",
+    "otel-google-genai": "opentelemetry.instrumentation.google_genai:GoogleGenAiSdkInstrumentor",
+    "openinference-google-genai": "openinference.instrumentation.google_genai:GoogleGenAIInstrumentor",
+    "otel-botocore": "opentelemetry.instrumentation.botocore:BotocoreInstrumentor",
+    "openinference-bedrock": "openinference.instrumentation.bedrock:BedrockInstrumentor",
+}
+"""Variant → instrumentor of another project."""
+
 
 def set_up(variant: str) -> None:
     """Instrument this process. For ``playhead``, ``opentelemetry-instrument`` has already done so."""
@@ -28,16 +38,10 @@ def set_up(variant: str) -> None:
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    if variant == "genai-openai":
-        from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
-
-        OpenAIInstrumentor().instrument()
-    elif variant == "openinference":
-        from openinference.instrumentation.openai import OpenAIInstrumentor
-
-        OpenAIInstrumentor().instrument()
-    else:
+    if variant not in INSTRUMENTORS:
         raise SystemExit(f"no such variant: {variant}")
+    module, _, name = INSTRUMENTORS[variant].partition(":")
+    getattr(importlib.import_module(module), name)().instrument()
 
 
 def flush() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import httpx2
 import openai
-from clocks import now_ns
+from clocks import call_ns
 
 from playhead_cli.demo.shapes import openai_chat, sse
 
@@ -76,9 +76,9 @@ def history(steps: int) -> list[Message]:
 
 def _call(gpt: openai.OpenAI, messages: list[Message], pause_s: float = PAUSE_S) -> int:
     time.sleep(pause_s)
-    begin = now_ns()
+    begin = call_ns()
     gpt.chat.completions.create(model="gpt-4o", messages=messages)  # type: ignore[arg-type]
-    return now_ns() - begin
+    return call_ns() - begin
 
 
 def small(gpt: openai.OpenAI, count: int) -> list[float]:
@@ -115,9 +115,9 @@ def streamed(gpt: openai.OpenAI, count: int) -> list[float]:
     for _ in range(count):
         time.sleep(PAUSE_S)
         stream = gpt.chat.completions.create(model="gpt-4o", messages=messages, stream=True)  # type: ignore[arg-type]
-        begin = now_ns()
+        begin = call_ns()
         chunks = sum(1 for _ in stream)
-        taken.append((now_ns() - begin) / chunks)
+        taken.append((call_ns() - begin) / chunks)
     return taken
 
 

@@ -1,4 +1,4 @@
-"""SDKs without a funnel of ours, the newest of each: the wire tells what their calls mean."""
+"""SDKs of models beside openai and anthropic: the oldest supported version of each, and the newest."""
 
 from __future__ import annotations
 
@@ -10,130 +10,53 @@ from typing import Any
 
 import pytest
 from support.home import Home
-from support.scripted import Reply, ScriptedServer, json_reply, openai_chat
+from support.scripted import ScriptedServer
+from support.sdk_table import SDKS, replies, surroundings
+from support.sdks import program
 
-PLAIN = json_reply(openai_chat.completion("Hi there", model="m-1"))
-BUSY = json_reply({"error": {"message": "Later", "code": 503, "status": "UNAVAILABLE"}}, 503)
-GEMINI = {
-    "candidates": [
-        {"content": {"role": "model", "parts": [{"text": "Hi there"}]}, "finishReason": "STOP"}
-    ],
-    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2},
-    "modelVersion": "m-1",
-}
-COHERE = {
-    "id": "c",
-    "finish_reason": "COMPLETE",
-    "message": {"role": "assistant", "content": [{"type": "text", "text": "Hi there"}]},
-    "usage": {
-        "billed_units": {"input_tokens": 3, "output_tokens": 2},
-        "tokens": {"input_tokens": 3, "output_tokens": 2},
-    },
-}
-OLLAMA = {
-    "model": "m-1",
-    "created_at": "2026-01-01T00:00:00Z",
-    "message": {"role": "assistant", "content": "Hi there"},
-    "done": True,
-    "done_reason": "stop",
-    "prompt_eval_count": 3,
-    "eval_count": 2,
-}
+PROGRAM = Path(program.__file__)
 
-SDKS: dict[str, tuple[str, list[Reply], str, int]] = {
-    "google-genai": (
-        """
-from google import genai
-from google.genai import types
-retry = types.HttpRetryOptions(attempts=2, initial_delay=0.01, max_delay=0.01)
-client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url, retry_options=retry))
-print(client.models.generate_content(model="m-1", contents="Hello").text)
-""",
-        [BUSY, json_reply(GEMINI)],
-        "generate_content m-1",
-        2,
-    ),
-    "mistralai": (
-        """
-from mistralai.client import Mistral
-client = Mistral(api_key="k", server_url=url)
-print(client.chat.complete(model="m-1", messages=messages).choices[0].message.content)
-""",
-        [PLAIN],
-        "chat m-1",
-        1,
-    ),
-    "cohere": (
-        """
-import cohere
-client = cohere.ClientV2(api_key="k", base_url=url)
-print(client.chat(model="m-1", messages=messages).message.content[0].text)
-""",
-        [json_reply(COHERE)],
-        "chat m-1",
-        1,
-    ),
-    "ollama": (
-        """
-import ollama
-print(ollama.Client(host=url).chat(model="m-1", messages=messages).message.content)
-""",
-        [json_reply(OLLAMA)],
-        "chat m-1",
-        1,
-    ),
-    "groq": (
-        """
-import groq
-client = groq.Groq(api_key="k", base_url=url)
-print(client.chat.completions.create(model="m-1", messages=messages).choices[0].message.content)
-""",
-        [json_reply({"error": {"message": "Later"}}, 429, {"retry-after-ms": "1"}), PLAIN],
-        "chat m-1",
-        2,
-    ),
-    "huggingface_hub": (
-        """
-from huggingface_hub import InferenceClient
-client = InferenceClient(base_url=url, api_key="k")
-print(client.chat_completion(messages, model="m-1").choices[0].message.content)
-""",
-        [PLAIN],
-        "chat m-1",
-        1,
-    ),
+OLDEST = {
+    "google-genai": "1.30.0",
+    "boto3": "1.40.0",
+    "mistralai": "2.0.5",
+    "cohere": "5.17.0",
+    "ollama": "0.5.0",
+    "groq": "0.30.0",
+    "together": "2.0.0",
+    "huggingface_hub": "1.0.0",
 }
-"""Name of the distribution → program, answers, name of the call, attempts."""
+"""Distribution → the oldest version that is supported."""
 
-HEAD = """
-import sys, warnings
-warnings.simplefilter("ignore")
-sys.path.insert(0, sys.argv[2])
-url, messages = sys.argv[1], [{"role": "user", "content": "Hello"}]
-"""
+CASES = ("plain", "stream", "again")
 
 
 @pytest.mark.acceptance
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("sdk", SDKS)
-def test_calls_of_an_sdk_without_a_funnel(tmp_path: Path, sdk: str):
-    program, replies, name, attempts = SDKS[sdk]
-    libraries = tmp_path / "libraries"
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("newest", [False, True], ids=["oldest", "newest"])
+@pytest.mark.parametrize("name", SDKS)
+def test_calls_of_a_version(tmp_path: Path, name: str, newest: bool):
+    sdk, libraries = SDKS[name], tmp_path / "libraries"
+    wanted = name if newest else f"{name}=={OLDEST[name]}"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--target"]
-    subprocess.run([*pip, str(libraries), sdk], check=True, capture_output=True)
+    subprocess.run([*pip, str(libraries), wanted], check=True, capture_output=True)
+    cases = [case for case in CASES if case in sdk.cases]
     home = Home(tmp_path, {})
-    script = tmp_path / "agent.py"
-    script.write_text(HEAD + program)
+    for environ in (home.environ, home.bare):
+        environ.update(surroundings(tmp_path))
     with ScriptedServer() as server:
-        server.script(replies)
-        done = home.playhead("record", script, server.url, libraries)
-    assert (done.returncode, done.stdout) == (0, "Hi there\n"), done.stderr
+        for case in cases:
+            server.script(replies(sdk, case))
+        done = home.playhead("record", PROGRAM, server.url, libraries, sdk.adapter, *cases)
+    assert done.returncode == 0, done.stderr
+    assert "cannot record" not in done.stderr
+    assert done.stdout.count("there") == len(cases) or name in ("cohere", "boto3"), done.stdout
     home.playhead("rederive")
     (run,) = home.runs()
-    assert run["models"] == ["m-1"]
-    assert run["input_tokens"] > 0 and run["output_tokens"] > 0
+    assert (run["steps"], run["models"]) == (len(cases), ["m-1"])
+    assert (run["input_tokens"], run["output_tokens"]) == (12 * len(cases), 5 * len(cases))
     shown: Any = json.loads(home.playhead("show", "last", "--json").stdout)
-    (step,) = [step for step in shown["steps"] if step["name"] == name]
-    assert step["attempts"] == attempts
+    attempts = [step["attempts"] for step in shown["steps"]]
+    assert attempts == [2 if case == "again" else 1 for case in cases]
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")

@@ -56,6 +56,7 @@ def command(session: Session, target: str | None, python: str, config: str | Non
 
 def _findings(session: Session, target: str | None, python: str) -> Iterator[ReportLine]:
     from playhead_cli.diagnosis import checks, delivery
+    from playhead_cli.diagnosis.funnels import check_funnels
 
     if target is not None and target.endswith(".py"):
         yield from checks.check_script(Path(target))
@@ -66,6 +67,7 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Rep
             yield from checks.check_run(run)
         return
     yield from checks.check_interpreter(python)
+    yield from check_funnels(python)
     yield from checks.check_settings(session)
     yield from checks.check_boundaries(session)
     yield from delivery.check_receiver(session)

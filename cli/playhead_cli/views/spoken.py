@@ -12,6 +12,7 @@ from playhead_semconv.genai.in_words import said_in, text_of
 from playhead_semconv.genai.messages import read_output_messages
 from playhead_semconv.wire import DIALECTS, derive, wire_of
 from playhead_semconv.wire.encodings import decode_body
+from playhead_semconv.wire.xai.calls import request_line
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Step
@@ -36,7 +37,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
     try:
         if not step.span.operation:
             return body_said(last)
-        method, _, url = last.key.partition(" ")
+        method, url = request_line(last.key)
         wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
         if wire not in DIALECTS:
             return ""

@@ -22,6 +22,7 @@ from playhead_semconv.genai.messages import (
 )
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
 from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, recognised, wire_of
+from playhead_semconv.wire.xai.calls import grpc_response, request_line
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ def derived_attributes(
     attributes: Mapping[str, Any], exchange: RecordedExchange, history: History | None = None
 ) -> dict[str, Any]:
     """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
-    method, _, url = exchange.key.partition(" ")
+    method, url = request_line(exchange.key)
     try:
         request = exchange.request
         wire = attributes.get(a.PLAYHEAD_WIRE) or recognised(method, url, request)
@@ -112,6 +113,8 @@ def derived_attributes(
 
 def response_of(exchange: RecordedExchange) -> WireResponse:
     """The answer, for `playhead_semconv.wire.derive`. `TapeError` if the tape lacks it."""
+    if exchange.id.kind == "grpc":
+        return grpc_response(exchange.exchange, [chunk.data for chunk in exchange.chunks])
     return WireResponse(
         exchange.status_code,
         exchange.response_headers,

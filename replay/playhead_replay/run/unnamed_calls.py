@@ -16,6 +16,7 @@ from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire import call_name, derive, recognised, said_by, wire_of
 from playhead_semconv.wire.realtime.calls import RealtimeCall
 from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
+from playhead_semconv.wire.xai.calls import request_line, request_told
 
 
 def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> None:
@@ -105,12 +106,11 @@ def _realtime_span(span: Span, exchange: RecordedExchange, call: RealtimeCall, n
 
 
 def _may_be(span: Span) -> bool:
-    method = str(span.attributes.get(a.HTTP_REQUEST_METHOD, ""))
-    return not is_logical(span.attributes) and wire_of(method, span.url.path) is not None
+    return not is_logical(span.attributes) and wire_of(*request_told(span.attributes)) is not None
 
 
 def _said(span: Span, exchange: RecordedExchange) -> dict[str, Any]:
-    method, _, url = exchange.key.partition(" ")
+    method, url = request_line(exchange.key)
     try:
         request, response = exchange.request, response_of(exchange)
     except TapeError:

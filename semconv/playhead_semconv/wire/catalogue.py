@@ -36,6 +36,8 @@ class Wire(NamedTuple):
     place: str
     """Module in this package and class of the dialect: ``openai.chat:OpenAIChat``."""
     method: str = "POST"
+    binary: bool = False
+    """Whether the body is no JSON, and the path alone tells the wire."""
 
 
 _INVOKE = r"/model/[^/]+/invoke(?:-with-response-stream)?"
@@ -234,6 +236,14 @@ WIRES: Final = (
         r"/api/embed",
         (("model", _TEXT), ("input", _EITHER)),
         "ollama.embed:OllamaEmbed",
+    ),
+    Wire("xai.chat", r"/xai_api\.Chat/GetCompletion", (), "xai.chat:XaiChat", binary=True),
+    Wire(
+        "xai.chat_stream",
+        r"/xai_api\.Chat/GetCompletionChunk",
+        (),
+        "xai.chat:XaiChatStream",
+        binary=True,
     ),
 )
 """In the order in which they are tried: several may have the same path."""

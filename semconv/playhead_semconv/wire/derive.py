@@ -38,6 +38,8 @@ class WireResponse(msgspec.Struct):
     """Pieces of the body, still content-encoded."""
     complete: bool = False
     """Whether the body was received completely, as far as HTTP can tell."""
+    error: tuple[str, str] = ("", "")
+    """Type and message of an error that the protocol below tells, as that of gRPC does."""
 
 
 class Derived(msgspec.Struct):
@@ -146,10 +148,11 @@ def _answer(
         called = called_in(answer.messages)
         if called:
             derived.attributes[a.PLAYHEAD_TOOL_CALLED] = list[Any](called)
+    derived.streamed = derived.streamed or answer.attributes.get(a.GEN_AI_REQUEST_STREAM) is True
     if derived.streamed:
         derived.attributes[a.GEN_AI_REQUEST_STREAM] = True
     derived.provider = provider_said(response.headers, fields) or derived.provider
-    kind, derived.error_message = error_of(body)
+    kind, derived.error_message = response.error if any(response.error) else error_of(body)
     status = response.status_code or 0
     if status >= 400 and not kind and not derived.error_message:
         kind, derived.error_message = refusal_of(body, response.headers)

@@ -22,6 +22,8 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
     wires = list(at_path(method, url))
     if not wires:
         return None
+    if wires[0].binary:
+        return wires[0].name
     try:
         form = form_of(body)
         request: Any = (parse(body) if body else {}) if form is None else form

@@ -8,8 +8,7 @@ from pathlib import Path
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     url, folder, adapter, *wanted = sys.argv[1:]
-    sys.path[:0] = [str(Path(__file__).parents[2])]
-    sys.path.append(folder)
+    sys.path[:0] = [folder, str(Path(__file__).parents[2])]
     from support.sdks.cases import perform
 
     module, _, name = adapter.partition(":")

@@ -37,6 +37,7 @@ from playhead_semconv.wire import (
 )
 from playhead_semconv.wire.realtime.calls import RealtimeCall
 from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
+from playhead_semconv.wire.xai.calls import grpc_response, request_line, request_told
 
 if TYPE_CHECKING:
     from playhead_receiver.store.values.stored import StoredSpan, StoredTape
@@ -113,7 +114,7 @@ class Deriver:
         """
         envelope = ResourceSpans.FromString(stored.otlp)
         at = attributes_of(span_of(envelope), _REQUEST)
-        method, url = str(at.get(a.HTTP_REQUEST_METHOD)), str(at.get(a.URL_FULL))
+        method, url = request_told(at)
         found = self._exchange_of(envelope) if wire_of(method, url) is not None else None
         if found is None:
             return None
@@ -219,8 +220,7 @@ class Deriver:
             return {}
         found: dict[str, Any] = {}
         status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
-        method, _, url = exchange.ask.key.partition(" ")
-        wire = wire_of(method, url)
+        wire = wire_of(*request_line(exchange.ask.key))
         if start.attributes.get(a.GEN_AI_OPERATION_NAME) is None:
             return {} if status is None else {a.HTTP_RESPONSE_STATUS_CODE: status}
         if wire is None:
@@ -261,7 +261,7 @@ class Deriver:
                 request, chunks = _bytes_of(whole, found)
             except TapeError:
                 return None
-        url = exchange.ask.key.partition(" ")[2]
+        _, url = request_line(exchange.ask.key)
         return derive(wire, request, response_of(exchange, chunks), self._cache, url)
 
     def _linked(self, instance: bytes) -> LinkedTape | None:
@@ -325,6 +325,8 @@ def _bytes_of(tape: Tape, exchange: Exchange) -> tuple[bytes, list[bytes]]:
 
 def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:
     """The response of an exchange, for `playhead_semconv.wire.derive`."""
+    if exchange.id.kind == "grpc":
+        return grpc_response(exchange, chunks)
     status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
     flat: Any = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS)
     texts = [str(text) for text in cast(list[Any], flat)] if isinstance(flat, list) else []
@@ -372,6 +374,15 @@ def _parent_of(start: Fact) -> bytes:
 
 
 _REQUEST = frozenset(
-    (a.HTTP_REQUEST_METHOD, a.URL_FULL, a.SERVER_ADDRESS, a.PLAYHEAD_EXCHANGE_ID, a.PLAYHEAD_INSTANCE)
+    (
+        a.HTTP_REQUEST_METHOD,
+        a.URL_FULL,
+        a.RPC_SYSTEM,
+        a.RPC_SERVICE,
+        a.RPC_METHOD,
+        a.SERVER_ADDRESS,
+        a.PLAYHEAD_EXCHANGE_ID,
+        a.PLAYHEAD_INSTANCE,
+    )
 )
 _RESTING = frozenset((a.PLAYHEAD_RESTS_ON, a.PLAYHEAD_DERIVED, a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_WIRE))

@@ -1,0 +1,50 @@
+"""xai-sdk: ``TARGET FOLDER``, where the SDK lies in FOLDER."""
+
+import asyncio
+import sys
+
+TOOL = ("weather", "Weather of a city", {"type": "object", "properties": {"city": {"type": "string"}}})
+
+
+def main() -> None:
+    target, folder = sys.argv[1:]
+    sys.path.append(folder)
+    import grpc
+    from xai_sdk import AsyncClient, Client
+    from xai_sdk.chat import image, system, tool, user
+
+    client = Client(api_key="k", api_host=target, use_insecure_channel=True)
+
+    def chat(ask: str, made: object = client, **more: object) -> object:
+        return made.chat.create(  # type: ignore[attr-defined]
+            model="grok-4", messages=[system("Be brief"), user(ask)], temperature=0.7, **more
+        )
+
+    print(chat("Hello").sample().content)
+    print([part.content for _, part in chat("Hello").stream()])
+    print(chat("tools", tools=[tool(*TOOL)]).sample().tool_calls[0].function.arguments)
+    looked = client.chat.create(
+        model="grok-4", messages=[user("Hello", image("https://x.test/a.png", detail="low"))]
+    )
+    print(looked.sample().content)
+    try:
+        chat("refused").sample()
+    except grpc.RpcError as error:
+        print(error.code(), error.details())
+    try:
+        for _, part in chat("cut").stream():
+            print(part.content)
+    except grpc.RpcError as error:
+        print(error.code())
+
+    async def asynchronous() -> None:
+        async with AsyncClient(api_key="k", api_host=target, use_insecure_channel=True) as made:
+            answer = await chat("Hello", made).sample()
+            print(answer.content)
+            print([part.content async for _, part in chat("Hello", made).stream()])
+
+    asyncio.run(asynchronous())
+
+
+if __name__ == "__main__":
+    main()
