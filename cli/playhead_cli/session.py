@@ -36,9 +36,14 @@ class Session:
         """Every setting with the source of its value. `ConfigurationError`."""
         from playhead_cli.configuration import resolved_settings
 
-        return resolved_settings(
+        found = resolved_settings(
             os.environ, flags=self.flags, config=self.config, no_config=self.no_config, cwd=Path.cwd()
         )
+        if found.settings.prices:
+            from playhead_receiver.host.price_file import use_prices
+
+            use_prices(found.settings.prices)
+        return found
 
     @property
     def settings(self) -> Settings:

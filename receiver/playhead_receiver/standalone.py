@@ -22,6 +22,7 @@ from playhead_receiver.host.data_folder import data_dir
 from playhead_receiver.host.listening import Tls
 from playhead_receiver.host.memory import return_large_blocks
 from playhead_receiver.host.place import Place
+from playhead_receiver.host.price_file import use_prices
 from playhead_receiver.server import Receiver, Say
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.keeping.retention import policy_of
@@ -51,6 +52,7 @@ def receiver_of(
     after decompression. ``programs``: how runs are executed again; None: not at all.
     `ConfigurationError` for a setting that cannot be understood.
     """
+    use_prices(settings.prices)
     grpc_port = place.grpc_port if find_spec("grpc") is not None else None
     configuration = Configuration(
         Addresses(place.http_port, grpc_port, place.query_port, place.host, tls),

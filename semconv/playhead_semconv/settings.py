@@ -78,6 +78,7 @@ class Settings:
     forward: str = _setting(
         "", "Destinations that `playhead up` sends spans on to, `;` between them: see below."
     )
+    prices: str = _setting("", "File with prices that go before those of the price library: see below.")
     jaeger_attribute_bytes: int = _setting(
         64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
     )

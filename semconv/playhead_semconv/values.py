@@ -92,6 +92,15 @@ class GenAiOutputType:
     """Speech."""
 
 
+class GenAiTokenType:
+    """Known values of gen_ai.token.type: Which tokens a metric counts."""
+
+    INPUT = "input"
+    """Tokens of the request."""
+    OUTPUT = "output"
+    """Tokens of the answer."""
+
+
 class GenAiToolType:
     """Known values of gen_ai.tool.type: Kind of the tool."""
 

@@ -1,14 +1,19 @@
 """The registry, and what is generated from it."""
 
+import importlib
 import importlib.util
+import pkgutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import opentelemetry.semconv._incubating.attributes as incubating
+import opentelemetry.semconv.attributes as stable
 import pytest
 import yaml
+from opentelemetry.semconv.schemas import Schemas
 
 from playhead_semconv import attributes, events, values
 
@@ -110,3 +115,41 @@ def test_what_the_pinned_conventions_lack_is_said():
     assert "gen_ai.system" in noted
     head = FILES[0].read_text("utf-8").partition("groups:")[0]
     assert "024a4f9" in head and "0724e29c6580306f261c850e4a6f62f194636a83" in head
+
+
+def released() -> set[str]:
+    """Names of attributes in the release of the general conventions that is installed."""
+    found: set[str] = set()
+    for package in (stable, incubating):
+        for module in pkgutil.iter_modules(package.__path__):
+            names = vars(importlib.import_module(f"{package.__name__}.{module.name}"))
+            found |= {one for name, one in names.items() if name.isupper() and isinstance(one, str)}
+    return found
+
+
+NEWER = {
+    "gen_ai.conversation.compacted",
+    "gen_ai.prompt.version",
+    "gen_ai.request.previous_response.id",
+    "gen_ai.request.reasoning.level",
+    "gen_ai.usage.cache_write.input_tokens",
+    *(
+        f"gen_ai.usage.{kind}.{tokens}"
+        for kind in ("text", "image", "audio")
+        for tokens in ("input_tokens", "output_tokens", "cache_read.input_tokens")
+    ),
+}
+"""What the GenAI conventions define at the pinned commit, and no release of the general ones does."""
+
+
+def test_the_pinned_conventions_are_those_that_are_followed():
+    general, genai = (FILES[1].read_text("utf-8"), FILES[0].read_text("utf-8"))
+    latest = list(Schemas)[-1].value.rpartition("/")[2]
+    assert f"(release {latest})" in general.partition("groups:")[0]
+    have = released()
+    for text, newer in ((general, set[str]()), (genai, NEWER)):
+        ours = [one for group in yaml.safe_load(text)["groups"] for one in group.get("attributes", [])]
+        defined = {
+            one["id"] for one in ours if not one.get("note", "").startswith("Not in the pinned registry")
+        }
+        assert defined - have == newer

@@ -50,7 +50,7 @@ def open_control(
         rules = rules_of_setting(settings.control)
         if rules is None:
             return None
-        watching = Watching(settle)
+        watching = Watching(settle, settings.prices)
         desk = Desk(session.driver, lambda: run()[0].hex(), watching, rules)
         agent = str(session.process.attributes.get(a.PLAYHEAD_RUN_AGENT, ""))
         channel = Channel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from playhead_semconv import attributes as a
@@ -24,7 +25,9 @@ class _Sums:
 class Spent:
     """Sums of tokens and costs. Safe from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, price_file: str = "") -> None:
+        """``price_file``: corrects the prices of the library; empty: none does."""
+        self._price_file = price_file
         self._lock = make_lock()
         self._runs: OrderedDict[str, _Sums] = OrderedDict()
         self._priced = False
@@ -34,12 +37,24 @@ class Spent:
         self._lock = make_lock()
 
     def prices(self) -> None:
-        """Costs will be asked for. `ConfigurationError` where prices are not known here."""
+        """Costs will be asked for. `ConfigurationError` where prices are not known or not readable."""
         if find_spec("genai_prices") is None:
             raise ConfigurationError(
                 "what calls cost is not known here: genai-prices is not installed",
                 hint="pip install 'playhead-instrumentation[cost]'",
             )
+        if self._price_file and not self._priced:
+            from playhead_semconv.genai.price_corrections import read_corrections
+            from playhead_semconv.genai.prices import correct
+
+            try:
+                with Path(self._price_file).expanduser().open("rb") as file:
+                    correct(read_corrections(file, self._price_file))
+            except OSError as problem:
+                raise ConfigurationError(
+                    f"the file of prices {self._price_file} cannot be read",
+                    cause=problem.strerror or str(problem),
+                ) from None
         self._priced = True
 
     def used(self, trace: str, attributes: dict[str, Any], began_ns: int) -> None:

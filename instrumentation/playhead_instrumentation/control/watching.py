@@ -107,8 +107,12 @@ class _Run:
 class Watching:
     """Keeps sums by run and compares them with rules. Safe from any thread."""
 
-    def __init__(self, settle: Callable[[float], bool]) -> None:
-        """``settle``: waits until calls that are over have been told of, at most so many seconds."""
+    def __init__(self, settle: Callable[[float], bool], price_file: str = "") -> None:
+        """``settle``: waits until calls that are over have been told of, at most so many seconds.
+
+        ``price_file``: corrects what calls cost.
+        """
+        self._price_file: Final = price_file
         self._lock = make_lock()
         self._settle: Final = settle
         self._runs: OrderedDict[str, _Run] = OrderedDict()
@@ -127,7 +131,7 @@ class Watching:
         if wanted & {"tokens", "cost"} and self.spending is None:
             from playhead_instrumentation.control.spending import Spent
 
-            self.spending = Spent()
+            self.spending = Spent(self._price_file)
         if "cost" in wanted and self.spending is not None:
             self.spending.prices()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from playhead_receiver.host.worker_threads import RepeatingThread
+from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.errands import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Store
@@ -62,10 +63,11 @@ class Housekeeper(RepeatingThread):
         super().__init__("keeper")
         self._note = note
         self._store = store
+        self.calls = CallMetrics()
         self._retention = None if policy is None else needed(store, Retention)
         self._ageing = None if history is None else needed(store, Ageing)
         meanings = offered(store, CallMeanings)
-        self._meanings = None if meanings is None else Meanings(meanings)
+        self._meanings = None if meanings is None else Meanings(meanings, self.calls.saw)
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
         self._shared = offered(store, SharedUpkeep)

@@ -3,15 +3,17 @@
 A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
 model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
 wherever they are read, and so does the run's summary. Calls over a WebSocket get spans of their own.
+Who counts calls is told of each as it is found.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol.upkeep import CallMeanings
@@ -33,20 +35,25 @@ AT_ONCE = 500
 class Meanings:
     """Determines the meanings of the requests of a store. For one thread."""
 
-    def __init__(self, store: CallMeanings) -> None:
+    def __init__(
+        self, store: CallMeanings, found: Callable[[ResourceSpans], None] | None = None
+    ) -> None:
+        """``found``: told of each call that has come in since it was last looked, by its whole span."""
         self._store = store
+        self._found = found
 
     def of_new(self) -> int:
         """Examine the requests that have arrived; return how many were calls to a model."""
         count = 0
-        come, position = self._store.to_look_at()
+        come, calls, position = self._store.to_look_at()
         for trace_id, span_ids in come.items():
             try:
                 rows = self._store.lineage(trace_id, span_ids)  # not the outline: the run may be long
                 asked = set(_requests(rows, False)).intersection(span_ids)
-                count += self._look_at(trace_id, [one for one in span_ids if one in asked])
+                count += self._look_at(trace_id, [one for one in span_ids if one in asked], self._found)
             except OF_ONE_RUN as problem:
                 log.error("requests of run %s cannot be looked at: %r", trace_id.hex(), problem)
+        self._tell(calls)
         if position:
             self._store.looked_at(position)
         return count
@@ -58,7 +65,23 @@ class Meanings:
         """
         return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
 
-    def _look_at(self, trace_id: bytes, asked: Sequence[bytes]) -> int:
+    def _tell(self, calls: Mapping[bytes, Sequence[bytes]]) -> None:
+        tell = self._found
+        if tell is None:
+            return
+        for trace_id, span_ids in calls.items():
+            try:
+                for stored in self._store.spans(trace_id, span_ids):
+                    tell(ResourceSpans.FromString(stored.otlp))
+            except OF_ONE_RUN as problem:
+                log.error("calls of run %s cannot be counted: %r", trace_id.hex(), problem)
+
+    def _look_at(
+        self,
+        trace_id: bytes,
+        asked: Sequence[bytes],
+        tell: Callable[[ResourceSpans], None] | None = None,
+    ) -> int:
         if not asked:
             return 0
         # most runs do not need it
@@ -70,7 +93,10 @@ class Meanings:
             spoken: list[StoredSpan] = []
             earlier: set[bytes] = set()
             for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
-                found[stored.span_id] = meaning = _meaning(deriver, stored)
+                meaning, whole = _meaning(deriver, stored)
+                found[stored.span_id] = meaning
+                if tell is not None and meaning.label.wire:
+                    tell(whole)
                 calls = [
                     StoredSpan(trace_id, span_of(one).span_id, one.SerializeToString())
                     for one in deriver.realtime(stored)
@@ -80,7 +106,7 @@ class Meanings:
                 if meaning.label.wire and (one := deriver.attempt_before(stored)) is not None:
                     earlier.add(one)
             for stored in self._store.spans(trace_id, earlier - found.keys()):
-                found[stored.span_id] = _meaning(deriver, stored)
+                found[stored.span_id], _ = _meaning(deriver, stored)
             for span_id in earlier & found.keys():
                 found[span_id] = _resent(found[span_id])
             self._store.mean(trace_id, found)
@@ -104,8 +130,8 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
     ]
 
 
-def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
-    """The meaning of a request; if it is no call to a model, what its span says itself."""
+def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[Meaning, ResourceSpans]:
+    """The meaning of a request, and its whole span; if it is no call, what its span says itself."""
     from playhead_receiver.store.spans.whole_spans import span_of
 
     found = deriver.meant(stored)
@@ -113,7 +139,8 @@ def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
     own = span_of(whole).SerializeToString()
     said = summarize(parse_span(own), True)
     wire = "" if found is None else found[0]
-    return Meaning(msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION), said.usage)
+    label = msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION)
+    return Meaning(label, said.usage), whole
 
 
 def _resent(meaning: Meaning) -> Meaning:

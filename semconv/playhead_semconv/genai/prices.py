@@ -1,18 +1,19 @@
 """Costs of calls at the prices of `genai-prices`: by provider, model, kind of token and date.
 
 As in the GenAI conventions, input tokens include cached tokens and output tokens include reasoning
-tokens; each kind is charged at its own price.
+tokens; each kind is charged at its own price. What a file corrects (`correct`) goes first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from playhead_semconv import attributes as a
+from playhead_semconv.genai.price_corrections import Correction, correction_for
 from playhead_semconv.untrusted.counts import count_in
 
 KINDS = {
@@ -34,6 +35,15 @@ PRICED_AS = {
 
 FREE = ":free"
 """Suffix of models that a gateway offers for free."""
+
+
+_corrections: tuple[Correction, ...] = ()
+
+
+def correct(corrections: Sequence[Correction]) -> None:
+    """From now on these go before the prices of the library, in the whole process."""
+    global _corrections
+    _corrections = tuple(corrections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +84,16 @@ def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
 
 def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
     """Cost of one call in US dollars; None if its model has no known price."""
-    from genai_prices import Usage, calc_price  # slow: reads its tables on import
-
     counts = {kind: used for kind, name in KINDS.items() if (used := count_in(attributes, name))}
     cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
     if counts.get("input_tokens", 0) < cached:  # this provider counts cached tokens separately
         counts["input_tokens"] = counts.get("input_tokens", 0) + cached
     provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
+    for model in _spellings(_models(attributes)) if _corrections else ():
+        if (own := correction_for(_corrections, model, provider, began_ns)) is not None:
+            return own.price(counts)
+    from genai_prices import Usage, calc_price  # slow: reads its tables on import
+
     for model in _spellings(_models(attributes)):
         for where in (PRICED_AS.get(provider, provider), None):
             try:

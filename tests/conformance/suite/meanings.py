@@ -189,16 +189,16 @@ class Meant(OnEngine):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made))
-        come, position = store.to_look_at()
+        come, _, position = store.to_look_at()
         assert (list(come), position) == ([TRACE], store.position())
         assert Meanings(store).of_new() == 1
-        assert store.to_look_at() == ({}, 0)
+        assert store.to_look_at() == ({}, {}, 0)
         request(made)
         store.commit(batch_of(made))
         store.looked_at(1)  # another receiver was slower
         assert list(store.to_look_at()[0]) == [TRACE]
         assert Meanings(store).of_new() == 1
-        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ({}, 0))
+        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ({}, {}, 0))
         assert run_of(store, TRACE).input_tokens == 2000
 
     def test_several_providers_and_forms(self, store: WholeStore):

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.controlling import Stage, on_stage
+from support.asking import ASKING
+from support.controlling import Stage, on_stage, said_back
+from support.running import until
 
 from playhead_checkpoint import Lineage, RemoteCheckpoints
 from playhead_checkpoint.store.conformance import conversation
@@ -61,6 +63,19 @@ def test_a_replay_is_counted_with_its_fidelity(stage: Stage):
     assert found["playhead_replays_total,replay,identical"] == 1
     assert found["playhead_replay_seconds_count,replay"] == 1
     assert found["playhead_replayed_exchanges_total,exact"] == 1
+
+
+def test_a_call_is_counted_with_its_tokens(stage: Stage):
+    stage.provider.script([said_back])
+    script = stage.script(ASKING + "print(asked('Hello'))\n")
+    done = stage.home.playhead("record", str(script))
+    assert (done.returncode, done.stdout) == (0, "You said Hello\n"), done.stderr
+    until(lambda: any("token_usage" in name for name in figures(stage)), "the call is counted")
+    found = figures(stage)
+    (seconds,) = [name for name in found if "operation_duration_seconds_count" in name]
+    assert found[seconds] == 1 and ",chat," in seconds and ",gpt-5.5," in seconds
+    tokens = [value for name, value in found.items() if "token_usage_sum" in name]
+    assert sorted(tokens) == [5, 12]
 
 
 def test_what_is_no_end_of_a_replay_is_refused(stage: Stage):

@@ -51,8 +51,10 @@ def ready(request: Request) -> State:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def metrics(request: Request, asked: Reading) -> Response:
-    """Figures of the receiver, as Prometheus reads them."""
-    return Response(generate_latest(registry_of(serving_of(request))), media_type=CONTENT_TYPE_LATEST)
+    """Figures of the receiver, and of the calls of models of the caller's tenant, for Prometheus."""
+    told = generate_latest(registry_of(serving_of(request)))
+    called = generate_latest(asked.house.keeper.calls.registry)
+    return Response(told + called, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.post("/v1/replays")

@@ -44,10 +44,13 @@ class Summaries(Store, Protocol):
 class CallMeanings(Store, Protocol):
     """A store that keeps what requests without a GenAI instrumentation mean."""
 
-    def to_look_at(self, limit: int = 10_000) -> tuple[dict[bytes, list[bytes]], int]:
+    def to_look_at(
+        self, limit: int = 10_000
+    ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
         """Span ids of the requests whose meaning the receiver has not determined yet, by trace id.
 
-        Also the position up to which the list is complete, for `looked_at`; 0 if nothing is new.
+        Then those of calls to models that say themselves what they are, since the same time. Last
+        the position up to which both are complete, for `looked_at`; 0 if nothing is new.
         Requests that an older version stored are skipped.
         """
         ...

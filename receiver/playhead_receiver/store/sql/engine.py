@@ -235,8 +235,10 @@ class SqlStore(ABC, Generic[D]):
         with self._reader.connection() as db:
             return not_chained(db)
 
-    def to_look_at(self, limit: int = LOOKED_AT_ONCE) -> tuple[dict[bytes, list[bytes]], int]:
-        """The requests whose meaning is not determined yet, by trace id; and the position reached."""
+    def to_look_at(
+        self, limit: int = LOOKED_AT_ONCE
+    ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
+        """The requests whose meaning is not determined yet, new calls, and the position reached."""
         rows = self._reader.all(
             "SELECT trace_id, span_id, span.position, label.data FROM counter, span"
             " JOIN label ON label.id = span.label WHERE span.position > looked"
@@ -244,10 +246,14 @@ class SqlStore(ABC, Generic[D]):
             (limit,),
         )
         requests: dict[bytes, list[bytes]] = {}
-        for trace_id, span_id, _, label in rows:
-            if label_of(label).attempt:
+        calls: dict[bytes, list[bytes]] = {}
+        for trace_id, span_id, _, data in rows:
+            label = label_of(data)
+            if label.attempt:
                 requests.setdefault(trace_id, []).append(span_id)
-        return requests, rows[-1][2] if rows else 0
+            elif label.step and label.model:
+                calls.setdefault(trace_id, []).append(span_id)
+        return requests, calls, rows[-1][2] if rows else 0
 
     def looked_at(self, position: int) -> None:
         """Note that all spans up to a position were examined."""
