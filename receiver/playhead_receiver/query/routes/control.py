@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import anyio
@@ -38,6 +39,7 @@ from playhead_replay.moments import checkpoints_of
 from playhead_semconv.control.messages import ControlOrder, Halted, HandAnswer
 from playhead_semconv.control.rules import read_rules
 from playhead_semconv.errors import RunUnknown
+from playhead_semconv.rerun.edits import between
 from playhead_semconv.rerun.plans import Edit
 
 router = APIRouter(tags=["control"])
@@ -85,6 +87,19 @@ class ControlledRun:
             what = "nothing waits" if not found else f"{len(found)} wait"
             raise NotDone(f"{what} under {word!r}", hint="GET /v1/runs/RUN/control")
         return found[0]
+
+    def edits_to(self, word: str, wanted: str) -> list[Edit]:
+        """Edits that turn what waits, without its credentials, into another document. `NotDone`."""
+        found = self.controlled().halted
+        if word:
+            instance, number = self.halt(word)
+            found = [(at, one) for at, one in found if (at, one.number) == (instance, number)]
+        if len(found) != 1:
+            raise NotDone(f"{len(found)} wait", hint="say which: GET /v1/runs/RUN/control")
+        try:
+            return between(json.loads(found[0][1].body or ""), json.loads(wanted))
+        except (ValueError, RecursionError) as problem:
+            raise NotDone("it is no JSON", cause=str(problem)) from None
 
     def state(self, *, taken: bool = True) -> ControlState:
         """What the API says of it."""
@@ -240,6 +255,10 @@ async def order_checkpoint(target: Ordered, said: CheckpointOrder) -> MadeCheckp
 async def edit_request(target: Ordered, said: EditOrder) -> ControlState:
     """Edit a request that waits, the arguments of a tool, or a registered state. It goes on waiting."""
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]
+    if said.body is not None:
+        edits += target.edits_to(said.halt, said.body)
+    if not edits:
+        raise NotDone("nothing is edited")
     return await target.give(said, target.order("edit", said, edits=edits, state=said.state), said.halt)
 
 

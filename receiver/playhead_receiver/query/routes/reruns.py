@@ -79,11 +79,11 @@ def list_reruns(request: Request, asked: Reading) -> RerunList:
     )
 
 
-@router.get("/v1/reruns/{id}")
+@router.get("/v1/reruns/{rerun}")
 async def show_rerun(
     request: Request,
     asked: Reading,
-    id: RerunId,
+    rerun: RerunId,
     after: Annotated[
         int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait for another `revision` than this.")
     ] = None,
@@ -91,17 +91,18 @@ async def show_rerun(
 ) -> RerunState:
     """A replay or fork: what it says, and its report or the run that it makes."""
     serving = serving_of(request)
-    found = _found(asked, serving.reruns, id)
+    found = _found(asked, serving.reruns, rerun)
+    asked.note("read", found.ordered.trace_id)
     with anyio.move_on_after(wait_s):
         while found.revision == after and found.state == "running" and not serving.stopping:
             await anyio.sleep(LOOKS_S)
     return await anyio.to_thread.run_sync(_state, asked, found)
 
 
-@router.delete("/v1/reruns/{id}")
-def cancel_rerun(asked: Controlling, reruns: Executing, id: RerunId) -> RerunItem:
+@router.delete("/v1/reruns/{rerun}")
+def cancel_rerun(asked: Controlling, reruns: Executing, rerun: RerunId) -> RerunItem:
     """Ask a replay or fork to end; what a fork has recorded stays."""
-    found = _found(asked, reruns, id)
+    found = _found(asked, reruns, rerun)
     asked.note("control", found.ordered.trace_id)
     found.cancel()
     return RerunItem(**_item(found))

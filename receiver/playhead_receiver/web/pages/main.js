@@ -30,6 +30,7 @@ const KEYS = [
   ["1 2 3 4", "messages, raw exchange, attributes, replay and fork"],
   ["x a", "replay or fork from this step; edit its request first"],
   ["p", "playhead at this step"],
+  ["P . c", "a run that takes orders: pause, one step, continue"],
   ["/ > <", "find, next hit, hit before"],
   ["m d", "mark a run, compare another with it"],
   ["y", "copy the link"],

@@ -7,6 +7,7 @@ import { useAsked, useKeys, Waiting } from "../parts.js";
 import { FIDELITY, useRerun } from "../reruns.js";
 import { drawBars, drawMinimap } from "../timeline.js";
 import { brief, cost, took } from "../words.js";
+import { Control } from "./control.js";
 import { Rerun } from "./rerun.js";
 import { pathOf } from "./runs.js";
 import { Step, TABS } from "./step.js";
@@ -119,7 +120,7 @@ function Loaded({ outline, name }) {
       ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
       <${Within} name=${name} choose=${choose} outline=${outline} />
       ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
-    <${Rerun} found=${rerun} run=${sum.name} />
+    <div class="over"><${Rerun} found=${rerun} run=${sum.name} />${sum.status === "running" && html`<${Control} name=${sum.name} />`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
     ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} failed=${outline.failed(cursor)} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
