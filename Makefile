@@ -56,6 +56,9 @@ browser: ## Chromium for test-web, installed where that is allowed
 test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
 	$(BIN)/pytest -q -n 0 -m "browser and not acceptance" tests/receiver/web
 
+pictures: .venv/ready web browser ## the pictures of the pages in docs/pictures
+	PYTHONPATH=tests:tests/receiver $(BIN)/python docs/pictures.py
+
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -148,7 +151,7 @@ incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/requirements-langgraph.txt
 	@touch $@
 
-bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
+bench: .venv/ready .venv-bench/ready web browser ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/crowd.py --json logs/crowd.json
@@ -161,5 +164,6 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
+	PYTHONPATH=tests:tests/receiver $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
-.PHONY: help venv web browser test-web generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench
+.PHONY: help venv web browser test-web pictures generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench

@@ -35,10 +35,11 @@ LISTS = {
     "of a model": "/?q=model%3Agpt-4o",
 }
 SCROLLED = """(row => {
+  const scrolls = box =>
+    /auto|scroll/.test(getComputedStyle(box).overflowY) && box.scrollHeight > box.clientHeight;
   let box = row.parentElement;
-  while (!/auto|scroll/.test(getComputedStyle(box).overflowY) || box.scrollHeight <= box.clientHeight)
-    box = box.parentElement;
-  return box;
+  while (box && !scrolls(box)) box = box.parentElement;
+  return box ?? document.scrollingElement;
 })"""
 
 
@@ -86,6 +87,7 @@ def looked_at(browser: Chromium, url: str, row: str) -> dict[str, float]:
         page.open(url, row)
         page.wait("new Promise(done => setTimeout(() => done(true), 3000))")
         figures["heap_mb"] = heap_mb(page)
+        figures["rows"] = page.run(f"document.querySelectorAll({json.dumps(row)}).length")
         figures["elements"] = page.run("document.querySelectorAll('*').length")
         box = f"{SCROLLED}(document.querySelector({json.dumps(row)}))"
         before = work_ms(page)
