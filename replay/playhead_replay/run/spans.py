@@ -100,9 +100,11 @@ class Span:
 
     def walk(self) -> Iterator[Span]:
         """This span and everything under it, depth first, in order of start."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            span = waiting.pop()
+            yield span
+            waiting += reversed(span.children)
 
 
 def spans_of(otlp: bytes) -> Iterator[Span]:
@@ -158,7 +160,7 @@ def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
     """The roots of the forest of finished spans and span-start facts, children in order of start.
 
     A finished span replaces the fact of its start, and takes over its number on the tape. A span with an
-    unknown parent is a root.
+    unknown parent is a root; in a ring of spans, the one that started first is.
     """
     known: dict[str, Span] = {}
     for fact in starts_among(facts):
@@ -170,7 +172,17 @@ def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
             span.seq, span.instance = start.seq, start.instance
         known[span.span_id] = span
     roots: list[Span] = []
-    for span in sorted(known.values(), key=lambda span: (span.started_ns, span.seq, span.span_id)):
+    in_order = sorted(known.values(), key=lambda span: (span.started_ns, span.seq, span.span_id))
+    for span in in_order:
         parent = known.get(span.parent_id)
         (roots if parent is None or parent is span else parent.children).append(span)
+    reached = {span.span_id for root in roots for span in root.walk()}
+    if len(reached) == len(known):
+        return roots
+    for span in in_order:
+        if span.span_id not in reached:
+            beside = known[span.parent_id].children
+            beside[:] = [one for one in beside if one is not span]
+            roots.append(span)
+            reached |= {one.span_id for one in span.walk()}
     return roots

@@ -298,3 +298,11 @@ def test_marks_and_deletion(api: httpx.Client, receiver: Receiver):
     assert api.delete("/v1/runs/refund-1").json()["runs"] == 1
     assert api.get("/v1/runs").json()["runs"] == []
     assert list(receiver.store.spans(TRACE)) == []
+
+
+def test_a_span_that_names_itself_as_its_parent_counts(api: httpx.Client, receiver: Receiver):
+    used = {"gen_ai__usage__input_tokens": 7, "gen_ai__usage__output_tokens": 2}
+    trace = b"\x08" * 16
+    receiver.store.commit(Batch([span_of(trace, 1, parent=1, **CHAT, **used)]))
+    run = api.get(f"/v1/runs/{trace.hex()}/summary").json()
+    assert (run["steps"], run["input_tokens"], run["output_tokens"]) == (1, 7, 2)

@@ -108,9 +108,10 @@ class Page:
         return self.run("document.body.innerText")
 
     def photograph(self, path: Path) -> None:
-        """Keep a picture of the page."""
+        """Keep a picture of the page, in the format of its suffix: png or webp."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
+        taken = self.ask("Page.captureScreenshot", format=path.suffix[1:])
+        path.write_bytes(base64.b64decode(taken["data"]))
 
 
 class Chromium:

@@ -10,6 +10,7 @@ const { brief, shown, took, cost, age } = await import(new URL("words.js", pages
 const { density } = await import(new URL("timeline.js", pages));
 
 const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
+const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.js", pages));
 const { quantile, rate, readFigures, valueOf } = await import(new URL("figures.js", pages));
 
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
@@ -159,4 +160,30 @@ test("figures are read as a receiver prints them", () => {
   assert.deepEqual([0.5, 0.9, 1].map((share) => quantile(figures, "q", share)), [0.1, 1, Infinity]);
   assert.ok(Number.isNaN(quantile(figures, "other", 0.5)));
   assert.equal(rate({ ms: 0, figures: [] }, { ms: 2000, figures }, "playhead_store_bytes"), 2048);
+});
+
+test("words of a query are completed where they are typed", () => {
+  assert.ok(completions("").includes("agent:"));
+  assert.deepEqual(completions("agent:refund sta"), ["agent:refund status:"]);
+  assert.deepEqual(completions("status:f"), ["status:failure"]);
+  assert.equal(fieldAt('tool:search agent:"my'), "agent");
+  assert.deepEqual(completions('x agent:', ["refund", "my agent"]), ["x agent:refund", 'x agent:"my agent"']);
+  assert.deepEqual(completions('agent:"my', ["refund", "my agent"]), ['agent:"my agent"']);
+  assert.deepEqual(completions('"order 81'), []);
+});
+
+test("a query is narrowed, and what it said of the field is replaced", () => {
+  assert.equal(narrowed('agent:refund status:failure "order 81" cost>=0.5', "status", "success"), 'agent:refund "order 81" cost>=0.5 status:success');
+  assert.equal(narrowed('agent:"a b"', "agent", 'c "d"'), 'agent:"c d"');
+  assert.equal(narrowed("agent:x", "agent", ""), "");
+});
+
+test("time without runs is filled in", () => {
+  const groups = [{ key: "2026-11-26T13:00Z" }, { key: "2026-11-26T10:00Z" }];
+  const { at, groups: found } = byTime(groups, "hour");
+  assert.deepEqual(found.map((one) => one?.key ?? null), ["2026-11-26T10:00Z", null, null, "2026-11-26T13:00Z"]);
+  assert.equal(at[1] - at[0], 3600);
+  assert.deepEqual(byTime([], "day"), { at: [], groups: [] });
+  assert.ok(byTime([{ key: "1970-01-01" }, { key: "2026-11-26" }], "day").at.length <= 2001);
+  assert.deepEqual([60e9, 86400e9, 90 * 86400e9].map(widthOf), ["minute", "hour", "day"]);
 });

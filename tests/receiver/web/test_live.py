@@ -39,7 +39,7 @@ WATCHING = """(() => {
 VIEWS = {
     "runs": (
         "/",
-        "[...document.querySelectorAll('tbody tr')]"
+        "[...document.querySelectorAll('main > table tbody tr')]"
         ".find(row => row.cells[0].textContent.trim() === NAME)?.cells[4].textContent.trim()",
     ),
     "run": (

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from support.batches import span_of
 from support.cli import refund, store_run
 from support.home import Home
 from support.moments import WANDERER
@@ -16,9 +15,9 @@ from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
 
 from .chromium import Page
+from .corpus import batches
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
@@ -120,15 +119,19 @@ def test_numbers_on_the_pages_are_those_of_the_command_line_and_the_api(
     page: Page, home: Home, with_demo: bool
 ):
     if with_demo:
-        demo = home.playhead("demo", env=home.bare)
-        assert demo.returncode == 0, demo.stdout + demo.stderr
+        demo = home.start("demo", env=home.bare)
+        said, problem = demo.communicate(timeout=600)
+        assert demo.returncode == 0, said + problem
     store_run(home.data_dir, refund())
+    corpus = batches()
     with Receiver(home.data_dir, CONFIGURATION) as receiver:
-        for number, one in enumerate(_odd_runs(), 1):
-            receiver.store.commit(Batch([*one(bytes([number]) * 16)]))
+        for one in corpus:
+            receiver.store.commit(one)
+        while receiver.store.sum_up():
+            pass
         api = httpx.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]
         listed = {one["name"]: one for one in home.runs("-n", "100")}
-        assert len(api) == 1 + 3 * with_demo + len(_odd_runs())
+        assert len(api) == 1 + 3 * with_demo + len(corpus)
         assert {one["name"] for one in api} == set(listed)
         page.open(f"{receiver.query_endpoint}/", "main tbody a")
         rows = page.run(READ_TABLE)
@@ -158,9 +161,14 @@ def _compare_tree(page: Page, home: Home, receiver: Receiver, run: dict[str, Any
     assert page.run("Number(document.querySelector('.rows').ariaRowCount)") == len(tree)
     spans = httpx.get(f"{receiver.query_endpoint}/v1/runs/{run['name']}?limit=1000").json()["spans"]
     assert [(one["span_id"], one["depth"]) for one in spans] == tree
-    rows = page.run(READ_ROWS)
-    assert [(one["name"], one["depth"] + 1, one["failed"]) for one in spans[: len(rows)]] == [
-        tuple(row) for row in rows
+    assert page.run(READ_ROWS) == [
+        [
+            one["name"] or "(no name)",
+            one["depth"] + 1,
+            one["failed"],
+            f"{one['input_tokens']}→{one['output_tokens']}" if one["input_tokens"] else "",
+        ]
+        for one in spans
     ]
     numbers = page.run(READ_NUMBERS)
     assert set(numbers) <= {one["number"] for one in told["steps"]}
@@ -180,39 +188,32 @@ def _flat(spans: list[dict[str, Any]], depth: int = 0) -> Iterator[tuple[str, in
         yield from _flat(one["children"], depth + 1)
 
 
-READ_TABLE = """[...document.querySelectorAll('main tbody tr')].map(
+READ_TABLE = """[...document.querySelectorAll('main > table tbody tr')].map(
   row => [...row.cells].map(one => one.textContent.trim()))"""
 READ_NUMBERS = """[...document.querySelectorAll('.row .title > .number')]
   .map(one => Number(one.textContent)).filter(Boolean)"""
-READ_ROWS = """(() => {
+READ_ROWS = """(async () => {
   const box = document.querySelector('.rows');
-  box.scrollTop = 0;
-  return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(
-    [...box.querySelectorAll('.row')]
-      .sort((one, other) => one.ariaRowIndex - other.ariaRowIndex)
-      .map(row => {
-        const name = row.querySelector('.title > span:not(.number):not(.twist):not(.quiet)').textContent;
-        return [name.replace(/^✗ /, ''), Number(row.ariaLevel), name.startsWith('✗ ')];
-      })))));
+  const frame = () => new Promise(requestAnimationFrame);
+  const found = [];
+  for (let top = 0; found.filter(Boolean).length < Number(box.ariaRowCount); top += 200) {
+    if (top > box.scrollHeight) throw new Error('some rows never came');
+    box.scrollTop = top;
+    await frame();
+    await frame();
+    for (const row of box.querySelectorAll('.row')) {
+      const name = row.querySelector('.title > span:not(.number):not(.twist):not(.quiet)').textContent;
+      const used = /\\d+→\\d+/.exec(row.lastElementChild.textContent)?.[0] ?? '';
+      found[row.ariaRowIndex - 1] =
+        [name.replace(/^✗ /, ''), Number(row.ariaLevel), name.startsWith('✗ '), used];
+    }
+  }
+  return found;
 })()"""
 
 
 def _same_money(shown: str, usd: float | None) -> bool:
-    """Whether a sum as the pages write it, in cents or with two digits, is this one."""
+    """Whether a sum as the pages write it is this one: in cents, below a cent with two digits."""
     if usd is None:
         return shown == ""
-    return shown != "" and float(shown.removeprefix("$")) == pytest.approx(usd, rel=0.05, abs=0.005)
-
-
-def _odd_runs() -> list[Any]:
-    """Runs without a root, with failures, with several roots, with many tokens."""
-    call = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
-    used = {"gen_ai__usage__input_tokens": 1234567, "gen_ai__usage__output_tokens": 89}
-    return [
-        lambda trace: [span_of(trace, one, parent=99, name=f"lost {one}", **call) for one in (1, 2)],
-        lambda trace: [
-            span_of(trace, 1, name="top", error=True),
-            span_of(trace, 2, parent=1, error=True, **call),
-        ],
-        lambda trace: [span_of(trace, one, name=f"root {one}", **call, **used) for one in (1, 2, 3)],
-    ]
+    return float(shown.removeprefix("$")) == float(f"{usd:.2g}" if usd < 0.01 else f"{usd:.2f}")

@@ -150,3 +150,15 @@ def test_the_examples_in_the_docstrings_hold(tmp_path: Path):
         results = doctest.testmod(module, extraglobs=names)
         assert results.failed == 0
         assert results.attempted > 0
+
+
+def test_of_spans_in_a_ring_the_first_is_the_root():
+    made = HandMade()
+    for number in (1, 2, 3):
+        made.wait(1).begin(f"of {number}", number=number, parent=number % 3 + 1)
+        made.finish(number)
+    made.begin("below", number=4, parent=3)
+    made.finish(4)
+    run = Run.of_tapes([], [span.otlp for span in made.spans], "x")
+    [root] = run.roots
+    assert [span.name for span in root.walk()] == ["of 1", "of 3", "of 2", "below"]

@@ -317,7 +317,7 @@ def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
     covered: set[bytes] = set()
     for span in bearing.values():
         above = span.parent
-        while above and above not in covered:
+        while above and above != span.span_id and above not in covered:
             covered.add(above)
             above = parents.get(above, b"")
     own = (span for span_id, span in bearing.items() if span_id not in covered)

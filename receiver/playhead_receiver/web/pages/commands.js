@@ -1,7 +1,7 @@
 // Commands to copy into a shell. Nothing here needs a browser.
 import { HIDDEN } from "./words.js";
 
-const PLAIN = /^[A-Za-z0-9_@%+=:,.\/-]+$/;
+const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
 /** What an edit may begin with. */
 const ROOT = /^(request|response|tool_result|function|state)\b/;
 

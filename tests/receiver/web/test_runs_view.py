@@ -1,0 +1,104 @@
+"""The board of runs: sums by time, narrowing, completion, columns, kept queries, marks, deletion."""
+
+import json
+
+import pytest
+from support.batches import span_of
+
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+
+from .chromium import Page
+
+pytestmark = pytest.mark.browser
+
+NAMES = "[...document.querySelectorAll('main > table tbody a')].map(one => one.textContent)"
+
+
+@pytest.fixture
+def board(page: Page, receiver: Receiver) -> Page:
+    """The board, with three runs of another agent beside refund-1."""
+    call = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+    for number in (1, 2, 3):
+        receiver.store.commit(
+            Batch([span_of(bytes([number]) * 16, 1, service="my agent", error=number == 1, **call)])
+        )
+    page.open(f"{receiver.query_endpoint}/", "main > table tbody a")
+    page.wait("document.querySelectorAll('.chart canvas').length === 3")
+    return page
+
+
+def typed(page: Page, text: str) -> list[str]:
+    """What is offered behind a text."""
+    page.run(f"""(field => {{
+        field.value = {json.dumps(text)};
+        field.dispatchEvent(new Event('input', {{bubbles: true}}));
+    }})(document.querySelector('[name=q]'))""")
+    page.run("new Promise(done => requestAnimationFrame(() => done(0)))")
+    return page.run("[...document.querySelectorAll('#queries option')].map(one => one.value)")
+
+
+def click(page: Page, selector: str) -> None:
+    page.wait(f"document.querySelector({json.dumps(selector)}) !== null")
+    page.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+def test_a_click_narrows_and_the_table_behind_the_pictures_says_the_same(board: Page):
+    shares = (
+        "[...document.querySelectorAll('.share')].map(one => [...one.children].map(n => n.textContent))"
+    )
+    board.wait("document.querySelectorAll('.share').length === 2")
+    assert [row[1:] for row in board.run(shares)] == [["my agent", "3"], ["refund", "1"]]
+    click(board, ".board .wide summary")
+    board.wait("document.querySelector('.board tbody tr') !== null")
+    rows = board.run(
+        "[...document.querySelectorAll('.board tbody tr')].map(one => Number(one.cells[1].textContent))"
+    )
+    assert sum(rows) == 4
+    click(board, ".share")
+    board.wait(f"{NAMES}.length === 3")
+    assert "q=agent%3A%22my+agent%22" in board.run("location.search")
+    assert board.complaints == []
+
+
+def test_words_are_completed_from_the_language_and_from_the_runs_here(board: Page):
+    assert "agent:refund status:" in typed(board, "agent:refund sta")
+    typed(board, "agent:")
+    board.wait("document.querySelectorAll('#queries option').length === 2")
+    assert typed(board, "agent:") == ['agent:"my agent"', "agent:refund"]
+    assert board.complaints == []
+
+
+def test_columns_and_queries_are_kept(board: Page):
+    click(board, ".menu summary")
+    labels = "[...document.querySelectorAll('.menu label')]"
+    board.run(f"{labels}.find(one => one.textContent.includes('Agent')).click()")
+    board.wait(
+        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Agent')"
+    )
+    typed(board, "status:failure")
+    board.run("document.querySelector('form').requestSubmit()")
+    board.wait(f"{NAMES}.length === 2")
+    click(board, "[name=keep]")
+    board.open(board.run("location.origin") + "/", "main > table tbody a")
+    assert board.run(
+        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Agent')"
+    )
+    click(board, "[aria-label='forget status:failure']")
+    board.wait("document.querySelector('[aria-label=\"forget status:failure\"]') === null")
+    assert board.complaints == []
+
+
+def test_a_run_is_marked_and_deleted(board: Page):
+    board.press("j")
+    first = board.run(f"{NAMES}[1]")
+    board.wait(f"document.querySelector('.end .quiet').textContent === {json.dumps(first)}")
+    click(board, ".end button")
+    board.wait(
+        "document.querySelector('main > table tr[aria-selected=true]').textContent.includes('flagged')"
+    )
+    click(board, "[name=delete]")
+    board.wait("document.querySelector('[name=delete]').textContent === 'delete for good'")
+    click(board, "[name=delete]")
+    board.wait(f"!{NAMES}.includes({json.dumps(first)})")
+    assert board.complaints == []
