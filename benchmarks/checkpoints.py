@@ -8,7 +8,9 @@ medians over all runs with the smallest and largest in brackets: of the clock, a
 processor alone, which does not wait for the disk.
 
 Where LangGraph's saver is installed (requirements-langgraph.txt) it stands beside `PlayheadSaver`, step
-by step in turns, with messages that are dicts and messages of LangChain. All sync files at each put.
+by step in turns, with messages that are dicts and messages of LangChain. All sync files at each put;
+with ``--as-they-come`` those of this project do as they do by default: a put survives the death of the
+process, and the last ones may be lost with the power.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ LARGE_BYTES = 10_000_000
 LAST = 50
 WORDS = "the agent asks a tool for flights to Oslo and packs warm clothes because rain is likely".split()
 RUN = b"r" * 16
+SYNCHRONOUS = ["FULL"]
+"""Of the stores of this project; LangGraph's is FULL."""
 
 
 class Ours:
@@ -43,7 +47,7 @@ class Ours:
     name = "playhead, store"
 
     def __init__(self, folder: Path) -> None:
-        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous="FULL")
+        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous=SYNCHRONOUS[0])
         self.parent = b""
 
     def put(self, messages: list[Any]) -> bytes:
@@ -94,7 +98,7 @@ class OurSaver(Saver):
         from playhead_checkpoint.langgraph import PlayheadSaver
 
         super().__init__()
-        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous="FULL")
+        self.store = SqliteCheckpoints(folder / "checkpoints.sqlite", synchronous=SYNCHRONOUS[0])
         self.saver = PlayheadSaver(self.store)
 
     def close(self) -> None:
@@ -279,7 +283,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--as-they-come", action="store_true")
     arguments = parser.parse_args()
+    if arguments.as_they_come:
+        SYNCHRONOUS[0] = "NORMAL"
     ways: list[tuple[Sequence[Kind], Callable[[random.Random, int], Any]]] = [((Ours,), message)]
     if importlib.util.find_spec("langgraph") and importlib.util.find_spec("langgraph.checkpoint.sqlite"):
         ways = [((Ours, OurSaver, Theirs), message), ((OurSaver, Theirs), langchain_message)]
