@@ -139,9 +139,15 @@ def _cover_pid() -> None:
     PATCHES.around(os, "kill", signalled, order=OUTER)
 
 
+TELLS: Final = frozenset(("celery",))
+"""Installed packages that send the id of their process to others."""
+
+
 def _by_library() -> bool:
     frame = calling()
-    return frame is not None and installed(frame.f_code.co_filename)
+    if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in TELLS:
+        return False
+    return installed(frame.f_code.co_filename)
 
 
 def _cover_hostname() -> None:
