@@ -159,4 +159,8 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv web browser test-web generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench
+coverage: .venv/ready ## what the spans of other instrumentations hold of the same calls (installs each apart, in .venv-coverage)
+	@mkdir -p logs
+	$(BIN)/python benchmarks/coverage.py --json logs/coverage.json
+
+.PHONY: help venv web browser test-web generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench coverage
