@@ -169,4 +169,8 @@ bench: .venv/ready .venv-bench/ready web browser ## added latency and replay bes
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 	PYTHONPATH=tests:tests/receiver $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
-.PHONY: help venv web browser test-web pictures generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench
+coverage: .venv/ready ## what the spans of other instrumentations hold of the same calls (installs each apart, in .venv-coverage)
+	@mkdir -p logs
+	$(BIN)/python benchmarks/coverage.py --json logs/coverage.json
+
+.PHONY: help venv web browser test-web pictures generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench coverage

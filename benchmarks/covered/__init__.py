@@ -1,0 +1,1 @@
+"""What each instrumentation's spans hold of the same calls: cases, tracers, and the judgement."""
