@@ -28,7 +28,7 @@ from playhead_receiver.query.tree import Line, Tree
 from playhead_receiver.store import RunSummary, Store
 from playhead_replay import Run
 from playhead_replay.moments.moment import RunMoment
-from playhead_replay.run.histories import History
+from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.workspace.trees import TreeItem
@@ -90,7 +90,7 @@ class _Lane:
     """What has been said in a lane so far."""
 
     def __init__(self) -> None:
-        self.history = History()
+        self.history = GrowingHistory()
         self.sent = Counter[bytes]()
         """Messages of the last call's input."""
         self.most = Counter[bytes]()
@@ -114,7 +114,7 @@ def transcript_of(run: Run) -> Transcript:
             spoken = list(_spoken(run, step, name, lane.history))
         except TapeError as problem:
             left_out.append(f"step {step.number} cannot be read: {problem}")
-            lane.history = History()
+            lane.history = GrowingHistory()
             continue
         if not lane.history.goes_on:
             lane.sent.clear()
@@ -179,7 +179,7 @@ def places_of(run: Run, text: str) -> Iterator[TextPlace]:
         yield from _hits(held, wanted, one.step, one.span_id, one.kind)
 
 
-def _spoken(run: Run, step: Step, lane: str, history: History) -> Iterator[TranscriptItem]:
+def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterator[TranscriptItem]:
     messages = run.messages(step, history)
     span = step.span
 
