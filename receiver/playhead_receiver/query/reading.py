@@ -15,6 +15,7 @@ import msgspec
 from playhead_receiver.query.lines import pending_names, run_item
 from playhead_receiver.query.models.reading import (
     FileThen,
+    Kept,
     LastSaid,
     MomentOfRun,
     NamedState,
@@ -26,14 +27,19 @@ from playhead_receiver.query.models.reading import (
 from playhead_receiver.query.models.spans import Body
 from playhead_receiver.query.tree import Line, Tree
 from playhead_receiver.store import RunSummary, Store
+from playhead_receiver.store.runs.costs import NANO, cost_of
+from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_replay import Run
 from playhead_replay.moments.moment import RunMoment
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.workspace.trees import TreeItem
+from playhead_semconv import events as e
+from playhead_semconv.boundaries import had, unkept
 from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
+from playhead_semconv.tape.folds import level_of
 
 FAILED, ATTEMPT = 1, 2
 SHOWN_BYTES = 64 * 1024
@@ -69,7 +75,26 @@ def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None 
         ],
         input_tokens=[row.usage.input for row in rows],
         output_tokens=[row.usage.output for row in rows],
+        cost_usd=[_cost(row) for row in rows],
     )
+
+
+def _cost(row: SpanRow) -> float | None:
+    if not row.usage or row.label.played:
+        return None
+    cost, _ = cost_of([(row.label, row.usage, row.start_ns)])
+    return None if cost is None else cost / NANO
+
+
+def kept_of(store: Store, summary: RunSummary) -> Kept:
+    """What the recording of a run keeps, by its first process."""
+    for instance in summary.instances:
+        facts = store.tape_of(bytes.fromhex(instance), bytes.fromhex(summary.trace_id)).facts()
+        start = next((one for one in facts if one.name == e.PLAYHEAD_PROCESS_START), None)
+        if start is not None:
+            level = level_of([start])
+            return Kept(level=level, not_kept=unkept(had(start.attributes), level))
+    return Kept(level=None, not_kept={})
 
 
 def _names(
