@@ -874,6 +874,21 @@ def had(start: Mapping[str, Any]) -> list[str]:
     return names([row for row in BOUNDARIES if has(STRICT if level == STRICT else CAUSAL, row)])
 
 
+def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
+    """Boundaries that a recording lacks, with the lowest level that keeps each.
+
+    ``recorded``: those that it had. Asked for are those of its ``level``, and of `CAUSAL` at least.
+    """
+    had = set(recorded)
+    known = level if level in LEVELS else CAUSAL
+    wanted = max(LEVELS.index(CAUSAL), LEVELS.index(known))
+    return {
+        row.name: row.level
+        for row in BOUNDARIES
+        if row.level is not None and LEVELS.index(row.level) <= wanted and row.name not in had
+    }
+
+
 def names(rows: Sequence[Boundary]) -> list[str]:
     """Their names."""
     return [row.name for row in rows]

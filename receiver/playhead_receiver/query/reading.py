@@ -16,6 +16,7 @@ from playhead_receiver.query.lines import pending_names, run_item
 from playhead_receiver.query.models.reading import (
     DatabaseOfMoment,
     FileThen,
+    Kept,
     LastSaid,
     MomentOfRun,
     NamedState,
@@ -28,15 +29,20 @@ from playhead_receiver.query.models.reading import (
 from playhead_receiver.query.models.spans import Body
 from playhead_receiver.query.tree import Line, Tree
 from playhead_receiver.store import RunSummary, Store
+from playhead_receiver.store.runs.costs import NANO, cost_of
+from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_replay import Run
 from playhead_replay.databases import DatabaseThen, Table, plain_value, tables_of
 from playhead_replay.moments.moment import RunMoment
-from playhead_replay.run.histories import History
+from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.workspace.trees import TreeItem
+from playhead_semconv import events as e
+from playhead_semconv.boundaries import had, unkept
 from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
+from playhead_semconv.tape.folds import level_of
 
 FAILED, ATTEMPT = 1, 2
 SHOWN_BYTES = 64 * 1024
@@ -72,7 +78,26 @@ def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None 
         ],
         input_tokens=[row.usage.input for row in rows],
         output_tokens=[row.usage.output for row in rows],
+        cost_usd=[_cost(row) for row in rows],
     )
+
+
+def _cost(row: SpanRow) -> float | None:
+    if not row.usage or row.label.played:
+        return None
+    cost, _ = cost_of([(row.label, row.usage, row.start_ns)])
+    return None if cost is None else cost / NANO
+
+
+def kept_of(store: Store, summary: RunSummary) -> Kept:
+    """What the recording of a run keeps, by its first process."""
+    for instance in summary.instances:
+        facts = store.tape_of(bytes.fromhex(instance), bytes.fromhex(summary.trace_id)).facts()
+        start = next((one for one in facts if one.name == e.PLAYHEAD_PROCESS_START), None)
+        if start is not None:
+            level = level_of([start])
+            return Kept(level=level, not_kept=unkept(had(start.attributes), level))
+    return Kept(level=None, not_kept={})
 
 
 def _names(
@@ -93,7 +118,7 @@ class _Lane:
     """What has been said in a lane so far."""
 
     def __init__(self) -> None:
-        self.history = History()
+        self.history = GrowingHistory()
         self.sent = Counter[bytes]()
         """Messages of the last call's input."""
         self.most = Counter[bytes]()
@@ -117,7 +142,7 @@ def transcript_of(run: Run) -> Transcript:
             spoken = list(_spoken(run, step, name, lane.history))
         except TapeError as problem:
             left_out.append(f"step {step.number} cannot be read: {problem}")
-            lane.history = History()
+            lane.history = GrowingHistory()
             continue
         if not lane.history.goes_on:
             lane.sent.clear()
@@ -183,7 +208,7 @@ def places_of(run: Run, text: str) -> Iterator[TextPlace]:
         yield from _hits(held, wanted, one.step, one.span_id, one.kind)
 
 
-def _spoken(run: Run, step: Step, lane: str, history: History) -> Iterator[TranscriptItem]:
+def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterator[TranscriptItem]:
     messages = run.messages(step, history)
     span = step.span
 

@@ -15,7 +15,7 @@ from playhead_replay.run.exchanges import lane_names
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import BOUNDARIES, CAUSAL, LEVELS
+from playhead_semconv.boundaries import unkept
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.process.module_coverage import REPEATED, UNHELD
 from playhead_semconv.tape.indexed_tapes import IndexedTape
@@ -77,7 +77,7 @@ def _report(comparison: Comparison) -> Report:
         fidelities=exchanges.of_steps(comparison),
         redacted=sum(map(int, redacted)),
         notes=list(_notes(comparison, any_differs=bool(found))),
-        unkept=_unkept(comparison),
+        unkept=unkept(comparison.had, comparison.level),
         varied=comparison.varied,
         edited=list(_edited(comparison)),
     )
@@ -131,17 +131,6 @@ def _edited(comparison: Comparison) -> Iterator[str]:
         if part:
             yield named(part, found.now, comparison.step_of(found.recorded))
     yield from map(state_named, edited_states(comparison.now))
-
-
-def _unkept(comparison: Comparison) -> dict[str, str]:
-    """Boundaries that the recording does not keep, with the lowest level that does."""
-    level = comparison.level if comparison.level in LEVELS else CAUSAL
-    wanted = max(LEVELS.index(CAUSAL), LEVELS.index(level))
-    return {
-        row.name: row.level
-        for row in BOUNDARIES
-        if row.level is not None and LEVELS.index(row.level) <= wanted and row.name not in comparison.had
-    }
 
 
 def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:

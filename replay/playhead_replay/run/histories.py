@@ -14,7 +14,7 @@ import msgspec
 from playhead_semconv import attributes as a
 
 
-class History:
+class GrowingHistory:
     """The calls of one conversation, in their order."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from playhead_replay.run.exchanges import RecordedExchange
-from playhead_replay.run.histories import History
+from playhead_replay.run.histories import GrowingHistory
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.messages import (
@@ -46,7 +46,7 @@ READERS: dict[str, tuple[str, Any]] = {
 def messages_of(
     attributes: Mapping[str, Any],
     exchanges: Sequence[RecordedExchange],
-    history: History | None = None,
+    history: GrowingHistory | None = None,
 ) -> Messages:
     """The messages of a call with these span attributes and attempts.
 
@@ -94,7 +94,7 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 
 
 def derived_attributes(
-    attributes: Mapping[str, Any], exchange: RecordedExchange, history: History | None = None
+    attributes: Mapping[str, Any], exchange: RecordedExchange, history: GrowingHistory | None = None
 ) -> dict[str, Any]:
     """Span attributes derived from an exchange; empty if its dialect or bytes are unknown."""
     method, url = request_line(exchange.key)

@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
-from playhead_replay.run.histories import History
+from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
@@ -305,7 +305,7 @@ class Run:
         found = [one for span_id in own for one in self._by_span.get(span_id, ())]
         return [exchange for _, exchange in sorted(found, key=lambda one: one[0])]
 
-    def messages(self, step: Step, history: History | None = None) -> Messages:
+    def messages(self, step: Step, history: GrowingHistory | None = None) -> Messages:
         """Input and output messages of the call of a step.
 
         With the ``history`` of a conversation whose calls are read in order: what the step adds to it.

@@ -47,6 +47,7 @@ READ = (
     "GET /v1/runs/{run}/events",
     "GET /v1/runs/{run}/events/{instance}/{seq}/body",
     "GET /v1/runs/{run}/export",
+    "GET /v1/runs/{run}/kept",
     "GET /v1/runs/{run}/moment",
     "GET /v1/runs/{run}/outline",
     "GET /v1/runs/{run}/places",

@@ -1,6 +1,7 @@
 """A run as it is read, over HTTP: outline, transcript, moments, places of a text."""
 
 import httpx
+import pytest
 from support.batches import span_of
 from support.cli import refund
 from support.handmade import TRACE
@@ -73,6 +74,27 @@ def test_a_request_that_no_call_encloses_is_a_step_too(api: httpx.Client, receiv
     assert outline["run"]["steps"] == len(steps) == max(outline["step"])
     flags = dict(zip(outline["span_id"], outline["flags"], strict=True))
     assert flags[f"{bare:016x}"] == 0
+
+
+def test_costs_in_an_outline_add_up_to_that_of_the_run(api: httpx.Client):
+    outline = api.get("/v1/runs/refund-1/outline").json()
+    costs = [one for one in outline["cost_usd"] if one is not None]
+    assert costs
+    assert sum(costs) == pytest.approx(outline["run"]["cost_usd"])
+
+
+def test_a_run_says_what_its_level_left_out(api: httpx.Client, receiver: Receiver):
+    made = refund(
+        b"\x0b" * 16,
+        bytes(range(2, 18)),
+        **{a.PLAYHEAD_RUN_LEVEL: "exchanges", a.PLAYHEAD_RUN_BOUNDARIES: ["http", "tools"]},
+    )
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    kept = api.get(f"/v1/runs/{'0b' * 16}/kept").json()
+    assert kept["level"] == "exchanges"
+    assert kept["not_kept"]["stdin"] == "causal" and "http" not in kept["not_kept"]
+    receiver.store.commit(Batch([span_of(b"\x0c" * 16, 1, gen_ai__operation__name="chat")]))
+    assert api.get(f"/v1/runs/{'0c' * 16}/kept").json() == {"level": None, "not_kept": {}}
 
 
 def test_a_transcript_says_each_message_once(api: httpx.Client):

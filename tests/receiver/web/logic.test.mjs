@@ -33,6 +33,7 @@ function outlineOf(names) {
     flags: [0, ...names.map((one) => (one.endsWith("!") ? 1 : 0))],
     input_tokens: zeros,
     output_tokens: zeros,
+    cost_usd: Array(count).fill(null),
   });
 }
 
@@ -49,7 +50,7 @@ test("the beginning of a run is shown before the rest is there", () => {
   const all = outlineOf(["a", "b", "c"]);
   assert.ok(all.whole);
   const first = new Outline({ run: {}, spans: 9, names: ["a"], span_id: ["0", "1"], parent: [-1, 0], depth: [0, 1], below: [8, 3],
-    name: [0, 0], start_ns: [0, 1], duration_ns: [9, 1], step: [0, 4], flags: [0, 0], input_tokens: [0, 0], output_tokens: [0, 0] });
+    name: [0, 0], start_ns: [0, 1], duration_ns: [9, 1], step: [0, 4], flags: [0, 0], input_tokens: [0, 0], output_tokens: [0, 0], cost_usd: [null, null] });
   assert.ok(!first.whole);
   assert.deepEqual([...first.below], [1, 0]);
   assert.equal(first.ofStep(4), -1);
@@ -186,4 +187,13 @@ test("time without runs is filled in", () => {
   assert.deepEqual(byTime([], "day"), { at: [], groups: [] });
   assert.ok(byTime([{ key: "1970-01-01" }, { key: "2026-11-26" }], "day").at.length <= 2001);
   assert.deepEqual([60e9, 86400e9, 90 * 86400e9].map(widthOf), ["minute", "hour", "day"]);
+});
+
+test("the attempts of a step are those below it", () => {
+  const outline = outlineOf(["call", "try!", "try"]);
+  outline.below[1] = 2;
+  outline.step.set([0, 1, 0, 0]);
+  outline.flags.set([0, 0, 3, 2]);
+  assert.deepEqual(outline.attempts(1), [2, 3]);
+  assert.deepEqual(outline.attempts(0), []);
 });

@@ -33,6 +33,14 @@ def page(browser: Chromium, stage: Executing) -> Iterator[Page]:
         yield opened
 
 
+def ended_well(page: Page, stage: Executing) -> None:
+    """Wait until the rerun on the page has ended."""
+    page.wait("document.querySelector('.rerun [role=status]')?.textContent.startsWith('ended')")
+    with stage.asking(stage.key) as api:
+        last = api.get("/v1/reruns").json()["reruns"][0]
+        assert last["exit_code"] == 0, api.get(f"/v1/reruns/{last['id']}").json()
+
+
 def test_a_replay_is_drawn_into_the_steps(page: Page, stage: Executing):
     page.open(f"{stage.receiver.query_endpoint}/?run=agent-1&step=2&tab=again", "[name=replay]")
     page.run("document.querySelector('[name=replay]').click()")
@@ -57,7 +65,7 @@ def test_what_is_typed_reaches_the_fork_as_text(page: Page, stage: Executing):
             field.dispatchEvent(new Event('input', {{bubbles: true}}));
         }})(document.querySelector('[name={name}]'))""")
     page.run("document.querySelector('[name=fork]').click()")
-    page.wait("document.querySelector('.rerun [role=status]')?.textContent === 'ended with 0'")
+    ended_well(page, stage)
     page.wait(f"!location.search.includes('run=agent-1&') && {SELECTED} !== null")
     sent = [one.json["messages"][0]["content"] for one in stage.provider.requests[asked:]]
     assert sent == [typed]
@@ -129,7 +137,7 @@ def test_the_whole_way_by_keyboard_alone(page: Page, stage: Executing):
     page.wait("document.querySelector('ins')?.textContent.includes('by keyboard')")
     reach(page, "[name=fork]")
     page.press("Enter")
-    page.wait("document.querySelector('.rerun [role=status]')?.textContent === 'ended with 0'")
+    ended_well(page, stage)
     assert page.run("new URLSearchParams(location.search).get('run')") not in ("agent-1", "agent-2", run)
     assert [one.json.get("user") for one in stage.provider.requests[asked:]] == ["by keyboard", None]
     assert page.complaints == []

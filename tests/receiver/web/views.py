@@ -9,6 +9,7 @@ VIEWS = {
     "tree": ("/?run=refund-1&rows=tree", ".row[aria-expanded]"),
     "raw": ("/?run=refund-1&step=1&tab=raw", ".detail h3"),
     "attributes": ("/?run=refund-1&step=1&tab=attributes", ".detail details"),
+    "did": ("/?run=refund-1&step=1&tab=did", ".detail .note"),
     "again": ("/?run=refund-1&step=3&tab=again", ".detail .command"),
     "transcript": ("/?view=transcript&run=refund-1", "article"),
     "playhead": ("/?view=playhead&run=refund-1&after=11", ".said"),

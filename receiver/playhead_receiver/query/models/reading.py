@@ -35,6 +35,17 @@ class Outline(Model):
     """1: failed, 2: an attempt of a step."""
     input_tokens: list[int]
     output_tokens: list[int]
+    cost_usd: list[float | None]
+    """Of the tokens that the span itself reports; null where there are none, or no price is known."""
+
+
+class Kept(Model):
+    """What a run keeps of what its program did."""
+
+    level: str | None
+    """exchanges, causal or strict; null where no tape was recorded."""
+    not_kept: dict[str, str]
+    """Boundaries that the recording lacks, and the lowest level that keeps each."""
 
 
 class TranscriptItem(Model):

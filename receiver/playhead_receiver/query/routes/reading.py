@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.query.models.reading import MomentOfRun, Outline, TextPlaces, Transcript
-from playhead_receiver.query.reading import moment_shown, outline_of, places_of, transcript_of
+from playhead_receiver.query.models.reading import Kept, MomentOfRun, Outline, TextPlaces, Transcript
+from playhead_receiver.query.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
 from playhead_replay import Run
 
 router = APIRouter(tags=["reading"])
@@ -29,6 +29,14 @@ def show_outline(
     tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
     outline = outline_of(asked.store, summary, tree, limit)
     return Response(outline.model_dump_json(), media_type="application/json")
+
+
+@router.get("/v1/runs/{run}/kept")
+def show_kept(asked: Reading, run: RunName) -> Kept:
+    """What a recording keeps of what its program did, and which level keeps the rest."""
+    summary = asked.run(run)
+    asked.note("read", summary.trace_id)
+    return kept_of(asked.store, summary)
 
 
 @router.get("/v1/runs/{run}/transcript")

@@ -27,6 +27,8 @@ export class Outline {
     this.duration = Float64Array.from(columns.duration_ns);
     this.input = Float64Array.from(columns.input_tokens);
     this.output = Float64Array.from(columns.output_tokens);
+    /** Dollars; null where nothing is known. @type {(number | null)[]} */
+    this.cost = columns.cost_usd;
     for (let at = 0; at < this.count; at++) this.below[at] = Math.min(this.below[at], this.count - at - 1);
     this.collapsed = new Uint8Array(this.count);
     /** Nanoseconds from the start of the run to the end of its last span. */
@@ -47,6 +49,14 @@ export class Outline {
   /** @param {number} row */
   failed(row) {
     return (this.flags[row] & FAILED) !== 0;
+  }
+
+  /** Rows of the attempts of a step. @param {number} row @returns {number[]} */
+  attempts(row) {
+    const found = [];
+    for (let at = row + 1; this.step[row] && at <= row + this.below[row]; at++)
+      if (this.flags[at] & ATTEMPT) found.push(at);
+    return found;
   }
 
   /** Rows that are shown as a tree: those below a collapsed one are left out. @returns {Int32Array} */

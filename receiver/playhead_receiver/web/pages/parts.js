@@ -82,6 +82,11 @@ export function Text({ text }) {
     ${cut && html`<button onClick=${() => setAll(true)}>${whole.length - MOST_TEXT} more characters</button>`}`;
 }
 
+const MOST_INLINE = 4;
+
+/** Whether a value needs no line of its own. @param {unknown} value */
+const isShort = (value) => value === null || (typeof value !== "object" && String(value).length <= 40);
+
 /** A value as a tree whose branches are made when they are opened. @param {{value: any, name?: string}} props */
 export function Json({ value, name = "" }) {
   const [open, setOpen] = useState(false);
@@ -92,6 +97,8 @@ export function Json({ value, name = "" }) {
         ? html`<${Text} text=${value} />`
         : html`<span class="text">${shown(JSON.stringify(value))}</span>`}</div>`;
   const keys = Object.keys(value);
+  if (keys.length <= MOST_INLINE && keys.every((key) => isShort(value[key])))
+    return html`<div>${name && html`<span class="quiet">${brief(name)}: </span>`}<span class="text">${shown(JSON.stringify(value))}</span></div>`;
   return html`<details onToggle=${(/** @type {any} */ event) => setOpen(event.currentTarget.open)}>
     <summary>${brief(name) || "value"} <span class="quiet">${Array.isArray(value) ? "list" : "object"}, ${keys.length}</span></summary>
     ${open && keys.slice(0, most).map((key) => html`<div class="said" key=${key}><${Json} value=${value[key]} name=${key} /></div>`)}
@@ -99,9 +106,31 @@ export function Json({ value, name = "" }) {
   </details>`;
 }
 
+const IMAGES = /^image\/(png|jpeg|gif|webp)$/;
+
+/** An image whose bytes are in the message; nothing is fetched for it. @param {{kind: string, base64: string}} props */
+function Image({ kind, base64 }) {
+  const [url, setUrl] = useState("");
+  useEffect(() => {
+    let made = "";
+    try {
+      made = URL.createObjectURL(new Blob([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], { type: kind }));
+    } catch {
+      // what is no base64 is no image
+    }
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [kind, base64]);
+  return url ? html`<img class="said-image" src=${url} alt=${`${kind}, ${base64.length} characters of base64`} />` : html`<p class="note">an image that cannot be read</p>`;
+}
+
 /** A part of a message. @param {{part: any}} props */
 export function Part({ part }) {
   switch (part.type) {
+    case "blob":
+      return IMAGES.test(part.mime_type) && typeof part.content === "string"
+        ? html`<${Image} kind=${part.mime_type} base64=${part.content} />`
+        : html`<${Json} value=${part} name="blob" />`;
     case "text":
       return html`<${Text} text=${part.content} />`;
     case "reasoning":
@@ -121,10 +150,15 @@ function Value({ value }) {
   return typeof value === "string" ? html`<${Text} text=${value} />` : html`<${Json} value=${value} />`;
 }
 
-/** A message. @param {{who: string, parts: any[], kind?: string}} props */
-export function Message({ who, parts, kind = "" }) {
-  return html`<section class=${`said ${kind}`}><div class="who">${brief(who)}</div>
-    ${parts.map((part, at) => html`<${Part} part=${part} key=${at} />`)}</section>`;
+/**
+ * A message. `results`: of calls of tools by their ids, shown beside them; `children`: what stands before who says it.
+ * @param {{who: string, parts: any[], kind?: string, results?: Map<string, {part: any, step: number}>, children?: any}} props
+ */
+export function Message({ who, parts, kind = "", results, children }) {
+  return html`<section class=${`said ${kind}`}><div class="who">${children}${brief(who)}</div>
+    ${parts.map((part, at) => part.type === "tool_call" && results?.has(part.id)
+      ? html`<div class="two" key=${at}><${Part} part=${part} /><div><${Part} part=${results.get(part.id)?.part} /><span class="quiet">told in step ${results.get(part.id)?.step}</span></div></div>`
+      : html`<${Part} part=${part} key=${at} />`)}</section>`;
 }
 
 /** Messages as they followed each other: the last of them, earlier ones on demand. @param {{messages: any[], kind?: string}} props */

@@ -31,7 +31,7 @@ function cleared(canvas) {
  * Bars of the rows in sight.
  * @param {HTMLCanvasElement} canvas
  * @param {import("./outline.js").Outline} outline
- * @param {{rows: Int32Array, first: number, offset: number, height: number, cursor: number}} sight offset: pixels of the first row above the edge
+ * @param {{rows: Int32Array, first: number, offset: number, height: number, cursor: number, attempts: boolean}} sight offset: pixels of the first row above the edge; attempts: whether they are drawn into their steps
  * @param {{from: number, to: number}} window nanoseconds
  */
 export function drawBars(canvas, outline, sight, window) {
@@ -49,8 +49,16 @@ export function drawBars(canvas, outline, sight, window) {
     pen.fillStyle = outline.failed(row) ? colour.bad : outline.step[row] ? colour.bar : colour.tool;
     const begin = Math.max(0, left);
     const end = Math.min(width, Math.max(left + length * scale, left + 2));
+    const attempts = sight.attempts ? outline.attempts(row) : [];
+    if (attempts.length > 1) pen.globalAlpha = 0.35;
     if (end > begin) pen.fillRect(begin, top + 6, end - begin, sight.height - 12);
     pen.globalAlpha = 1;
+    for (const attempt of attempts.length > 1 ? attempts : []) {
+      const from = (outline.start[attempt] - window.from) * scale;
+      const long = Math.max(2, Math.max(0, outline.duration[attempt]) * scale);
+      pen.fillStyle = outline.failed(attempt) ? colour.bad : colour.bar;
+      pen.fillRect(from, top + 6, long, sight.height - 12);
+    }
     if (row === sight.cursor) {
       pen.strokeStyle = colour.mark;
       pen.strokeRect(0.5, top + 0.5, width - 1, sight.height - 1);
@@ -119,4 +127,19 @@ function made(outline, width) {
     most = Math.max(most, now);
   }
   return { busy, bad, most };
+}
+
+/**
+ * When the pieces of an answer came; the larger, the taller.
+ * @param {HTMLCanvasElement} canvas @param {number[]} times nanoseconds since it was asked @param {number[]} sizes bytes
+ */
+export function drawChunks(canvas, times, sizes) {
+  const { pen, width, height } = cleared(canvas);
+  const most = Math.max(1, ...sizes.map((one) => Math.log2(one + 1)));
+  const scale = (width - 2) / Math.max(1, times.at(-1) ?? 1);
+  pen.fillStyle = colours(canvas).bar;
+  times.forEach((time, at) => {
+    const tall = Math.max(3, (Math.log2(sizes[at] + 1) / most) * height);
+    pen.fillRect(Math.max(0, time * scale), height - tall, 2, tall);
+  });
 }

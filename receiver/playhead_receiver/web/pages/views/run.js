@@ -76,6 +76,11 @@ function Loaded({ outline, name }) {
     const to = Math.min(outline.end, middle + (window.to - middle) * by);
     if (to - from > 1000) move({ from: Math.round(from), to: Math.round(to) });
   };
+  const pan = (/** @type {number} */ by) => {
+    const long = window.to - window.from;
+    const from = Math.max(0, Math.min(outline.end - long, window.from + by * long));
+    move({ from: Math.round(from), to: Math.round(from + long) });
+  };
   const number = outline.step[cursor];
   const hidden = folds.findIndex(({ from, to }) => number > from && number <= to + 1);
   useEffect(() => { if (hidden >= 0 && !opened.has(hidden)) unfold(hidden); }, [hidden]);
@@ -103,6 +108,7 @@ function Loaded({ outline, name }) {
     else if (key === "-" || key === "_") levels(1);
     else if (key === "*") levels(1e9);
     else if (key === "+" || key === "=") zoom(0.5);
+    else if (key === "[" || key === "]") pan(key === "[" ? -0.25 : 0.25);
     else if (key === "0") move({ from: "", to: "" });
     else if (TABS[Number(key) - 1]) move({ tab: TABS[Number(key) - 1] });
     else if (key === "x" || key === "a") move({ tab: "again", edit: key === "a" ? "request" : "" });
@@ -119,12 +125,25 @@ function Loaded({ outline, name }) {
       <button aria-pressed=${mode === "tree"} onClick=${() => move({ rows: "tree" })}>tree</button>
       ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
       <${Within} name=${name} choose=${choose} outline=${outline} />
+      <${Kept} name=${name} />
       ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
     <div class="over"><${Rerun} found=${rerun} run=${sum.name} />${sum.status === "running" && html`<${Control} name=${sum.name} />`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
-    ${cursor >= 0 && html`<${Step} trace=${sum.trace_id} span=${outline.ids[cursor]} failed=${outline.failed(cursor)} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} title=${outline.title(cursor)} step=${number} run=${sum.name} />`}
+    ${cursor >= 0 && html`<${Step} outline=${outline} row=${cursor} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} />`}
   </main>`;
+}
+
+/** What the recording left out, and which level keeps it. @param {{name: string}} props */
+function Kept({ name }) {
+  const { value } = useAsked(`${pathOf(name)}/kept`);
+  if (!value) return null;
+  const levels = new Map();
+  for (const [boundary, level] of Object.entries(value.not_kept)) levels.set(level, [...(levels.get(level) ?? []), boundary]);
+  if (value.level === null) return html`<span class="quiet">spans alone: no tape, no replay</span>`;
+  return levels.size === 0
+    ? html`<span class="quiet">level ${value.level}</span>`
+    : html`<details class="menu"><summary class="quiet">level ${value.level} left out ${Object.keys(value.not_kept).length}</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: level ${level} keeps it</p>`)}</div></details>`;
 }
 
 /** @param {{outline: Outline, window: {from: number, to: number}, cursor: number}} props */
@@ -138,7 +157,15 @@ function Minimap({ outline, window, cursor }) {
     if (from >= 0) move(to - from > outline.end / 200 ? { from: Math.round(from), to: Math.round(to) } : { from: "", to: "" });
     held.current = -1;
   };
-  return html`<canvas class="minimap" ref=${canvas} aria-hidden="true" onPointerDown=${(/** @type {any} */ event) => { held.current = time(event); }} onPointerUp=${pick}></canvas>`;
+  const turned = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const middle = time(event);
+    const by = event.deltaY > 0 ? 1.25 : 0.8;
+    const from = Math.max(0, middle - (middle - window.from) * by);
+    const to = Math.min(outline.end, middle + (window.to - middle) * by);
+    if (to - from > 1000) move({ from: Math.round(from), to: Math.round(to) });
+  };
+  return html`<canvas class="minimap" ref=${canvas} aria-hidden="true" onPointerDown=${(/** @type {any} */ event) => { held.current = time(event); }} onPointerUp=${pick} onWheel=${turned}></canvas>`;
 }
 
 /** @param {any} props */
@@ -165,7 +192,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
   useLayoutEffect(() => {
     canvas.current.style.height = `${view}px`;
     canvas.current.style.marginBottom = `-${view}px`;
-    drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor }, window);
+    drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor, attempts: !tree }, window);
   }, [outline, rows, y, view, cursor, window.from, window.to, version]);
   const begin = Math.max(0, first - SPARE);
   const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
@@ -200,10 +227,11 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
       return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
     }
     const open = !outline.collapsed[row];
+    const tries = tree ? 0 : outline.attempts(row).length;
     const how = FIDELITY[fidelity?.[outline.step[row]]];
     const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
     return html`<div class="row" role="row" id=${`row-${row}`} data-row=${row} key=${place % pool} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style}>
-      <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist">${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
+      <span role="gridcell" class="title" style=${indent}>${tree && outline.below[row] > 0 && html`<span class="twist">${open ? "▾" : "▸"} </span>`}<span class="number">${outline.step[row] || ""}</span> <span class=${outline.failed(row) ? "bad" : ""}>${outline.failed(row) ? "✗ " : ""}${brief(outline.title(row), 120)}</span>${tries > 1 ? html` <span class="odd">↻${tries}</span>` : ""}${tree && !open ? html` <span class="quiet">+${outline.below[row]}</span>` : ""}</span>
       ${how && html`<span role="gridcell" class=${`tag ${how[1]}`}>${how[0]} ${fidelity[outline.step[row]]}</span>`}
       <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`;
   }

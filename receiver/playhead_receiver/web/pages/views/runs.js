@@ -47,7 +47,8 @@ export function Runs() {
   const [said, setSaid] = useState("");
   const wanted = { q: place.q ?? "", sort: place.sort ?? "started", after: place.after ?? "" };
   const { value, problem } = useAsked("runs", wanted, heard + ordered);
-  const oldest = useAsked("runs", { q: wanted.q, sort: "started", order: "ascending", limit: 1 }).value?.runs[0];
+  // Sums over all runs may take long, and are asked for when the rows are there.
+  const oldest = useAsked(value ? "runs" : "", { q: wanted.q, sort: "started", order: "ascending", limit: 1 }).value?.runs[0];
   useEffect(() => {
     const timer = setInterval(() => document.hidden || setSecond((before) => before + 1), SECOND_MS); // ages go on
     return () => clearInterval(timer);

@@ -1,23 +1,39 @@
 // One span: what was said, the raw exchange, its attributes.
 import { move } from "../address.js";
+import { part } from "../api.js";
 import { html } from "../html.js";
 import { Conversation, Json, LeftOut, Message, Text, useAsked, useSettled, Waiting } from "../parts.js";
-import { brief, shown, took } from "../words.js";
+import { brief, cost, shown, size, took } from "../words.js";
 import { Again } from "./again.js";
+import { Raw } from "./raw.js";
 
-export const TABS = ["messages", "raw", "attributes", "again"];
+export const TABS = ["messages", "raw", "attributes", "again", "did"];
 
-/** @param {{trace: string, span: string, failed: boolean, tab: string, title: string, step: number, run: string}} props */
-export function Step({ trace, span, failed, tab, title, step, run }) {
+/** @param {{outline: import("../outline.js").Outline, row: number, tab: string}} props */
+export function Step({ outline, row, tab }) {
+  const run = outline.run.name;
+  const trace = outline.run.trace_id;
+  const span = outline.ids[row];
   const settled = useSettled(span);
+  const step = outline.step[row];
+  const attempts = outline.attempts(row);
+  const facts = [
+    `after ${took(outline.start[row])}`,
+    took(outline.duration[row]),
+    outline.input[row] || outline.output[row] ? `${outline.input[row]}→${outline.output[row]} tokens` : "",
+    cost(outline.cost[row]),
+    attempts.length > 1 ? `${attempts.length} attempts` : "",
+  ];
   return html`<section class="detail" aria-label="step">
-    <h2>${step ? `${step} ` : ""}${brief(title)}</h2>
+    <h2>${step ? `${step} ` : ""}${brief(outline.title(row))} <span class="quiet">${facts.filter(Boolean).join(", ")}</span></h2>
     <nav class="bar" aria-label="parts of the step">${TABS.map((one, at) => html`<button key=${one} aria-pressed=${one === tab} onClick=${() => move({ tab: one })}>${at + 1} ${one}</button>`)}</nav>
     ${tab === "again"
       ? html`<${Again} run=${run} step=${step} />`
-      : span === settled
-        ? html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} failed=${failed} />`
-        : html`<${Waiting} problem="" />`}
+      : span !== settled
+        ? html`<${Waiting} problem="" />`
+        : tab === "did"
+          ? html`<${Did} outline=${outline} row=${row} />`
+          : html`<${PARTS[tab]} path=${`spans/${trace}/${span}`} failed=${outline.failed(row)} />`}
   </section>`;
 }
 
@@ -38,54 +54,34 @@ function Messages({ path, failed }) {
   </div>`;
 }
 
+const SAID = { effect: "playhead.effect", state: "playhead.state" };
+
+/** What was done and said from when a step began until the next one did. @param {{outline: import("../outline.js").Outline, row: number}} props */
+function Did({ outline, row }) {
+  const next = outline.steps[outline.step[row]];
+  const to = !outline.step[row] ? outline.ids[row] : next === undefined ? "" : `${Math.round(outline.run.started_ns + outline.start[next])}`;
+  const path = `runs/${part(outline.run.name)}`;
+  const wanted = { from: outline.ids[row], to, limit: 500 };
+  const effects = useAsked(`${path}/events`, { ...wanted, name: SAID.effect });
+  const states = useAsked(`${path}/events`, { ...wanted, name: SAID.state });
+  const kept = useAsked(`${path}/kept`).value;
+  if (!effects.value || !states.value) return html`<${Waiting} problem=${effects.problem || states.problem} />`;
+  const began = outline.run.started_ns;
+  const files = kept && ["files", "output", "processes"].filter((one) => kept.not_kept[one]);
+  return html`<div>
+    ${files?.length > 0 && html`<${LeftOut} sentences=${[`${files.join(", ")} not recorded: level ${kept.not_kept[files[0]]} has them`]} />`}
+    ${!effects.value.events.length && !states.value.events.length && html`<p class="note">nothing was done and no state was said before the next step</p>`}
+    ${states.value.events.map((/** @type {any} */ one) => html`<section class="said output" key=${one.seq}><div class="who">state ${brief(one.attributes["playhead.state.name"] ?? "")} +${took(Math.max(0, one.time_ns - began))}</div><${Text} text=${one.text ?? "its content is stored apart: the playhead view shows it"} /></section>`)}
+    ${effects.value.events.length > 0 && html`<table><thead><tr><th scope="col" class="right">After</th><th scope="col">What</th><th scope="col">Of</th><th scope="col" class="right">Bytes</th></tr></thead>
+      <tbody>${effects.value.events.map((/** @type {any} */ one) => html`<tr key=${one.seq}><td class="right">${took(Math.max(0, one.time_ns - began))}</td><td>${brief(one.attributes["playhead.effect.kind"] ?? one.name)}</td><td class="text">${shown(one.attributes["playhead.effect.target"] ?? "")}${one.text ? html` <span class="quiet">${brief(one.text, 300)}</span>` : ""}</td><td class="right">${one.size_bytes === null ? "" : size(one.size_bytes)}</td></tr>`)}</tbody></table>`}
+    ${effects.value.next && html`<p class="note">more: playhead events</p>`}</div>`;
+}
+
 /** @param {{path: string}} props */
 function Attributes({ path }) {
   const { value, problem } = useAsked(path);
   if (!value) return html`<${Waiting} problem=${problem} />`;
   return html`<div>${["attributes", "events", "links", "resource", "scope"].map((one) => html`<${Json} key=${one} value=${value[one]} name=${one} />`)}</div>`;
-}
-
-/** @param {{path: string}} props */
-function Raw({ path }) {
-  const { value, problem } = useAsked(`${path}/exchanges`);
-  if (!value) return html`<${Waiting} problem=${problem} />`;
-  if (!value.exchanges.length)
-    return html`<${LeftOut} sentences=${["no exchange is kept for this span: record with --level exchanges"]} />`;
-  return value.exchanges.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${one.id}>
-    <h3>${value.exchanges.length > 1 ? `attempt ${at + 1}: ` : ""}${brief(one.key)} <span class=${one.status_code >= 400 ? "bad" : "quiet"}>${one.status_code ?? "no answer"} ${one.end ?? "not ended"}</span></h3>
-    ${one.error && html`<p class="problem">${shown(one.error)}</p>`}
-    <${Headers} pairs=${one.request_headers} name="request headers" /><${Bytes} body=${one.request} name="request" />
-    <${Headers} pairs=${one.response_headers} name="response headers" /><${Bytes} body=${one.response} name="response" />
-    <${Chunks} chunks=${one.chunks} began=${one.started_ns} />
-  </section>`);
-}
-
-/** @param {{pairs: [string, string][], name: string}} props */
-function Headers({ pairs, name }) {
-  return html`<details><summary>${name} <span class="quiet">${pairs.length}</span></summary>
-    <table><tbody>${pairs.map(([key, value], at) => html`<tr key=${at}><td>${shown(key)}</td><td class="text">${shown(value)}</td></tr>`)}</tbody></table></details>`;
-}
-
-/** A body verbatim, and as a tree where it is JSON. @param {{body: any, name: string}} props */
-function Bytes({ body, name }) {
-  if (!body) return html`<p class="note">${name}: no content was recorded</p>`;
-  let tree;
-  try {
-    tree = JSON.parse(body.text);
-  } catch {
-    tree = undefined;
-  }
-  return html`<h3>${name}</h3>${tree !== undefined && html`<${Json} value=${tree} name="as JSON" />`}
-    ${body.text !== null && body.text !== undefined ? html`<${Text} text=${body.text} />` : html`<${Text} text=${`base64 ${body.base64}`} />`}`;
-}
-
-/** When the pieces of an answer came. @param {{chunks: any[], began: number}} props */
-function Chunks({ chunks, began }) {
-  if (!chunks.length) return null;
-  return html`<details><summary>${chunks.length} chunks, the last after ${took(chunks.at(-1).time_ns - began)}</summary>
-    <table><thead><tr><th class="right">after</th><th>bytes as on the wire</th></tr></thead>
-    <tbody>${chunks.slice(0, 500).map((one, at) => html`<tr key=${at}><td class="right">${took(one.time_ns - began)}</td><td class="text">${shown(one.text ?? `base64 ${one.base64}`)}</td></tr>`)}</tbody></table>
-    ${chunks.length > 500 && html`<p class="note">${chunks.length - 500} more</p>`}</details>`;
 }
 
 /** @type {Record<string, (props: {path: string, failed: boolean}) => any>} */

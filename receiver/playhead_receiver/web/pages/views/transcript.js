@@ -1,5 +1,5 @@
 // The conversation of a run, each message once.
-import { here, link } from "../address.js";
+import { here, link, move } from "../address.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { LeftOut, Message, useAsked, Waiting } from "../parts.js";
 import { took } from "../words.js";
@@ -18,13 +18,29 @@ export function markdown(said) {
 
 const A_FRAME = 100;
 
+/**
+ * Results of tools that the model called before, by the ids of the calls.
+ * @param {any[]} said
+ * @returns {Map<string, {part: any, step: number}>} with the step that was told first
+ */
+function resultsOf(said) {
+  const called = new Set();
+  const found = new Map();
+  for (const one of said)
+    for (const part of one.parts) {
+      if (part.type === "tool_call" && part.id) called.add(part.id);
+      else if (part.type === "tool_call_response" && called.has(part.id) && !found.has(part.id)) found.set(part.id, { part, step: one.step });
+    }
+  return found;
+}
+
 export function Transcript() {
-  const { run = "last" } = here();
+  const { run = "last", find = "" } = here();
   const { value, problem } = useAsked(`${pathOf(run)}/transcript`);
   const [copied, setCopied] = useState(false);
   // A long conversation is there in parts, one a frame, so that its beginning is read at once.
   const [most, setMost] = useState(A_FRAME);
-  const articles = useMemo(() => (value ? told(value.said, run) : []), [value]);
+  const articles = useMemo(() => (value ? told(value.said, run, find.toLowerCase()) : []), [value, find]);
   useEffect(() => {
     if (most >= articles.length) return;
     const frame = requestAnimationFrame(() => setMost(most + A_FRAME));
@@ -32,20 +48,27 @@ export function Transcript() {
   }, [most, articles]);
   if (!value) return html`<main><${Waiting} problem=${problem} /></main>`;
   const copy = () => navigator.clipboard.writeText(markdown(value.said)).then(() => setCopied(true));
-  return html`<main><div class="bar"><button onClick=${copy}>${copied ? "copied" : "copy as Markdown"}</button></div>
+  return html`<main><div class="bar"><button onClick=${copy}>${copied ? "copied" : "copy as Markdown"}</button>
+      <input type="search" aria-label="find in the conversation" placeholder="find" value=${find} onChange=${(/** @type {any} */ event) => move({ find: event.target.value })} />
+      ${find && html`<span class="quiet" role="status">${articles.length} messages</span>`}</div>
     <${LeftOut} sentences=${value.left_out} />
     ${articles.slice(0, most)}</main>`;
 }
 
-/** @param {any[]} said @param {string} run */
-function told(said, run) {
+/** What is shown of what was said: all of it, results beside their calls, or where a text is. @param {any[]} said @param {string} run @param {string} sought */
+function told(said, run, sought) {
   const began = said[0]?.time_ns ?? 0;
   const lanes = new Set(said.map((one) => one.lane));
-  return said.map((one, at) => {
+  const results = resultsOf(said);
+  const beside = (/** @type {any} */ part) => results.get(part.id)?.part === part;
+  const found = said.filter((one) =>
+    sought ? JSON.stringify(one.parts).toLowerCase().includes(sought) : !(one.parts.length && one.parts.every(beside)));
+  return found.map((one, at) => {
     const head = html`<a href=${link({ view: "run", run, step: one.step })}>step ${one.step}</a>`;
     const when = `+${took(one.time_ns - began)}${lanes.size > 1 && one.lane ? ` ${one.lane}` : ""}`;
-    const message = html`<${Message} who=${`${one.role} ${when}`} parts=${one.parts} kind=${one.kind} />`;
-    return html`<article key=${at}>${head}${one.kind === "system" || one.kind === "tools"
+    const parts = sought ? one.parts : one.parts.filter((/** @type {any} */ part) => !beside(part));
+    const message = html`<${Message} who=${` ${one.role} ${when}`} parts=${parts} kind=${one.kind} results=${sought ? undefined : results}>${head}<//>`;
+    return html`<article key=${at}>${one.kind === "system" || one.kind === "tools"
       ? html`<details><summary>${one.kind === "tools" ? `${one.parts.length} tools` : "system"}</summary>${message}</details>`
       : message}</article>`;
   });
