@@ -8,6 +8,7 @@ from support.executing import Executing, executing
 
 from .chromium import Chromium, Page
 from .keyboard import reach, write
+from .test_accessible import violations
 
 pytestmark = pytest.mark.browser
 
@@ -52,6 +53,7 @@ def test_a_replay_is_drawn_into_the_steps(page: Page, stage: Executing):
     assert page.run("document.querySelector('.rerun [role=status]').textContent") == "identical"
     page.run("document.querySelector('.rerun summary').click()")
     page.wait("document.querySelector('.rerun details').innerText.includes('stdout same')")
+    assert violations(page) == []
     assert page.complaints == []
 
 
@@ -129,6 +131,7 @@ def test_the_whole_way_by_keyboard_alone(page: Page, stage: Executing):
     page.press("s")
     page.press("a")
     page.wait("document.querySelector('textarea[name=request]') !== null")
+    assert violations(page) == []
     reach(page, "textarea[name=request]")
     page.press("End", control=True)
     page.press("ArrowUp")
