@@ -16,7 +16,7 @@ from playhead_checkpoint.values.stretches import Block, Grown, Leaf, OpenBlock, 
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
-class Cutter(ABC):
+class EntryCutter(ABC):
     """Cuts entries into leaves, leaves into blocks, and makes the nodes of these.
 
     ``known``: stretches whose nodes are kept already; they are not made again.
