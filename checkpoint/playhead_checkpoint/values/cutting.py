@@ -9,14 +9,14 @@ from zlib import crc32
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.encoding import head, holds_bytes, may_hold_bytes
 from playhead_checkpoint.values.entries import Entries
-from playhead_checkpoint.values.models import Seen
+from playhead_checkpoint.values.models import SeenModels
 from playhead_checkpoint.values.nodes import DICT, LIST, Ref
 from playhead_checkpoint.values.stretches import Block, Grown, Leaf, OpenBlock, Part, Stretch, Stretches
 
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
-class Cutter(ABC):
+class EntryCutter(ABC):
     """Cuts entries into leaves, leaves into blocks, and makes the nodes of these.
 
     ``known``: stretches whose nodes are kept already; they are not made again.
@@ -81,11 +81,13 @@ class Cutter(ABC):
             return None
         added = b"".join(more)
         if tail is None:
-            tail = Leaf(more[0], LIST, added, added, len(more), False, False, False, None, Seen())
+            tail = Leaf(more[0], LIST, added, added, len(more), False, False, False, None, SeenModels())
             parts = known.parts
         else:
             count = tail.entries + len(more)
-            tail = tail._replace(raw=tail.raw + added, cut=tail.cut + added, entries=count, seen=Seen())
+            tail = tail._replace(
+                raw=tail.raw + added, cut=tail.cut + added, entries=count, seen=SeenModels()
+            )
             parts = known.parts[:-1]
         found = known._replace(parts=(*parts, tail), tail=tail, size=known.size + len(added))
         self.stretches.append(found)
@@ -185,7 +187,9 @@ class Cutter(ABC):
             )
         )
         self._holds_bytes = before
-        return Leaf(first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None, Seen())
+        return Leaf(
+            first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None, SeenModels()
+        )
 
     def _node(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)
@@ -198,7 +202,9 @@ class Cutter(ABC):
         first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.entries for leaf in leaves)
         ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
         raw = b"".join(leaf.raw for leaf in leaves)
-        block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref, Seen())
+        block = Block(
+            first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref, SeenModels()
+        )
         self.stretches.append(block)
         return block
 
@@ -207,7 +213,7 @@ class Cutter(ABC):
         ref = self._root([*map(self._alone, leaves)])
         raw = b"".join(leaf.raw for leaf in leaves)
         holds = any(leaf.holds_bytes for leaf in leaves)
-        return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref, Seen())
+        return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref, SeenModels())
 
     def _alone(self, leaf: Leaf) -> Ref:
         """The node of a leaf in a block that is open."""

@@ -62,7 +62,7 @@ def _packed(values: list[Any]) -> bytes | None:
         return None
 
 
-class Seen:
+class SeenModels:
     """How entries in a row were last seen: as models, or not."""
 
     __slots__ = ("row", "tried")

@@ -10,7 +10,7 @@ import msgspec
 import ormsgpack
 
 from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.cutting import Cutter
+from playhead_checkpoint.values.cutting import EntryCutter
 from playhead_checkpoint.values.encoding import (
     NotPlain,
     ValueEncoder,
@@ -60,7 +60,7 @@ class _Placed(NamedTuple):
     opened: bool
 
 
-class Packer(Cutter):
+class Packer(EntryCutter):
     """Packs values; each node goes to ``keep(digest, node)``, those below before those above.
 
     The nodes of a value depend on the value alone. Where the entries of a large container are cut

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
-from playhead_checkpoint.values.models import Seen
+from playhead_checkpoint.values.models import SeenModels
 from playhead_checkpoint.values.nodes import Ref
 
 _MOST_BYTES: Final = 1 << 24
@@ -28,7 +28,7 @@ class Leaf(NamedTuple):
     closes: bool
     holds_bytes: bool
     ref: Ref | None
-    seen: Seen
+    seen: SeenModels
 
 
 class Block(NamedTuple):
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
-    seen: Seen
+    seen: SeenModels
 
 
 class OpenBlock(NamedTuple):
@@ -52,7 +52,7 @@ class OpenBlock(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
-    seen: Seen
+    seen: SeenModels
 
 
 Part: TypeAlias = Block | OpenBlock | Leaf
