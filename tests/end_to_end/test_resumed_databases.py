@@ -67,7 +67,7 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
     work.mkdir()
     (work / "agent.py").write_text(getattr(request, "param", AGENT))
     with ScriptedServer() as provider:
-        environ = environment(tmp_path, provider.url)
+        environ = environment(tmp_path, provider.url) | {"PLAYHEAD_WORKSPACE": "start"}
         agents: list[subprocess.Popen[bytes]] = []
         left = [4]
 
@@ -124,3 +124,24 @@ def test_a_database_that_is_locked_is_not_lost(dead: Dead):
     assert (
         f"could not be written (database is locked): what the run made of it is in {made}" in done.stderr
     )
+
+
+@pytest.mark.parametrize("dead", [LEFT_OPEN], indirect=True)
+def test_a_dead_run_goes_on_on_another_machine(dead: Dead, tmp_path: Path):
+    tape, there = tmp_path / "dead.tape", tmp_path / "there"
+    here = {name: value for name, value in dead.environ.items() if name != "PLAYHEAD_ENDPOINT"}
+    for words in (("spool", "push"), ("export", "-o", str(tape))):
+        done = playhead(*words, environ=here, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    dead.folder.rename(tmp_path / "gone")
+    other = here | {"PLAYHEAD_DATA_DIR": str(tmp_path / "other")}
+    for words in (("import", str(tape)), ("workspace", "--to", str(there))):
+        done = playhead(*words, environ=other, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    on = ("resume", "--on-unknown", "resend", "--trust")
+    refused = playhead(*on, environ=other, cwd=tmp_path)
+    assert "playhead workspace RUN --to FOLDER" in refused.stderr
+    done = playhead(*on, "--cwd", str(there), environ=other, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in there.iterdir()) == ["agent.py", "orders.db"]
+    assert dead.numbers(there / "orders.db") == [0, 1, 2, 3, 4, 5]

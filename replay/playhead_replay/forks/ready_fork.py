@@ -64,7 +64,9 @@ class Fork:
             words += ["--headers", str(laid_headers(scratch, around.headers))]
         for path in checks:
             words += ["--check", os.path.abspath(path)]
-        child, inherited = around.environment_of(command), around.inherited
+        # The tape of somebody else does not say where credentials go: who runs it here does.
+        child = around.environment_of(command, live_model=around.foreign)
+        inherited = around.inherited
         wanted = [name for name, value in command.environment.items() if not value]
         given = {name: inherited[name] for name in wanted if inherited.get(name)}
         child.update(given)
@@ -79,7 +81,7 @@ def folder_of(command: Command, cwd: str = "") -> Path:
     if not os.path.isdir(folder):
         raise UsageError(
             f"the folder of the run is not there: {folder}",
-            hint="say where the program lies: --cwd FOLDER",
+            hint="say where it lies: --cwd FOLDER; playhead workspace RUN --to FOLDER lays it there",
         )
     return folder.absolute()
 
