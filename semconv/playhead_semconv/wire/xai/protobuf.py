@@ -18,7 +18,7 @@ GRPC: Final = "application/grpc"
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-class Field(NamedTuple):
+class ProtoField(NamedTuple):
     """One field of a message."""
 
     name: str
@@ -31,7 +31,7 @@ class Field(NamedTuple):
 class Schema:
     """The fields of a message by their numbers."""
 
-    def __init__(self, fields: Mapping[int, Field]) -> None:
+    def __init__(self, fields: Mapping[int, ProtoField]) -> None:
         self.fields: Final = fields
 
 
@@ -93,7 +93,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError(f"byte {at}: a number does not end")
 
 
-def _value(value: Value, field: Field) -> Any:
+def _value(value: Value, field: ProtoField) -> Any:
     kind = field.kind
     if isinstance(value, int):
         if isinstance(kind, Mapping):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from playhead_semconv.wire.xai.protobuf import Field, Schema
+from playhead_semconv.wire.xai.protobuf import ProtoField, Schema
 
 ROLES: Final = {
     1: "user",
@@ -33,125 +33,140 @@ SERVERS_TOOLS: Final = {
     7: "attachment_search",
 }
 
-FUNCTION_CALL: Final = Schema({1: Field("name"), 2: Field("arguments")})
+FUNCTION_CALL: Final = Schema({1: ProtoField("name"), 2: ProtoField("arguments")})
 TOOL_CALL: Final = Schema(
     {
-        1: Field("id"),
-        2: Field("type", SERVERS_TOOLS),
-        4: Field("error_message"),
-        10: Field("function", FUNCTION_CALL),
+        1: ProtoField("id"),
+        2: ProtoField("type", SERVERS_TOOLS),
+        4: ProtoField("error_message"),
+        10: ProtoField("function", FUNCTION_CALL),
     }
 )
-IMAGE: Final = Schema({1: Field("image_url"), 2: Field("detail", DETAILS)})
+IMAGE: Final = Schema({1: ProtoField("image_url"), 2: ProtoField("detail", DETAILS)})
 FILE: Final = Schema(
     {
-        1: Field("file_id"),
-        2: Field("data", "bytes"),
-        3: Field("filename"),
-        4: Field("mime_type"),
-        5: Field("url"),
+        1: ProtoField("file_id"),
+        2: ProtoField("data", "bytes"),
+        3: ProtoField("filename"),
+        4: ProtoField("mime_type"),
+        5: ProtoField("url"),
     }
 )
-CONTENT: Final = Schema({1: Field("text"), 2: Field("image_url", IMAGE), 3: Field("file", FILE)})
+CONTENT: Final = Schema(
+    {1: ProtoField("text"), 2: ProtoField("image_url", IMAGE), 3: ProtoField("file", FILE)}
+)
 MESSAGE: Final = Schema(
     {
-        1: Field("content", CONTENT, many=True),
-        2: Field("role", ROLES),
-        3: Field("name"),
-        4: Field("tool_calls", TOOL_CALL, many=True),
-        5: Field("reasoning_content"),
-        6: Field("encrypted_content"),
-        7: Field("tool_call_id"),
+        1: ProtoField("content", CONTENT, many=True),
+        2: ProtoField("role", ROLES),
+        3: ProtoField("name"),
+        4: ProtoField("tool_calls", TOOL_CALL, many=True),
+        5: ProtoField("reasoning_content"),
+        6: ProtoField("encrypted_content"),
+        7: ProtoField("tool_call_id"),
     }
 )
 FUNCTION: Final = Schema(
-    {1: Field("name"), 2: Field("description"), 3: Field("strict", "bool"), 4: Field("parameters")}
+    {
+        1: ProtoField("name"),
+        2: ProtoField("description"),
+        3: ProtoField("strict", "bool"),
+        4: ProtoField("parameters"),
+    }
 )
-_DOMAINS = {1: Field("excluded_domains", many=True), 2: Field("allowed_domains", many=True)}
+_DOMAINS = {1: ProtoField("excluded_domains", many=True), 2: ProtoField("allowed_domains", many=True)}
 MCP: Final = Schema(
     {
-        1: Field("server_label"),
-        2: Field("server_description"),
-        3: Field("server_url"),
-        4: Field("allowed_tool_names", many=True),
+        1: ProtoField("server_label"),
+        2: ProtoField("server_description"),
+        3: ProtoField("server_url"),
+        4: ProtoField("allowed_tool_names", many=True),
     }
 )
 TOOL: Final = Schema(
     {
-        1: Field("function", FUNCTION),
-        3: Field("web_search", Schema(_DOMAINS)),
-        4: Field("x_search", Schema({})),
-        5: Field("code_execution", Schema({})),
-        6: Field("collections_search", Schema({1: Field("collection_ids", many=True)})),
-        7: Field("mcp", MCP),
-        8: Field("attachment_search", Schema({})),
+        1: ProtoField("function", FUNCTION),
+        3: ProtoField("web_search", Schema(_DOMAINS)),
+        4: ProtoField("x_search", Schema({})),
+        5: ProtoField("code_execution", Schema({})),
+        6: ProtoField("collections_search", Schema({1: ProtoField("collection_ids", many=True)})),
+        7: ProtoField("mcp", MCP),
+        8: ProtoField("attachment_search", Schema({})),
     }
 )
-FORMAT: Final = Schema({1: Field("format_type", FORMATS), 2: Field("schema")})
+FORMAT: Final = Schema({1: ProtoField("format_type", FORMATS), 2: ProtoField("schema")})
 REQUEST: Final = Schema(
     {
-        1: Field("messages", MESSAGE, many=True),
-        2: Field("model"),
-        3: Field("frequency_penalty", "float"),
-        7: Field("max_tokens", "int"),
-        8: Field("n", "int"),
-        9: Field("presence_penalty", "float"),
-        10: Field("response_format", FORMAT),
-        11: Field("seed", "int"),
-        12: Field("stop", many=True),
-        14: Field("temperature", "float"),
-        15: Field("top_p", "float"),
-        16: Field("user"),
-        17: Field("tools", TOOL, many=True),
-        19: Field("reasoning_effort", EFFORTS),
-        22: Field("previous_response_id"),
+        1: ProtoField("messages", MESSAGE, many=True),
+        2: ProtoField("model"),
+        3: ProtoField("frequency_penalty", "float"),
+        7: ProtoField("max_tokens", "int"),
+        8: ProtoField("n", "int"),
+        9: ProtoField("presence_penalty", "float"),
+        10: ProtoField("response_format", FORMAT),
+        11: ProtoField("seed", "int"),
+        12: ProtoField("stop", many=True),
+        14: ProtoField("temperature", "float"),
+        15: ProtoField("top_p", "float"),
+        16: ProtoField("user"),
+        17: ProtoField("tools", TOOL, many=True),
+        19: ProtoField("reasoning_effort", EFFORTS),
+        22: ProtoField("previous_response_id"),
     }
 )
 
 USAGE: Final = Schema(
     {
-        1: Field("completion_tokens", "int"),
-        2: Field("prompt_tokens", "int"),
-        3: Field("total_tokens", "int"),
-        4: Field("prompt_text_tokens", "int"),
-        5: Field("prompt_image_tokens", "int"),
-        6: Field("reasoning_tokens", "int"),
-        7: Field("cached_prompt_text_tokens", "int"),
+        1: ProtoField("completion_tokens", "int"),
+        2: ProtoField("prompt_tokens", "int"),
+        3: ProtoField("total_tokens", "int"),
+        4: ProtoField("prompt_text_tokens", "int"),
+        5: ProtoField("prompt_image_tokens", "int"),
+        6: ProtoField("reasoning_tokens", "int"),
+        7: ProtoField("cached_prompt_text_tokens", "int"),
     }
 )
 SPOKEN: Final = Schema(
     {
-        1: Field("content"),
-        2: Field("role", ROLES),
-        3: Field("tool_calls", TOOL_CALL, many=True),
-        4: Field("reasoning_content"),
-        5: Field("encrypted_content"),
+        1: ProtoField("content"),
+        2: ProtoField("role", ROLES),
+        3: ProtoField("tool_calls", TOOL_CALL, many=True),
+        4: ProtoField("reasoning_content"),
+        5: ProtoField("encrypted_content"),
     }
 )
 """A whole message of an answer, or what is added to it."""
 OUTPUT: Final = Schema(
-    {1: Field("finish_reason", REASONS), 2: Field("index", "int"), 3: Field("message", SPOKEN)}
+    {
+        1: ProtoField("finish_reason", REASONS),
+        2: ProtoField("index", "int"),
+        3: ProtoField("message", SPOKEN),
+    }
 )
 OUTPUT_CHUNK: Final = Schema(
-    {1: Field("delta", SPOKEN), 3: Field("finish_reason", REASONS), 4: Field("index", "int")}
+    {
+        1: ProtoField("delta", SPOKEN),
+        3: ProtoField("finish_reason", REASONS),
+        4: ProtoField("index", "int"),
+    }
 )
 RESPONSE: Final = Schema(
     {
-        1: Field("id"),
-        2: Field("outputs", OUTPUT, many=True),
-        6: Field("model"),
-        7: Field("system_fingerprint"),
-        9: Field("usage", USAGE),
-        10: Field("citations", many=True),
+        1: ProtoField("id"),
+        2: ProtoField("outputs", OUTPUT, many=True),
+        6: ProtoField("model"),
+        7: ProtoField("system_fingerprint"),
+        9: ProtoField("usage", USAGE),
+        10: ProtoField("citations", many=True),
     }
 )
 CHUNK: Final = Schema(
     {
-        1: Field("id"),
-        2: Field("outputs", OUTPUT_CHUNK, many=True),
-        4: Field("model"),
-        5: Field("system_fingerprint"),
-        6: Field("usage", USAGE),
-        7: Field("citations", many=True),
+        1: ProtoField("id"),
+        2: ProtoField("outputs", OUTPUT_CHUNK, many=True),
+        4: ProtoField("model"),
+        5: ProtoField("system_fingerprint"),
+        6: ProtoField("usage", USAGE),
+        7: ProtoField("citations", many=True),
     }
 )
