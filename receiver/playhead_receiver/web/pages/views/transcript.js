@@ -67,7 +67,7 @@ function told(said, run, sought) {
     const head = html`<a href=${link({ view: "run", run, step: one.step })}>step ${one.step}</a>`;
     const when = `+${took(one.time_ns - began)}${lanes.size > 1 && one.lane ? ` ${one.lane}` : ""}`;
     const parts = sought ? one.parts : one.parts.filter((/** @type {any} */ part) => !beside(part));
-    const message = html`<${Message} who=${` ${one.role} ${when}`} parts=${parts} kind=${one.kind} results=${sought ? undefined : results}>${head}<//>`;
+    const message = html`<${Message} who=${` ${one.role} ${when}`} parts=${parts} kind=${one.kind} results=${sought ? undefined : results}>${head}</${Message}>`;
     return html`<article key=${at}>${one.kind === "system" || one.kind === "tools"
       ? html`<details><summary>${one.kind === "tools" ? `${one.parts.length} tools` : "system"}</summary>${message}</details>`
       : message}</article>`;
