@@ -79,13 +79,14 @@ def spans_of(tracer: Tracer, sdk: str) -> tuple[dict[str, Any], str]:
 
 
 def run(command: list[str], environ: dict[str, str]) -> str:
-    """What a program said on stderr: of one that failed its last line, else its first."""
+    """What a program said on stderr: its last line if it failed, else what is about instrumenting."""
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         return f"ended with nothing after {PATIENCE_S} s"
     lines = done.stderr.strip().splitlines() or [""]
-    return f"ended with {done.returncode}: {lines[-1]}" if done.returncode else lines[0]
+    told = next((line for line in lines if "instrument" in line), lines[0])
+    return f"ended with {done.returncode}: {lines[-1]}" if done.returncode else told
 
 
 def judged(sdks: list[str], tracers: list[Tracer]) -> tuple[Table, dict[str, str]]:
