@@ -100,11 +100,11 @@ class Span:
 
     def walk(self) -> Iterator[Span]:
         """This span and everything under it, depth first, in order of start."""
-        waiting = [self]
+        waiting: list[Span] = [self]
         while waiting:
             span = waiting.pop()
             yield span
-            waiting += reversed(span.children)
+            waiting.extend(reversed(span.children))
 
 
 def spans_of(otlp: bytes) -> Iterator[Span]:
