@@ -58,7 +58,7 @@ def _misfits(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _by_pydantic(value: Any, cls: Any, path: str) -> Iterator[tuple[str, str]]:
     try:
-        cls.__pydantic_validator__.validate_python(dict(vars(value)), strict=True)
+        cls.__pydantic_validator__.validate_python({**vars(value)}, strict=True)
     except ValueError as problem:
         errors: Any = getattr(problem, "errors", None)
         told: list[Any] = [] if errors is None else errors()
