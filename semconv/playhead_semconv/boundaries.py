@@ -8,6 +8,7 @@ not imported either.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -877,7 +878,8 @@ def had(start: Mapping[str, Any]) -> list[str]:
 def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
     """Boundaries that a recording lacks, with the lowest level that keeps each.
 
-    ``recorded``: those that it had. Asked for are those of its ``level``, and of `CAUSAL` at least.
+    ``recorded``: those that it had. Asked for are those of its ``level``, and of `CAUSAL` at least,
+    but for those that come with a level where a program imports some library.
     """
     had = set(recorded)
     known = level if level in LEVELS else CAUSAL
@@ -885,8 +887,16 @@ def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
     return {
         row.name: row.level
         for row in BOUNDARIES
-        if row.level is not None and LEVELS.index(row.level) <= wanted and row.name not in had
+        if row.level is not None
+        and LEVELS.index(row.level) <= wanted
+        and row.name not in had
+        and not _comes_with_a_library(row)
     }
+
+
+def _comes_with_a_library(row: Boundary) -> bool:
+    roots = {module.partition(".")[0] for module, _ in row.on_import}
+    return row.choice == "level" and bool(roots) and roots.isdisjoint(sys.stdlib_module_names)
 
 
 def names(rows: Sequence[Boundary]) -> list[str]:

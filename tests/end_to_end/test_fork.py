@@ -89,7 +89,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
         whole = stage.bodies(origin)
         tool = "execute_tool" in origin.steps[number - 1].span.name
         recorded = [json.loads(body) for body in whole]
-    left = {path.name: path.read_bytes() for path in stage.work.iterdir()}
+    left = {path.name: path.read_bytes() for path in stage.work.iterdir() if path.is_file()}
     edits = {
         "nothing": [],
         "request": ["request.model=gpt-4.1"],
@@ -123,7 +123,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
         assert live[0].json == wanted
         assert int(live[0].headers["content-length"]) == len(live[0].body)
     # The origin's files are as they were; the fork has its own.
-    assert {path.name: path.read_bytes() for path in stage.work.iterdir()} == left
+    assert {path.name: path.read_bytes() for path in stage.work.iterdir() if path.is_file()} == left
     log = (files_of(done) / "log.txt").read_text()
     assert [int(line) for line, _ in LOG.findall(log)] == list(range(0, STEPS, 4))
     if kind == "response" and number < STEPS:

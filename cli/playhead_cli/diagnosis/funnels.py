@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+
+import msgspec
 
 from playhead_cli.diagnosis.report_line import ReportLine
 from playhead_cli.running.agent import agent_python
@@ -65,7 +66,7 @@ def check_funnels(python: str) -> Iterator[ReportLine]:
             timeout=TIMEOUT_S,
             check=True,
         )
-        moved: dict[str, Any] = json.loads(done.stdout)
+        moved = msgspec.json.decode(done.stdout, type=dict[str, tuple[str, str]])
     except (OSError, ValueError, subprocess.SubprocessError):
         return  # the line about the interpreter says why
     for name, (there, lacking) in moved.items():

@@ -1,6 +1,6 @@
 """What counts as a step where spans enclose each other."""
 
-from playhead_receiver.store.runs.summary_fold import SpanRow, retold_calls
+from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps
 from playhead_receiver.store.values.span_labels import Label
 from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_replay.run.steps import number_steps
@@ -52,4 +52,4 @@ def test_a_store_counts_the_same():
         SpanRow(b"3", b"2", 1, 2, label=label),
         SpanRow(b"4", b"3", 1, 2, label=Label(step=True, tool="search")),
     ]
-    assert retold_calls(rows) == {b"1"}
+    assert counted_steps(rows) == {b"3", b"4"}
