@@ -896,7 +896,8 @@ def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
 
 def _comes_with_a_library(row: Boundary) -> bool:
     roots = {module.partition(".")[0] for module, _ in row.on_import}
-    return row.choice == "level" and bool(roots) and roots.isdisjoint(sys.stdlib_module_names)
+    whole = row.choice == "level" and not row.at_start
+    return whole and bool(roots) and roots.isdisjoint(sys.stdlib_module_names)
 
 
 def names(rows: Sequence[Boundary]) -> list[str]:
