@@ -165,13 +165,17 @@ def edit_state(name: str, edits: Sequence[Edit]) -> None:
         if registered.set is None:
             replaced(value, new)
         else:
-            try:
-                registered.set(new)
-            except Exception as problem:
-                why = f"{type(problem).__name__}: {problem}"
-                raise UsageError(f"the program does not take this as {name}", cause=why) from problem
+            _set(name, registered.set, new)
     if session is not None:  # only now it is known that the state is another one
         session.driver.states.said(name, told, session.here(), edits)
+
+
+def _set(name: str, setter: Callable[[Any], Any], new: Any) -> None:
+    try:
+        setter(new)
+    except Exception as problem:
+        why = f"{type(problem).__name__}: {problem}"
+        raise UsageError(f"the program does not take this as {name}", cause=why) from problem
 
 
 def _made(kind: str, label: str, *names: str) -> int | None:
@@ -190,21 +194,23 @@ def _made(kind: str, label: str, *names: str) -> int | None:
         if label:
             attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = session.redactor.text(label)
         return session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
+    except UsageError:  # a fork has edited a state, and it does not fit
+        raise
     except Exception:
         log.debug("playhead could not make a checkpoint", exc_info=True)
         return None
 
 
 def _told(name: str, registered: _Registered) -> bool:
-    """Report a registered state. False if the program's own function failed."""
+    """Report a registered state. False if it cannot be read. UsageError: an edited one does not fit."""
     try:
         with Shadow():
             value = registered.get()
-        value, changed = reported(value, name, in_place=registered.set is None)
-        if changed and registered.set is not None:
-            with Shadow():
-                registered.set(value)
-        return True
     except Exception:
-        log.warning("playhead: the state %r cannot be read or set", name, exc_info=True)
+        log.warning("playhead: the state %r cannot be read", name, exc_info=True)
         return False
+    value, changed = reported(value, name, in_place=registered.set is None)
+    if changed and registered.set is not None:
+        with Shadow():
+            _set(name, registered.set, value)
+    return True
