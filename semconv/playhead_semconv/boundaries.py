@@ -496,6 +496,16 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         ),
     ),
     Boundary(
+        "checkpoints",
+        EXCHANGES,
+        "choice",
+        "which checkpoints savers and sessions put into a store of playhead; read: for which span",
+        "they are put all the same",
+        _below("playhead_checkpoint.store.linking", "LinkedCheckpoints.put current_span"),
+        on_import=(("playhead_checkpoint.store.linking", "boundaries.stored_checkpoints:patch"),),
+        guards=False,
+    ),
+    Boundary(
         "random",
         EXCHANGES,
         "choice",

@@ -160,10 +160,10 @@ def test_a_change_on_an_older_state_is_made_on_the_newer_one(store: SqliteCheckp
         def __getattr__(self, name: str) -> Any:
             return getattr(store, name)
 
-        def put(self, *given: Any) -> Any:
+        def put(self, *given: Any, **named: Any) -> Any:
             if meanwhile:
                 now(other.add_items([meanwhile.pop()]))
-            return put(*given)
+            return put(*given, **named)
 
     late = PlayheadSession("s", Overtaken())  # type: ignore[arg-type]
     assert now(late.pop_item()) == item(1)
@@ -178,10 +178,10 @@ def test_a_cancelled_change_is_made_or_not_and_the_caller_waits_for_it(store: Sq
         def __getattr__(self, name: str) -> Any:
             return getattr(store, name)
 
-        def put(self, *given: Any) -> Any:
+        def put(self, *given: Any, **named: Any) -> Any:
             entered.set()
             assert go.wait(60)
-            return store.put(*given)
+            return store.put(*given, **named)
 
     async def cancelled() -> None:
         session = PlayheadSession("s", Held())  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -26,16 +26,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
-from playhead_checkpoint.store.linking import current_span, id_in_thread
+from playhead_checkpoint.store.linking import LinkedCheckpoints, id_in_thread
 from playhead_checkpoint.store.protocol import (
     RESTS_ON_PARENT,
     Checkpoint,
     CheckpointStore,
-    Lineage,
 )
 from playhead_semconv.errors import CheckpointUnknown
-
-_LABELS: Final = ("langgraph",)
 
 
 class PlayheadSaver(BaseCheckpointSaver[Any]):
@@ -50,6 +47,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def __init__(self, store: CheckpointStore, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._store = store
+        self._linked = LinkedCheckpoints(store, "langgraph")
         self._types = GraphTypes(self.serde)
 
     def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
@@ -73,13 +71,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             "metadata": get_serializable_checkpoint_metadata(config, metadata),
             "parent": parent,
         }
-        above = id_in_thread(thread, parent) if parent else b""
-        run, span = current_span()
-        labels = (*_LABELS, RESTS_ON_PARENT) if _open_channels(state["metadata"]) else _LABELS
-        lineage = Lineage(
-            run, span, "framework", above, 0, labels, id_in_thread(thread, name), thread, name
-        )
-        self._store.put(state, lineage, self._types, replace=True)
+        labels = [RESTS_ON_PARENT] if _open_channels(state["metadata"]) else []
+        self._linked.put(state, thread, name, parent or "", *labels, types=self._types, replace=True)
         return _config(thread, name)
 
     def _note(self, id: bytes, notes: dict[str, Any], *, anew: bool = False) -> None:

@@ -9,11 +9,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
-from playhead_checkpoint.store.linking import current_span, id_in_thread
-from playhead_checkpoint.store.protocol import CheckpointStore, Lineage
+from playhead_checkpoint.store.linking import LinkedCheckpoints
+from playhead_checkpoint.store.protocol import CheckpointStore
 from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown, CorruptTape, StateRefused
 
-_LABELS: Final = ("openai-agents",)
 _NAME_DIGITS: Final = 12
 _T = TypeVar("_T")
 
@@ -45,6 +44,7 @@ class PlayheadSession:
         self.session_id = session_id
         self.session_settings = session_settings
         self._store = store
+        self._linked = LinkedCheckpoints(store, "openai-agents")
         self._thread = json.dumps({"session": session_id})
         self._lock = threading.Lock()
 
@@ -93,11 +93,7 @@ class PlayheadSession:
             return above.items
 
     def _put(self, above: _History, state: dict[str, Any]) -> None:
-        name = f"{above.number + 1:0{_NAME_DIGITS}}"
-        id = id_in_thread(self._thread, name)
-        run, span = current_span()
-        lineage = Lineage(run, span, "framework", above.id, 0, _LABELS, id, self._thread, name)
-        self._store.put(state, lineage)
+        self._linked.put(state, self._thread, _name(above.number + 1), _name(above.number))
 
     def _history(self) -> _History:
         while found := self._store.of_thread(self._thread, limit=1):
@@ -114,6 +110,11 @@ class PlayheadSession:
     def _forget(self) -> None:
         with self._lock:
             self._store.delete([one.id for one in self._store.of_thread(self._thread)])
+
+
+def _name(number: int) -> str:
+    """Of the checkpoint of a change; empty: nothing was changed yet."""
+    return f"{number:0{_NAME_DIGITS}}" if number else ""
 
 
 def _items(id: bytes, state: Any) -> Items:

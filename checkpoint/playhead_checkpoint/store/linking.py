@@ -3,8 +3,40 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from blake3 import blake3
+
+from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Lineage
+from playhead_checkpoint.values.types import Types
+
+
+class LinkedCheckpoints:
+    """The checkpoints that a framework makes in a store. A recording wraps `put`, and says so."""
+
+    def __init__(self, store: CheckpointStore, label: str) -> None:
+        self._store = store
+        self._label = label
+
+    def put(
+        self,
+        state: Any,
+        thread: str,
+        name: str,
+        parent: str = "",
+        *labels: str,
+        types: Types | None = None,
+        replace: bool = False,
+    ) -> Checkpoint:
+        """Put a state under a name into a thread, linked to the current span.
+
+        ``parent``: name of the checkpoint before it. Else as `CheckpointStore.put`.
+        """
+        run, span = current_span()
+        above = id_in_thread(thread, parent) if parent else b""
+        id = id_in_thread(thread, name)
+        lineage = Lineage(run, span, "framework", above, 0, (self._label, *labels), id, thread, name)
+        return self._store.put(state, lineage, types, replace=replace)
 
 
 def id_in_thread(thread: str, name: str) -> bytes:

@@ -105,13 +105,26 @@ class PrintedMomentChanges(TypedDict):
     changes: list[PrintedChange]
 
 
+class PrintedStoredState(TypedDict):
+    """Where the state of a checkpoint is kept besides: in a store of checkpoints."""
+
+    id: str
+    parent: str | None
+    """Id of the one before it."""
+    thread: str
+    name: str
+    """What the framework calls it."""
+    size_bytes: int
+    digest: str
+
+
 class PrintedCheckpoint(TypedDict):
     """A place to which a run can be taken back."""
 
     name: str
     """``c1``: a POINT."""
     kind: str
-    """manual or auto."""
+    """manual, auto or framework."""
     label: str | None
     step: int
     """The last step that had begun; 0: before the first."""
@@ -119,6 +132,8 @@ class PrintedCheckpoint(TypedDict):
     time_ns: int
     states: list[str]
     """Names of the states that were reported for it."""
+    stored: PrintedStoredState | None
+    """Null: it is only a place on the tape."""
 
 
 class PrintedCheckpoints(TypedDict):

@@ -17,8 +17,9 @@ BEGIN = "0"
 """Before the first step."""
 
 _SINCE_START = re.compile(r"\+?([0-9]{1,9}(?:\.[0-9]{1,9})?)s\Z")
-CHECKPOINT = re.compile(r"c[0-9]{1,7}\Z")
-"""A checkpoint, as ``playhead checkpoints`` numbers it."""
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+CHECKPOINT = re.compile(rf"(?:c[0-9]{{1,7}}|[0-9a-f]{{32}}|{_UUID})\Z")
+"""A checkpoint: as ``playhead checkpoints`` numbers it, by its id in a store, or LangGraph's."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]")
 

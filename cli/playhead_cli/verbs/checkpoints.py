@@ -13,17 +13,19 @@ from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:
-    from playhead_cli.printed.moments import PrintedCheckpoints
+    from playhead_cli.printed.moments import PrintedCheckpoints, PrintedStoredState
     from playhead_replay import Run
-    from playhead_replay.moments import MarkedPlace
+    from playhead_replay.moments import MarkedPlace, StoredState
 
 
 @verb("checkpoints", short_help="list the checkpoints of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 def command(session: Session, target: str | None) -> None:
-    """List the checkpoints of a run: what a program marks with playhead.checkpoint().
+    """List the checkpoints of a run.
 
-    Each is a POINT: playhead state RUN:c1, playhead fork RUN:c1, playhead rollback RUN --to c1.
+    They are what a program marks with playhead.checkpoint(), and what PlayheadSaver and PlayheadSession
+    put into a store. Each is a POINT, and so is its id in the store: playhead state RUN:c1, playhead
+    fork RUN --checkpoint c1, playhead rollback RUN --to c1.
     """
     from playhead_replay.moments import checkpoints_of
 
@@ -53,7 +55,19 @@ def _object(run: Run, found: list[MarkedPlace]) -> PrintedCheckpoints:
                 "span_id": one.span_id or None,
                 "time_ns": one.time_ns,
                 "states": list(one.states),
+                "stored": None if one.stored is None else _stored_object(one.stored),
             }
             for one in found
         ],
+    }
+
+
+def _stored_object(one: StoredState) -> PrintedStoredState:
+    return {
+        "id": one.id,
+        "parent": one.parent or None,
+        "thread": one.thread,
+        "name": one.name,
+        "size_bytes": one.size_bytes,
+        "digest": one.digest,
     }

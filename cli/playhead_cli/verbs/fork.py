@@ -68,7 +68,7 @@ class Way:
     "--at",
     "--checkpoint",
     metavar="POINT",
-    help="The step, or a checkpoint (c1); the same as RUN:POINT.",
+    help="The step, or a checkpoint (c1, or its id in a store); the same as RUN:POINT.",
 )
 @click.option(
     "--edit",
@@ -161,10 +161,10 @@ def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace
         found = checkpoint_named(run, text)
         if found.tape is not run.tape:
             raise UsageError(
-                f"{text} of {run.name} was made in a child process: no fork begins there",
+                f"{found.name} of {run.name} was made in a child process: no fork begins there",
                 hint=f"playhead checkpoints {run.name}",
             )
-        return ForkPlace(text, found.seq), None
+        return ForkPlace(found.name, found.seq), None
     point = find_point(run, text)
     if point.snapped:
         session.say(point.snapped)

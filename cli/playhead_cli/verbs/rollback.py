@@ -15,7 +15,10 @@ from playhead_semconv.errors import UsageError
 @verb("rollback", short_help="take a run back to a checkpoint, and go on from there")
 @click.argument("target", metavar="RUN", shell_complete=complete_run)
 @click.option(
-    "--to", metavar="CHECKPOINT", required=True, help="c1, c2, …; a step is taken too, as by fork."
+    "--to",
+    metavar="CHECKPOINT",
+    required=True,
+    help="c1, c2, …, or an id in a store; a step is taken too, as by fork.",
 )
 @click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
 @click.option("--trust", is_flag=True, help="Run what a tape from elsewhere names.")

@@ -89,9 +89,11 @@ def checkpoint_lines(run: Run, found: list[MarkedPlace]) -> Iterator[Text]:
         line = Text(f"{one.name:<5}", NUMBER)
         line.append(f"{seconds(one.time_ns - run.started_ns):>8}  ", FAINT)
         line.append(f"step {one.step:<4}", "")
-        line.append(f"  {one.kind:<6}", FAINT)
+        line.append(f"  {one.kind:<9}", FAINT)
         line.append(f"  {one.label}" if one.label else "", TITLE)
         line.append(f"  {', '.join(one.states)}" if one.states else "", "")
+        if one.stored is not None:
+            line.append(f"  {one.stored.id}  {one.stored.thread} {one.stored.name}", FAINT)
         yield line
     if not found:
         yield Text(f"{run.name} has no checkpoints; a program makes one with playhead.checkpoint()")

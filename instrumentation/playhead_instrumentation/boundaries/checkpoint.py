@@ -37,9 +37,6 @@ MANUAL, AUTO = "manual", "auto"
 HALTED = "halted"
 """Label of checkpoints where an operator or a rule has halted the program."""
 
-TIME = "time"
-"""Who wants a checkpoint that is made every so many seconds."""
-
 MARKED_KINDS = frozenset(("http", "tool", "mcp"))
 """Kinds of exchanges before which checkpoints are made; the same wait for operators."""
 
@@ -58,6 +55,7 @@ def register_state(
     set: Callable[[Any], Any] | None = None,
     *,
     every_calls: int = 0,
+    every_steps: int = 0,
     every_s: float = 0.0,
 ) -> None:
     """Say where the program keeps the state ``name``: every checkpoint reports what ``get()`` returns.
@@ -65,22 +63,23 @@ def register_state(
     A fork that edits the state passes the edited one to ``set``; without it a dict or a list is updated
     in place. ``every_calls``: make a checkpoint before every so many calls of a model, through an SDK
     that playhead knows; 0: only where the program asks for one; the last that was said counts.
-    ``every_s``: make one before the first request, call of a tool or of an MCP server that goes out so
-    many seconds after the last one; 0: none. A name that is registered again is replaced. ValueError
-    for a negative number. Without a recording this does nothing.
+    ``every_steps``: make one before every so many steps, which are requests, calls of tools and of MCP
+    servers that go out; another attempt of a call is none. ``every_s``: make one before the first of
+    these that goes out so many seconds after the last one; 0: none. A name that is registered again is
+    replaced. ValueError for a negative number. Without a recording this does nothing.
     """
-    if every_calls < 0 or not every_s >= 0:
-        raise ValueError("every_calls is 0 or a number of calls, every_s 0 or a number of seconds")
+    if every_calls < 0 or every_steps < 0 or not every_s >= 0:
+        raise ValueError("every_calls, every_steps and every_s are 0, or say how many")
     _registered[name] = _Registered(get, set)
     calls = current_calls()
     if calls is not None and every_calls:
         counted = itertools.count(1)
         calls.before = lambda: _made(AUTO, "") if next(counted) % every_calls == 0 else None
     session = current()
-    if session is not None and every_s:
-        from playhead_instrumentation.session.timed_checkpoints import make_every  # few ask for it
+    if session is not None and (every_s or every_steps):
+        from playhead_instrumentation.session.regular_checkpoints import make_every  # few ask for it
 
-        make_every(session.driver, every_s, _mark_in_time)
+        make_every(session.driver, MARKED_KINDS, _mark, every_s=every_s, every_steps=every_steps)
 
 
 def checkpoint(value: T = None, /, *, label: str = "") -> T:
@@ -132,12 +131,9 @@ def mark_before(call: Call, kind: str, label: str, by: str) -> int | None:
     return made
 
 
-def _mark_in_time(call: Call) -> bool:
-    """Make the checkpoint whose time has come; False where none is made before such an exchange."""
-    if call.id.kind not in MARKED_KINDS:
-        return False
-    mark_before(call, AUTO, "", TIME)
-    return True
+def _mark(call: Call, why: str) -> None:
+    """Make the checkpoint for which it is time."""
+    mark_before(call, AUTO, "", why)
 
 
 def edit_state(name: str, edits: Sequence[Edit]) -> None:
@@ -165,13 +161,17 @@ def edit_state(name: str, edits: Sequence[Edit]) -> None:
         if registered.set is None:
             replaced(value, new)
         else:
-            try:
-                registered.set(new)
-            except Exception as problem:
-                why = f"{type(problem).__name__}: {problem}"
-                raise UsageError(f"the program does not take this as {name}", cause=why) from problem
+            _set(name, registered.set, new)
     if session is not None:  # only now it is known that the state is another one
         session.driver.states.said(name, told, session.here(), edits)
+
+
+def _set(name: str, setter: Callable[[Any], Any], new: Any) -> None:
+    try:
+        setter(new)
+    except Exception as problem:
+        why = f"{type(problem).__name__}: {problem}"
+        raise UsageError(f"the program does not take this as {name}", cause=why) from problem
 
 
 def _made(kind: str, label: str, *names: str) -> int | None:
@@ -190,21 +190,23 @@ def _made(kind: str, label: str, *names: str) -> int | None:
         if label:
             attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = session.redactor.text(label)
         return session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
+    except UsageError:  # a fork has edited a state, and it does not fit
+        raise
     except Exception:
         log.debug("playhead could not make a checkpoint", exc_info=True)
         return None
 
 
 def _told(name: str, registered: _Registered) -> bool:
-    """Report a registered state. False if the program's own function failed."""
+    """Report a registered state. False if it cannot be read. UsageError: an edited one does not fit."""
     try:
         with Shadow():
             value = registered.get()
-        value, changed = reported(value, name, in_place=registered.set is None)
-        if changed and registered.set is not None:
-            with Shadow():
-                registered.set(value)
-        return True
     except Exception:
-        log.warning("playhead: the state %r cannot be read or set", name, exc_info=True)
+        log.warning("playhead: the state %r cannot be read", name, exc_info=True)
         return False
+    value, changed = reported(value, name, in_place=registered.set is None)
+    if changed and registered.set is not None:
+        with Shadow():
+            _set(name, registered.set, value)
+    return True

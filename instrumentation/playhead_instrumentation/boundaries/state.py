@@ -21,8 +21,8 @@ def state(value: T, /, *, name: str = "state") -> T:
     It is put on the tape as JSON, each content once, with the current span. An object of any class is
     recorded by its attributes; of what cannot be kept (open files, functions), only the class. A replay
     compares the states. A fork may edit one: then the edited value is returned, and a dict or a list is
-    updated in place, too. ``name``: tells several states of a program apart. Without a recording this
-    does nothing.
+    updated in place, too; UsageError, and the fork ends, for one that does not fit its class. ``name``:
+    tells several states of a program apart. Without a recording this does nothing.
     """
     return reported(value, name)[0]
 
@@ -30,7 +30,7 @@ def state(value: T, /, *, name: str = "state") -> T:
 def reported(value: T, name: str, *, in_place: bool = True) -> tuple[T, bool]:
     """As `state`; also whether a fork, or an operator in a replay, put another value in its place.
 
-    ``in_place``: a dict or a list that is given is updated.
+    ``in_place``: a dict or a list that is given is updated. UsageError for one that does not fit.
     """
     session = current()
     if session is None:
@@ -39,14 +39,16 @@ def reported(value: T, name: str, *, in_place: bool = True) -> tuple[T, bool]:
         with Shadow():  # code that an object runs to list its attributes is not part of the run
             told = written(value, name)
         changed = session.driver.states.said(name, told, session.here())
-        if changed is None:
-            return value, False
-        with Shadow():
-            new = values.read(changed)
-            return cast("T", replaced(value, new) if in_place else new), True
     except Exception:
         log.debug("playhead could not record a state", exc_info=True)
         return value, False
+    if changed is None:
+        return value, False
+    from playhead_instrumentation.boundaries.fitting_state import fitting  # few edit states
+
+    with Shadow():
+        new = fitting(name, json.loads(changed), value)
+        return cast("T", replaced(value, new) if in_place else new), True
 
 
 def written(value: Any, name: str) -> bytes:

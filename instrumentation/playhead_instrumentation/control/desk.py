@@ -29,7 +29,7 @@ from playhead_semconv.control.messages import (
     Hold,
 )
 from playhead_semconv.control.rules import ControlRule, read_rules
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.facts import ExchangeId, Fact
 
 KINDS = checkpoint.MARKED_KINDS
@@ -361,11 +361,7 @@ class Desk:
     def _step(self, order: ControlOrder, held: HeldRun) -> None:
         """Let one go out or arrive, the oldest by default, else the next."""
         halts = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
-        arrivals = [
-            one
-            for one in self._arrivals.values()
-            if self._held.has(one.trace_id, order.trace_id) and order.halt in (0, one.number)
-        ]
+        arrivals = self._arrivals_of(order)
         if halts:
             halts[0].order(order)
         elif arrivals:
@@ -388,13 +384,32 @@ class Desk:
         if order.halt:
             halt = self._halts.get(order.halt)
             if halt is None or halt.going or not self._held.has(halt.trace_id, order.trace_id):
-                raise ValueError(f"nothing waits under the number {order.halt}")
+                raise self._none(order)
             return halt
         halts = self._of(order.trace_id)
-        if len(halts) != 1:
+        if not halts:
+            raise self._none(order)
+        if len(halts) > 1:
             numbers = ", ".join(str(halt.number) for halt in halts[:10])
-            raise ValueError(f"{len(halts)} wait ({numbers}): say which" if halts else "nothing waits")
+            raise ValueError(f"{len(halts)} wait ({numbers}): say which")
         return halts[0]
+
+    def _none(self, order: ControlOrder) -> Exception:
+        """Why there is no halted ask that an order is about."""
+        for one in self._arrivals_of(order):
+            return UsageError(
+                f"{one.asked.id} was asked already, and its answer is halted: it comes in as it is",
+                hint="playhead step RUN lets it in; what the agent asks next can be edited",
+            )
+        return ValueError("nothing waits" + f" under the number {order.halt}" * bool(order.halt))
+
+    def _arrivals_of(self, order: ControlOrder) -> list[HeldArrival]:
+        """What has arrived and an order may be about, oldest first."""
+        return [
+            one
+            for one in self._arrivals.values()
+            if self._held.has(one.trace_id, order.trace_id) and order.halt in (0, one.number)
+        ]
 
     def _of(self, trace: str) -> list[Halt]:
         """Those of a run that wait, oldest first."""

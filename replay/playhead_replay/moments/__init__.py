@@ -1,6 +1,11 @@
 """Points in the time of a run, with everything said, reported, printed and written by then."""
 
-from playhead_replay.moments.checkpoints import MarkedPlace, checkpoint_named, checkpoints_of
+from playhead_replay.moments.checkpoints import (
+    MarkedPlace,
+    StoredState,
+    checkpoint_named,
+    checkpoints_of,
+)
 from playhead_replay.moments.moment import (
     LastMessages,
     RunMoment,
@@ -16,6 +21,7 @@ __all__ = [
     "MarkedPlace",
     "RunMoment",
     "RunMoments",
+    "StoredState",
     "checkpoint_named",
     "checkpoints_of",
     "differences",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -14,13 +15,28 @@ from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
 
 @dataclass(frozen=True, slots=True)
+class StoredState:
+    """A checkpoint of a framework in a store of checkpoints, as the tape tells of it."""
+
+    id: str
+    """In the store, hexadecimal."""
+    parent: str
+    """Id of the one before it; empty: the first."""
+    thread: str
+    name: str
+    """What the framework calls it."""
+    size_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class MarkedPlace:
     """One checkpoint of a run."""
 
     number: int
     """From 1, in order of time; ``c1`` on the command line."""
     kind: str
-    """``manual`` or ``auto``."""
+    """``manual``, ``auto`` or ``framework``."""
     label: str
     step: int
     """Number of the last step that had begun; 0 before the first."""
@@ -30,6 +46,8 @@ class MarkedPlace:
     states: tuple[str, ...]
     """Names of the states that were reported for it."""
     tape: IndexedTape = field(compare=False, repr=False)
+    stored: StoredState | None = None
+    """Where its state is kept besides; None: it is only a place on the tape."""
 
     @property
     def name(self) -> str:
@@ -61,17 +79,36 @@ def checkpoints_of(run: Run) -> list[MarkedPlace]:
                     fact.time_ns,
                     tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else (),
                     tape,
+                    _stored(at),
                 )
             )
     found.sort(key=lambda one: (one.time_ns, one.seq))
     return [replace(one, number=number) for number, one in enumerate(found, 1)]
 
 
+def _stored(at: Mapping[str, Any]) -> StoredState | None:
+    id = str(at.get(a.PLAYHEAD_CHECKPOINT_ID, ""))
+    if not id:
+        return None
+    size = at.get(a.PLAYHEAD_CHECKPOINT_SIZE_BYTES)
+    return StoredState(
+        id,
+        str(at.get(a.PLAYHEAD_CHECKPOINT_PARENT, "")),
+        str(at.get(a.PLAYHEAD_CHECKPOINT_THREAD, "")),
+        str(at.get(a.PLAYHEAD_CHECKPOINT_NAME, "")),
+        size if isinstance(size, int) else 0,
+        str(at.get(a.PLAYHEAD_CHECKPOINT_DIGEST, "")),
+    )
+
+
 def checkpoint_named(run: Run, name: str) -> MarkedPlace:
-    """The checkpoint ``c1``, ``c2``, … of a run. `UsageError` if it has none of that name."""
+    """A checkpoint of a run, by ``c1``, its id in a store, or the name that a framework gave it.
+
+    Of one that was put several times, the last. `UsageError` if the run has none of that name.
+    """
     found = checkpoints_of(run)
-    for one in found:
-        if one.name == name:
+    for one in reversed(found):
+        if one.name == name or (one.stored is not None and name in (one.stored.id, one.stored.name)):
             return one
     has = f"it has c1 to c{len(found)}" if found else "the program marks them: playhead.checkpoint()"
     raise UsageError(

@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pydantic
+import pytest
 from support.sessions import record, replay
 
 import playhead
+from playhead_instrumentation.boundaries import checkpoint
 from playhead_replay import Run
 from playhead_replay.report.compare import compare
 from playhead_replay.run.states import state_differences
+from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.plans import Edit, Plan
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.indexed_tapes import MemoryTape
@@ -126,6 +129,49 @@ def test_an_edited_state_is_held_by_what_was_given():
     (same, back, memory), now = replay(program, fork)
     assert (same, back, memory.facts) == (True, {"left": 7, "done": []}, ["b"])
     assert compare(fork, now).verdict == "identical"
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_a_fork_whose_edited_state_does_not_fit_its_class_ends_there(registered: bool):
+    went: list[str] = []
+
+    def program() -> None:
+        memory = Memory(facts=["a"])
+        if registered:
+            playhead.register_state("memory", lambda: memory, lambda new: went.append("set"))
+            playhead.checkpoint()
+        else:
+            playhead.state(memory, name="memory")
+        went.append("on")
+
+    try:
+        _, tape = record(program)
+        (told,) = Run.of_tape(tape).states
+        went.clear()
+        plan = Plan("fork", states={str(told.id): [Edit("facts[0]", 7)]})
+        with pytest.raises(UsageError, match=r"memory\.facts\[0\] cannot be this") as refused:
+            replay(program, tape, plan=plan)
+        assert "string" in refused.value.cause
+        assert went == []
+    finally:
+        checkpoint._registered.clear()
+
+
+def test_a_fork_whose_edited_state_the_program_does_not_take_ends_there():
+    def put(new: object) -> None:
+        raise ValueError("not this one")
+
+    def program() -> None:
+        playhead.register_state("left", lambda: 3, put)
+        playhead.checkpoint()
+
+    try:
+        _, tape = record(program)
+        (told,) = Run.of_tape(tape).states
+        with pytest.raises(UsageError, match="the program does not take this as left"):
+            replay(program, tape, plan=Plan("fork", states={str(told.id): [Edit("", 4)]}))
+    finally:
+        checkpoint._registered.clear()
 
 
 def test_a_forked_process_says_states_of_its_own():

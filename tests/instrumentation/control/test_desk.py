@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import timeit
 from typing import Any
 
@@ -16,6 +17,7 @@ from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import AskRejected
+from playhead_semconv.rerun.plans import Edit
 
 
 @playhead.tool
@@ -64,6 +66,33 @@ def test_orders_that_fit_nothing_say_so():
         until(lambda: len(operator.desk.halted()) == 1, "one goes")
         operator.order("continue")
         assert sorted([first.result(60), second.result(60)]) == [[1], [2]]
+
+
+def test_an_answer_that_is_halted_is_named_and_a_step_lets_it_in():
+    began, ends = threading.Event(), threading.Event()
+
+    @playhead.tool
+    def slow() -> int:
+        began.set()
+        ends.wait(60)
+        return 1
+
+    with at_desk() as operator:
+        running = going(lambda: [slow(), look(2)])
+        assert began.wait(60)
+        operator.order("pause")
+        ends.set()
+        (halted,) = operator.halted()
+        assert halted.reason == "arrives"
+        for number in (0, halted.number):
+            said = operator.order("edit", halt=number, edits=[Edit("at", 9)])
+            assert said.startswith(f"{halted.exchange} was asked already, and its answer is halted")
+            assert "playhead step RUN lets it in" in said
+        assert operator.order("step") == ""
+        until(lambda: operator.halted()[0].body == '{"at":2}', "the next waits")
+        assert operator.order("edit", edits=[Edit("at", 9)]) == ""
+        operator.order("continue")
+        assert running.result(60) == [1, 9]
 
 
 def test_a_cancelled_task_waits_no_longer():

@@ -18,6 +18,7 @@ import playhead
 from playhead_instrumentation.boundaries import checkpoint
 from playhead_instrumentation.control.desk import MOST_WANTED
 from playhead_instrumentation.session import session
+from playhead_instrumentation.spans.attempts import current_call
 from playhead_replay.run.states import states_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -241,6 +242,37 @@ def test_a_checkpoint_is_made_when_its_time_has_come_and_a_replay_repeats_it(reg
     assert marks(now) == marks(tape)
     with pytest.raises(ValueError, match="every_s"):
         playhead.register_state("budget", lambda: 1, every_s=float("nan"))
+
+
+def test_a_checkpoint_is_made_every_so_many_steps_and_a_replay_repeats_it(registered: None):
+    def asks() -> list[Any]:
+        playhead.register_state("budget", lambda: {"left": BUDGET.left}, put, every_steps=2)
+        return [look(at) for at in range(5)]
+
+    with recording() as sink:
+        asks()
+    tape = sink.tape()
+    assert marks(tape) == [("auto", None, NAMES, 2), ("auto", None, NAMES, 4)]
+    by = [fact.attributes[a.PLAYHEAD_CONTROL_BY] for fact in tape.named(e.PLAYHEAD_CONTROL_CHECKPOINT)]
+    assert by == ["steps", "steps"]
+    _, now = replay(asks, tape)
+    assert marks(now) == marks(tape)
+    with pytest.raises(ValueError, match="every_steps"):
+        playhead.register_state("budget", lambda: 1, every_steps=-1)
+
+
+def test_attempts_of_one_call_are_one_step(registered: None):
+    class UnderWay:
+        """A call of a model."""
+
+    with recording() as sink:
+        playhead.register_state("budget", lambda: {"left": BUDGET.left}, put, every_steps=2)
+        call: Any = UnderWay()
+        token = current_call.set(call)
+        look(1), look(2), look(3)
+        current_call.reset(token)
+        look(4)
+    assert marks(sink.tape()) == [("auto", None, NAMES, 4)]
 
 
 def test_nothing_is_in_the_way_of_a_call_where_no_time_is_said(registered: None):

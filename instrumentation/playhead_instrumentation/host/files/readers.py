@@ -34,7 +34,10 @@ OWN_ENDS: Final = frozenset(
 """Modules of the standard library that read for their own purposes, with their submodules."""
 
 FOR_THE_PROGRAM: Final = frozenset(
-    ("anthropic anyio fsspec google.genai mistralai openai sniffio trio uvloop").split()
+    (
+        "anthropic anyio fsspec google.genai mistralai openai playhead_checkpoint.receiver_link "
+        "playhead_checkpoint.sqlite_file sniffio trio uvloop"
+    ).split()
 )
 """Packages that open files on behalf of their caller: an upload, a download."""
 

@@ -230,7 +230,8 @@ class Files:
         for fd in list(self._handles):
             self.closing(fd)
         for path in self.databases.paths():
-            self._settle_database(path)
+            if not self.databases.of_others(path):
+                self._settle_database(path)
         if self._contents is not None:
             self._contents.close()
         self.ended = True

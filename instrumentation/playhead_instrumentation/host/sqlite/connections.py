@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, quote, unquote
 from playhead_instrumentation.host.files.covered import Covered, absolute, asked
 from playhead_instrumentation.host.files.recorded import Files
 from playhead_instrumentation.host.sqlite.vfs import Library
+from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import current
@@ -81,7 +82,9 @@ def _connecting(asked: Files, live: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _connected(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any) -> Any:
-    if _library is not None:
+    lane = lanes.current()
+    heard = lane is not lanes.UNRECORDED and lane is not lanes.GC
+    if _library is not None and heard:
         _library.seed()
     named = _file_of(database, bool(kwargs.get("uri", args[URI_AT] if len(args) > URI_AT else False)))
     path = None if named is None else absolute(asked, named[0])
@@ -93,7 +96,10 @@ def _connected(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any
         connection = live(said, *args, **kwargs)
     else:
         connection = _library.opening(place or path, lambda: live(said, *args, **kwargs))
-    _heed(asked, path, connection)
+    if heard:
+        _heed(asked, path, connection)
+    else:
+        asked.databases.opened_by_tool(path)
     return connection
 
 

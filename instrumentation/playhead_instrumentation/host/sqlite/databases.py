@@ -57,10 +57,20 @@ class Found:
 
 
 class _State:
-    __slots__ = ("connections", "digest", "signature", "told", "told_signature", "untold", "was_open")
+    __slots__ = (
+        "connections",
+        "digest",
+        "of_others",
+        "signature",
+        "told",
+        "told_signature",
+        "untold",
+        "was_open",
+    )
 
     def __init__(self) -> None:
         self.connections = 0
+        self.of_others = False
         self.was_open = False
         """Whether a connection to it was ever opened."""
         self.signature: Signature = ()
@@ -145,10 +155,21 @@ class Databases:
         state = self._states.get(path)
         return state is not None and state.connections > 0
 
+    def of_others(self, path: str) -> bool:
+        """Whether a marked tool had it to itself after the program."""
+        return self._states[path].of_others
+
+    def opened_by_tool(self, path: str) -> None:
+        """A marked tool opens it: what it leaves there is changed by others."""
+        state = self._states.get(path)
+        if state is not None and not state.connections:
+            state.of_others = True
+
     def opened(self, path: str) -> None:
         """Count one more connection."""
         state = self._states.setdefault(path, _State())
         state.connections += 1
+        state.of_others = False
         state.was_open = True
 
     def closed(self, path: str) -> None:

@@ -26,7 +26,8 @@ ASKED: Final = 5
 LOOKED_THROUGH: Final = frozenset(
     (
         "_strptime collections contextlib copy dataclasses distro email email.message email.utils enum "
-        "freezegun functools gzip importlib platform random sched shutil "
+        "freezegun functools gzip importlib platform playhead_checkpoint.receiver_link "
+        "playhead_checkpoint.sqlite_file random sched shutil "
         "tarfile tempfile time_machine timeit uuid zipfile "
     ).split()
 )
@@ -37,9 +38,9 @@ BELOW: Final = frozenset(
         "_pytest aiohttp aiohttp_retry anthropic anyio asyncpg botocore certifi coverage debugpy "
         "fsspec google.auth google.genai grpc grpc_status h11 h2 hpack httpcore httpcore2 httpx "
         "httpx2 httpx_sse hyperframe iniconfig mistralai openai opentelemetry pip pkg_resources "
-        "playhead playhead_checkpoint playhead_cli playhead_exporter playhead_instrumentation "
-        "playhead_receiver playhead_replay playhead_semconv pluggy psycopg psycopg_pool pydevd pytest "
-        "requests "
+        "playhead playhead_checkpoint.blobs playhead_checkpoint.claims playhead_checkpoint.workspace "
+        "playhead_cli playhead_exporter playhead_instrumentation playhead_receiver playhead_replay "
+        "playhead_semconv pluggy psycopg psycopg_pool pydevd pytest requests "
         "s3transfer sentry_sdk setuptools sniffio trio urllib3 uvloop watchfiles websocket "
         "websockets wrapt wsproto xdist "
     ).split()
@@ -202,7 +203,11 @@ class Readers:
 def top_of(module: str) -> str:
     """The package of a module, as the tables above name it: of ``google.auth.x``, ``google.auth``."""
     top, _, rest = module.partition(".")
-    return f"google.{rest.partition('.')[0]}" if top == "google" else top
+    return f"{top}.{rest.partition('.')[0]}" if top in _IN_PARTS else top
+
+
+_IN_PARTS: Final = frozenset(("google", "playhead_checkpoint"))
+"""Packages whose parts are packages of their own: the program has checkpoints, the recorder claims."""
 
 
 class _OfValues(Readers):

@@ -126,6 +126,24 @@ for name, sql in insert.items():
 print(base.execute("select * from kept").fetchall(), other.execute("select * from made").fetchall())
 """
 
+TOOLS = """
+import sqlite3
+from contextlib import closing
+import playhead
+
+@playhead.tool
+def keeps(text):
+    with closing(sqlite3.connect("ws/old.db")) as base, base:
+        base.execute("insert into kept values (?)", (text,))
+        return base.execute("select random() is not null").fetchone()[0]
+
+def texts():
+    with closing(sqlite3.connect("ws/old.db")) as base:
+        return base.execute("select * from kept").fetchall()
+
+print(keeps("one"), texts(), keeps("two"), texts(), keeps("three"))
+"""
+
 SECRETIVE = """
 import os, sqlite3
 from contextlib import closing
@@ -224,6 +242,16 @@ def test_a_child_changes_a_database_that_is_open(tmp_path):
     ran = Ran(tmp_path, CHILD)
     assert "('by a child',), ('after old',), ('after new',)] [(1,)]" in ran.done.stdout
     assert rows_told(ran.tape) == rows_there(ran.ws)
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+@pytest.mark.parametrize("level", ["causal", "strict"])
+def test_what_a_tool_wrote_is_there_where_the_program_opens_it_afterwards(level, tmp_path):
+    ran = Ran(tmp_path)
+    ran.record(TOOLS, PLAYHEAD_LEVEL=level)
+    assert ran.done.stdout == "1 [('old',), ('one',)] 1 [('old',), ('one',), ('two',)] 1\n"
     done, report = ran.again()
     assert done.stdout == ran.done.stdout, done.stderr
     assert report.verdict == "identical", "\n".join(report.lines())
