@@ -10,14 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 from support.cli import refund, store_run
+from support.pages.chromium import Page
+from support.pages.views import VIEWS
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
-
-from .chromium import Page
-from .views import VIEWS
 
 pytestmark = pytest.mark.browser
 

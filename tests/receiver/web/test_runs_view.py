@@ -4,11 +4,10 @@ import json
 
 import pytest
 from support.batches import span_of
+from support.pages.chromium import Page
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
-
-from .chromium import Page
 
 pytestmark = pytest.mark.browser
 
