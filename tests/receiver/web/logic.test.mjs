@@ -7,7 +7,7 @@ const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.m
 const { Outline, foldedSteps, repeats } = await import(new URL("outline.js", pages));
 const { changedLines, wordDiff } = await import(new URL("word_difference.js", pages));
 const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
-const { density } = await import(new URL("timeline.js", pages));
+const { density, notches } = await import(new URL("timeline.js", pages));
 
 const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
 const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.js", pages));
@@ -81,6 +81,19 @@ test("repeats are folded after their first time, and failures never", () => {
   assert.deepEqual(repeats(outlineOf(["a", "a", "b"])), []);
   const five = outlineOf(["a", "a", "a", "a", "a"]);
   assert.deepEqual(repeats(five, (row) => row === 5), [{ from: 1, to: 3, times: 3 }]);
+});
+
+test("everything is in the order in which it began, and nothing is left out", () => {
+  const outline = outlineOf(["a", "b", "c"]);
+  outline.start.set([0, 20, 10, 10]);
+  outline.expandTo(0);
+  assert.deepEqual([...outline.inTime()], [0, 2, 3, 1]);
+});
+
+test("a bar is cut where the pieces of its answer came, and stays a bar", () => {
+  assert.deepEqual(notches([100, 150, 300], 100, 0.1), [0, 5, 20]);
+  assert.deepEqual(notches([100, 110, 120, 150], 100, 0.1), [0, 5]);
+  assert.deepEqual(notches([], 0, 1), []);
 });
 
 test("a million rows are laid out in well under a second of the processor", () => {
