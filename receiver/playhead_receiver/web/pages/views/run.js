@@ -9,6 +9,7 @@ import { FIDELITY, useRerun } from "../reruns.js";
 import { drawBars, drawMinimap } from "../timeline.js";
 import { brief, cost, took } from "../words.js";
 import { Control } from "./control.js";
+import { Kept } from "./kept.js";
 import { Rerun } from "./rerun.js";
 import { pathOf } from "./runs.js";
 import { Step, TABS } from "./step.js";
@@ -135,18 +136,6 @@ function Loaded({ outline, name }) {
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} mode=${mode} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
     ${cursor >= 0 && html`<${Step} outline=${outline} row=${cursor} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} />`}
   </main>`;
-}
-
-/** What the recording left out, and which level keeps it. @param {{name: string}} props */
-function Kept({ name }) {
-  const { value } = useAsked(`${pathOf(name)}/kept`);
-  if (!value) return null;
-  const levels = new Map();
-  for (const [boundary, level] of Object.entries(value.not_kept)) levels.set(level, [...(levels.get(level) ?? []), boundary]);
-  if (value.level === null) return html`<span class="quiet">spans alone: no tape, no replay</span>`;
-  return levels.size === 0
-    ? html`<span class="quiet">level ${value.level}</span>`
-    : html`<details class="menu"><summary class="quiet">level ${value.level} left out ${Object.keys(value.not_kept).length}</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: level ${level} keeps it</p>`)}</div></details>`;
 }
 
 /** @param {{outline: Outline, window: {from: number, to: number}, cursor: number}} props */
