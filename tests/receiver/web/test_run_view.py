@@ -1,5 +1,7 @@
 """The view of a run: its three densities, and when the pieces of answers came."""
 
+import json
+
 import pytest
 from support.handmade import HandMade
 from support.pages.chromium import Page
@@ -53,6 +55,37 @@ def test_a_streamed_call_is_cut_where_its_pieces_came(
     last = {"steps": 1, "tree": 3, "everything": 3}[rows]
     page.wait(f"{PARTS}({last}) === 1")
     page.photograph(PICTURES / f"run-{rows}.png")
+    assert page.complaints == []
+
+
+NODES = "document.querySelectorAll('.detail *').length"
+ROWS_OF_BODY = 100_000
+
+
+def test_a_body_of_ten_megabytes_is_a_tree_that_opens_branch_by_branch(page: Page, receiver: Receiver):
+    rows = [
+        {"id": number, "text": "x" * 60, "more": {"at": [number, {}]}} for number in range(ROWS_OF_BODY)
+    ]
+    body = json.dumps({"model": "gpt-4o", "rows": rows}).encode()
+    assert len(body) > 10_000_000
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    made.chat(body)
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    page.open(f"{receiver.query_endpoint}/?run={made.trace_id.hex()}&step=1&tab=raw", ".detail h3")
+    page.wait("document.querySelector('.detail').textContent.includes('more characters')")
+    assert page.run(NODES) < 200
+    opened = (
+        "[...document.querySelectorAll('.detail details')].find(one => one.innerText.startsWith(%s))"
+    )
+    for name, children in (("as JSON", 2), ("rows", 100), ("0", 3)):
+        branch = opened % json.dumps(name)
+        before = page.run(NODES)
+        page.run(f"{branch}.open = true")
+        page.wait(f"{branch}.querySelectorAll(':scope > .said').length === {children}")
+        assert page.run(NODES) - before < 20 * children
+    more = f"{opened % json.dumps('rows')}.querySelector(':scope > button')"
+    assert page.run(f"{more}.textContent") == f"{ROWS_OF_BODY - 100} more"
     assert page.complaints == []
 
 
