@@ -11,7 +11,7 @@ const { density, notches } = await import(new URL("timeline.js", pages));
 
 const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
 const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.js", pages));
-const { quantile, rate, readFigures, valueOf } = await import(new URL("figures.js", pages));
+const { quantile, rate, readFigures, share, valueOf } = await import(new URL("figures.js", pages));
 
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
 function outlineOf(names) {
@@ -160,6 +160,14 @@ test("of two texts only the lines between what is the same are compared", () => 
   assert.deepEqual(changedLines("a\nb\nc\nd", "a\nx\nd"), { left: "b\nc", right: "x" });
   assert.deepEqual(changedLines("a", "a"), { left: "", right: "" });
   assert.deepEqual(changedLines("a\na", "a\na\na"), { left: "", right: "a" });
+});
+
+test("what part of the replays went as recorded", () => {
+  const counted = (mode, outcome, value) => ({ name: "replays", labels: `mode="${mode}",outcome="${outcome}"`, value });
+  const figures = [counted("replay", "identical", 5), counted("replay", "volatile", 1), counted("replay", "diverged", 2), counted("fork", "success", 9)];
+  assert.equal(share(figures, "replays", ["identical", "volatile"], "replay"), "75 of 100");
+  assert.equal(share(figures, "replays", ["blocked"], "replay"), "0 of 100");
+  assert.equal(share(figures, "other", ["identical"]), "");
 });
 
 test("figures are read as a receiver prints them", () => {

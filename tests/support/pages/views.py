@@ -15,5 +15,5 @@ VIEWS = {
     "playhead": ("/?view=playhead&run=refund-1&after=11", ".said"),
     "compare": ("/?view=compare&left=refund-1&right=last", "main table"),
     "find": ("/?view=find&q=%22order%2081%22", "mark"),
-    "operations": ("/?view=operations", "table[aria-label=figures]"),
+    "operations": ("/?view=operations", "table[aria-label=retention]"),
 }
