@@ -4,7 +4,7 @@ import { quantile, rate, readFigures, share, valueOf } from "../figures.js";
 import { html, useEffect, useState } from "../html.js";
 import { useAsked, Waiting } from "../parts.js";
 import { shown, size } from "../words.js";
-import { Audit, Retention, Tokens } from "./keeping.js";
+import { Audit, Retention, Tokens } from "./retention_and_access.js";
 
 const AGAIN_MS = 2000;
 const LOOKS = 60;
