@@ -7,6 +7,7 @@ VIEWS = {
     "runs": ("/", "main tbody a"),
     "run": ("/?run=refund-1", ".detail .problem"),
     "tree": ("/?run=refund-1&rows=tree", ".row[aria-expanded]"),
+    "everything": ("/?run=refund-1&rows=everything", ".row"),
     "raw": ("/?run=refund-1&step=1&tab=raw", ".detail h3"),
     "attributes": ("/?run=refund-1&step=1&tab=attributes", ".detail details"),
     "did": ("/?run=refund-1&step=1&tab=did", ".detail .note"),
