@@ -58,7 +58,7 @@ test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
 	$(BIN)/pytest -q -n 0 -m "browser and not acceptance" tests/receiver/web
 
 pictures: .venv/ready web browser ## the pictures of the pages in docs/pictures
-	PYTHONPATH=tests:tests/receiver $(BIN)/python docs/pictures.py
+	PYTHONPATH=tests $(BIN)/python docs/pictures.py
 
 style: .venv/ready ## ruff, what is generated, the documentation as a site (strictly)
 	$(BIN)/ruff check .
@@ -167,7 +167,7 @@ bench: .venv/ready .venv-bench/ready web browser ## added latency and replay bes
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
-	PYTHONPATH=tests:tests/receiver $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
+	PYTHONPATH=tests $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
 coverage: .venv/ready ## what the spans of other instrumentations hold of the same calls (installs each apart, in .venv-coverage)
 	@mkdir -p logs

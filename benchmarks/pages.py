@@ -1,6 +1,6 @@
 """How fast pages show what is stored, in Chromium: lists of a large store, a long run beside Phoenix.
 
-The scripts that measure are those of the tests, in `tests/receiver/web/measures.py`.
+The scripts that measure are those of the tests, in `tests/support/pages/measures.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from peers import Phoenix
 from support.batches import span_of
-from web.chromium import Chromium, chromium
-from web.measures import FRAMES, first_seen, heap_mb, share, work_ms
+from support.pages.chromium import Chromium, chromium
+from support.pages.measures import FRAMES, first_seen, heap_mb, share, work_ms
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from support.home import Home
-from web.chromium import chromium
+from support.pages.chromium import chromium
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -237,6 +237,15 @@ class HandMade:
         self.finish(call, **usage)
         return call
 
+    def stream(self, chunks: tuple[bytes, ...]) -> tuple[int, int]:
+        """A call whose spans name their exchange, as recorded ones do. Numbers of call and attempt."""
+        call = self.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+        attempt = self.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
+        exchange = self.exchange(chunks=chunks, span=attempt)
+        self.finish(attempt, **{a.PLAYHEAD_EXCHANGE_ID: str(exchange)})
+        self.finish(call, **{a.PLAYHEAD_EXCHANGE_REF: f"{self.instance.hex()}/{exchange}"})
+        return call, attempt
+
     def tool(self, name: str, arguments: str, *, error: str = "") -> int:
         """A tool execution."""
         number = self.begin(

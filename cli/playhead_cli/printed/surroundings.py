@@ -36,6 +36,7 @@ class PrintedToken(TypedDict):
     created_ns: int
     expires_ns: int | None
     revoked_ns: int | None
+    used_ns: int | None
 
 
 class PrintedNewToken(PrintedToken):

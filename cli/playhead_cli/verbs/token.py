@@ -161,8 +161,9 @@ def list_all(session: Session) -> None:
     now = time.time_ns()
     for one in tokens:
         state = "" if one.lives(now) else "revoked" if one.revoked_ns is not None else "expired"
+        used = "" if one.used_ns is None else f"used {age(now - one.used_ns)} ago"
         tenant = f"tenant {one.tenant}" if one.tenant else ""
-        words = (one.id, one.name, ",".join(one.scopes), tenant, age(now - one.created_ns), state)
+        words = (one.id, one.name, ",".join(one.scopes), tenant, age(now - one.created_ns), used, state)
         click.echo("  ".join(word for word in words if word))
     if not tokens:
         session.say(f"no tokens in {session.data_dir}")

@@ -7,7 +7,7 @@ import hmac
 import msgspec
 
 from playhead_receiver.access.scopes import SCOPES, Scope
-from playhead_receiver.access.tokens import TokenBook
+from playhead_receiver.access.tokens import Token, TokenBook
 from playhead_semconv.errors import WireError
 
 BEARER = "bearer "
@@ -90,6 +90,10 @@ class Guard:
             )
         return caller
 
+    def tokens(self, tenant: str) -> list[Token]:
+        """The tokens of a tenant, without their secrets. `StoreUnavailable`."""
+        return [one for one in self._book.tokens() if one.tenant == tenant]
+
     def _caller(self, authorization: str) -> Caller | None:
         if authorization[: len(BEARER)].lower() != BEARER:
             return None
@@ -100,4 +104,5 @@ class Guard:
         token = self._book.find(text)
         if token is None:
             return None
+        self._book.used(token.id)
         return Caller(token.id, token.name, token.tenant, frozenset(token.scopes))

@@ -7,6 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,9 +15,11 @@ from blake3 import blake3
 
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.scopes import SCOPES, Scope
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import StoreError, UsageError
 
 SECRET_BYTES = 32
+NOTED_EVERY_NS = 60_000_000_000
+"""Between two notes of when a token was used."""
 _TOKEN = re.compile(r"ph_([0-9a-f]{8})_([A-Za-z0-9_-]{43})\Z")
 TENANT = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,62})?\Z")
 
@@ -33,6 +36,8 @@ class Token(msgspec.Struct, frozen=True):
     created_ns: int
     expires_ns: int | None
     revoked_ns: int | None
+    used_ns: int | None = None
+    """When it last opened something, to the minute; None: never, or not since that is noted."""
 
     def lives(self, now_ns: int) -> bool:
         """Whether it is still valid: neither revoked nor expired."""
@@ -44,6 +49,7 @@ class TokenBook:
 
     def __init__(self, file: AccessFile) -> None:
         self._file = file
+        self._noted_ns: dict[str, int] = {}
 
     def create(
         self, name: str, scopes: Collection[str], *, tenant: str = "", lifetime_ns: int | None = None
@@ -112,9 +118,7 @@ class TokenBook:
             if db is None:
                 return None
             row: Any = next(
-                iter(
-                    db.execute(_SELECT.replace(" FROM", ", digest FROM") + " WHERE id = ?", (parts[1],))
-                ),
+                iter(db.execute(f"{_WITH_DIGEST} WHERE id = ?", (parts[1],))),
                 None,
             )
         if row is None or not hmac.compare_digest(row[-1], _digest(text)):
@@ -122,13 +126,27 @@ class TokenBook:
         token = _token(row[:-1])
         return token if token.lives(time.time_ns()) else None
 
+    def used(self, id: str) -> None:
+        """Note that a token has opened something: once a minute, where that can be written."""
+        now = time.time_ns()
+        if now - self._noted_ns.get(id, 0) < NOTED_EVERY_NS:
+            return
+        self._noted_ns[id] = now
+        with suppress(StoreError), self._file.writing() as db:
+            db.execute("INSERT OR REPLACE INTO token_use VALUES (?, ?)", (id, now))
 
-_SELECT = "SELECT id, name, tenant, scopes, created_ns, expires_ns, revoked_ns FROM token"
+
+_FIELDS = (
+    "id, name, tenant, scopes, created_ns, expires_ns, revoked_ns,"
+    " (SELECT used_ns FROM token_use WHERE token_use.id = token.id)"
+)
+_SELECT = f"SELECT {_FIELDS} FROM token"
+_WITH_DIGEST = f"SELECT {_FIELDS}, digest FROM token"
 
 
 def _token(row: Any) -> Token:
-    id, name, tenant, scopes, created_ns, expires_ns, revoked_ns = row
-    return Token(id, name, tenant, tuple(scopes.split(",")), created_ns, expires_ns, revoked_ns)
+    id, name, tenant, scopes, *times = row
+    return Token(id, name, tenant, tuple(scopes.split(",")), *times)
 
 
 def _digest(text: str) -> bytes:

@@ -14,7 +14,7 @@ from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.errands import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Store
-from playhead_receiver.store.keeping.retention import Policy, apply, names_of_runs
+from playhead_receiver.store.keeping.retention import Outlook, Policy, apply, names_of_runs
 from playhead_receiver.store.protocol.ageing import Ageing, History
 from playhead_receiver.store.protocol.offers import needed, offered
 from playhead_receiver.store.protocol.retention import Retention
@@ -72,7 +72,9 @@ class Housekeeper(RepeatingThread):
         self._compaction = offered(store, FrameCompaction)
         self._shared = offered(store, SharedUpkeep)
         self._data_dir = data_dir
-        self._policy = policy
+        self.policy = policy
+        self.outlook: Outlook | None = None
+        """What the policy deletes next; None until it was applied."""
         self._history = history
         self._next_s = time.monotonic()
         self._failed: Exception | None = None
@@ -101,15 +103,19 @@ class Housekeeper(RepeatingThread):
         if self._meanings is not None:
             self._try(self._meanings.of_new)
         behind = None if self._summaries is None else self._try(self._summaries.sum_up)
-        if self._retention is not None and self._policy is not None and time.monotonic() >= self._next_s:
+        if self._retention is not None and self.policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
-            self._try(partial(self._delete_expired, self._retention, self._policy))
+            self._try(partial(self._delete_expired, self._retention, self.policy))
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
         if not behind and self._compaction is not None:
             self._try(self._compaction.compact)
 
     def _delete_expired(self, store: Retention, policy: Policy) -> None:
-        apply(store, policy, time.time_ns(), partial(self._note, BY_POLICY), BY_POLICY)
+        note = partial(self._note, BY_POLICY)
+        apply(store, policy, time.time_ns(), note, BY_POLICY, ahead=self._look_ahead)
+
+    def _look_ahead(self, outlook: Outlook) -> None:
+        self.outlook = outlook
 
     def _roll(self, store: Ageing, kept: History) -> None:
         """Let everything age out that is due, for at most `ROLLS_S`, whatever the other duties take."""

@@ -55,6 +55,7 @@ class ApiRequest:
         self.trees = serving.trees
         self.tallies = serving.tallies
         self._audit = serving.audit
+        self._guard = serving.guard
         self._guarded = serving.guard.required
 
     @property
@@ -85,6 +86,10 @@ class ApiRequest:
         if self._guarded or self.caller.name:
             who = self.caller
             self._audit.note(who.token, who.name, who.tenant, action, subject)
+
+    def tokens(self) -> list[Any]:
+        """The tokens of the caller's tenant, without their secrets."""
+        return self._guard.tokens(self.caller.tenant)
 
     def notes(self, before: int | None, limit: int) -> list[Any]:
         """The audit log of the caller's tenant."""

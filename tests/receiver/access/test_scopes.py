@@ -39,10 +39,12 @@ READ = (
     "GET /v1/conversations",
     "GET /v1/diff",
     "GET /v1/live",
+    "GET /v1/retention",
     "GET /v1/runs",
     "GET /v1/runs/{run}",
     "GET /v1/runs/{run}/artifacts",
     "GET /v1/runs/{run}/artifacts/{digest}",
+    "GET /v1/runs/{run}/chunks",
     "GET /v1/runs/{run}/control",
     "GET /v1/runs/{run}/events",
     "GET /v1/runs/{run}/events/{instance}/{seq}/body",
@@ -96,7 +98,7 @@ CONTROL = (
     "PUT /v1/runs/{run}/marks/{mark}",
     *ORDERS,
 )
-ADMIN = ("DELETE /v1/runs/{run}", "GET /v1/audit", "GET /v1/checkpoint-damages")
+ADMIN = ("DELETE /v1/runs/{run}", "GET /v1/audit", "GET /v1/tokens", "GET /v1/checkpoint-damages")
 BY_SCOPE = ((None, OPEN), ("read", READ), ("ingest", INGEST), ("control", CONTROL), ("admin", ADMIN))
 ENDPOINTS: dict[tuple[str, str], str | None] = {
     (method, path): scope
@@ -133,6 +135,7 @@ SENT = {
 QUESTIONS = {
     "/v1/diff": "?left=last&right=last",
     "/v1/search": "?q=order",
+    "/v1/runs/refund-1/chunks": f"?spans={0xA0:016x}",
     "/v1/runs/refund-1/moment": "?after=1",
     "/v1/runs/refund-1/places": "?text=order",
 }

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import grpc
 import httpx
 import pytest
@@ -356,7 +358,7 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
         while receiver.tenants.house("one").store.index():
             pass
         for method, path in {**scopes(), **scopes(FACES)}:
-            if method != "GET" or path in ("/v1/live", "/v1/audit"):
+            if method != "GET" or path in ("/v1/live", "/v1/audit", "/v1/tokens"):
                 continue
             query = next((one for end, one in queries.items() if path.endswith(end)), "")
             place = path
@@ -370,6 +372,41 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
                     shown[tenant].add(path)
     assert shown["two"] == set()
     assert len(shown["one"]) >= 20, shown
+
+
+def test_tokens_are_listed_without_secrets_and_say_when_they_were_used(tmp_path: Path, book: TokenBook):
+    tokens = {name: book.create(name, ["admin"])[1] for name in ("looks", "rests")}
+    book.create("elsewhere", ["admin"], tenant="other")
+    began = time.time_ns()
+    with Receiver(
+        tmp_path,
+        Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
+    ) as receiver:
+        url = f"{receiver.query_endpoint}/v1/tokens"
+        answer = httpx.get(url, headers=bearer(tokens["looks"]))
+        found = {one["name"]: one for one in answer.json()["tokens"]}
+        again = httpx.get(url, headers=bearer(tokens["looks"])).json()["tokens"]
+    assert set(found) == {"looks", "rests"}
+    assert found["looks"]["scopes"] == ["admin"]
+    assert began <= found["looks"]["used_ns"] <= time.time_ns()
+    assert found["rests"]["used_ns"] is None
+    assert again == answer.json()["tokens"]  # it is noted once a minute
+    for text in tokens.values():
+        assert text.split("_")[2] not in answer.text
+
+
+def test_a_token_opens_where_its_use_cannot_be_noted(
+    book: TokenBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _, text = book.create("ci", ["read"])
+    with closing(apsw.Connection(str(tmp_path / FILE))) as other:
+        monkeypatch.setattr("playhead_receiver.access.database.BUSY_TIMEOUT_MS", 1)
+        other.execute("BEGIN IMMEDIATE")
+        file = AccessFile(tmp_path)
+        assert Guard(TokenBook(file), required=True).admit(f"Bearer {text}", "read").name == "ci"
+        other.execute("ROLLBACK")
+        file.close()
+    assert book.tokens()[0].used_ns is None
 
 
 def test_elsewhere_than_loopback_with_a_token_of_the_folder(tmp_path: Path, book: TokenBook):

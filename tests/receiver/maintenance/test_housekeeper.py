@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from conformance.suite.history import SERVICE, Service, commit
 from support.batches import as_if_come_then, span_of
@@ -26,6 +27,7 @@ from playhead_receiver.maintenance.errands import Collect, Mark, ReceiverGone, a
 from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
+from playhead_receiver.store.keeping.amounts import FOREVER_S
 from playhead_receiver.store.keeping.retention import Policy
 from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.protocol.retention import HELD
@@ -56,6 +58,34 @@ def deletions(folder: Path) -> list[tuple[str, str]]:
     with closing(AccessFile(folder)) as file:
         notes = Audit(file).notes("")
     return [(note.name, note.subject) for note in notes if note.action == "delete"]
+
+
+def test_what_goes_next_is_known(tmp_path: Path):
+    """Of three runs: the one that is held never goes, and a failure stays longer than a success."""
+    now = time.time_ns()
+    store = open_store(tmp_path)
+    store.commit(Batch([span_of(trace(1), 1, service="well", end_ns=now)]))
+    store.commit(Batch([span_of(trace(2), 1, service="failed", error=True, end_ns=now - 10**9)]))
+    store.commit(Batch([span_of(trace(3), 1, service="held", end_ns=now - 2 * 10**9)]))
+    store.mark(trace(3), HELD)
+    arrived = {run.name: run.arrived_ns for run in store.runs(Query(mode=None))}
+    store.close()
+    policy = Policy(success_s=3600, failure_s=7200, agents_s={"desk": FOREVER_S})
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with Receiver(tmp_path, Configuration(addresses, storage=Storage(policy=policy))) as receiver:
+        url = f"{receiver.query_endpoint}/v1/retention"
+        until(lambda: httpx.get(url).json()["looked_ns"] is not None)
+        said = httpx.get(url).json()
+    assert said["policy"]["seconds"] == {
+        "success": 3600,
+        "failure": 7200,
+        "flagged": policy.flagged_s,
+        "test": policy.test_s,
+        "agent:desk": None,
+    }
+    assert (said["held"], said["flagged"]) == (1, 0)
+    over_ns = max(now, arrived["well-1"]) + 3600 * 10**9
+    assert said["next"] == {"run": "well-1", "time_ns": over_ns}
 
 
 def test_what_its_policy_does_not_keep_goes(tmp_path: Path):

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from support.batches import span_of
 from support.cli import refund
-from support.handmade import TRACE
+from support.handmade import TRACE, HandMade, span_id
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
@@ -25,6 +25,29 @@ def test_an_outline_has_the_spans_of_the_tree_in_columns(api: httpx.Client, rece
     ids = [None if at < 0 else outline["span_id"][at] for at in outline["parent"]]
     known = {one["span_id"] for one in spans}
     assert ids == [one["parent_id"] if one["parent_id"] in known else None for one in spans]
+
+
+@pytest.mark.parametrize("pieces", [3, 1000])
+def test_chunks_of_calls_and_attempts_have_their_times(
+    api: httpx.Client, receiver: Receiver, pieces: int
+):
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    call, attempt = (span_id(one).hex() for one in made.stream((b"piece",) * pieces))
+    tool = span_id(made.tool("search", "{}")).hex()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    run = made.trace_id.hex()
+    asked = {"spans": ",".join((call, attempt, tool))}
+    found = api.get(f"/v1/runs/{run}/chunks", params=asked).json()
+    exchanges = api.get(f"/v1/spans/{run}/{call}/exchanges").json()["exchanges"]
+    began = api.get(f"/v1/runs/{run}/outline").json()["run"]["started_ns"]
+    times = [one["time_ns"] - began for one in exchanges[0]["chunks"]]
+    assert len(times) == pieces
+    assert sorted(found["span_id"]) == sorted([attempt, call])
+    for shown in found["time_ns"]:
+        assert len(shown) == min(pieces, 256)
+        assert shown == sorted(set(shown))
+        assert (shown[0], shown[-1]) == (times[0], times[-1])
+        assert set(shown) <= set(times)
 
 
 def test_an_outline_may_be_only_its_beginning(api: httpx.Client):

@@ -3,11 +3,10 @@ from pathlib import Path
 
 import pytest
 from support.cli import refund, store_run
+from support.pages.chromium import Chromium, Page, chromium
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-
-from .chromium import Chromium, Page, chromium
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.m
 const { Outline, foldedSteps, repeats } = await import(new URL("outline.js", pages));
 const { changedLines, wordDiff } = await import(new URL("word_difference.js", pages));
 const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
-const { density } = await import(new URL("timeline.js", pages));
+const { density, notches } = await import(new URL("timeline.js", pages));
 
 const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
 const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.js", pages));
-const { quantile, rate, readFigures, valueOf } = await import(new URL("figures.js", pages));
+const { quantile, rate, readFigures, share, valueOf } = await import(new URL("figures.js", pages));
 
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
 function outlineOf(names) {
@@ -83,6 +83,19 @@ test("repeats are folded after their first time, and failures never", () => {
   assert.deepEqual(repeats(five, (row) => row === 5), [{ from: 1, to: 3, times: 3 }]);
 });
 
+test("everything is in the order in which it began, and nothing is left out", () => {
+  const outline = outlineOf(["a", "b", "c"]);
+  outline.start.set([0, 20, 10, 10]);
+  outline.expandTo(0);
+  assert.deepEqual([...outline.inTime()], [0, 2, 3, 1]);
+});
+
+test("a bar is cut where the pieces of its answer came, and stays a bar", () => {
+  assert.deepEqual(notches([100, 150, 300], 100, 0.1), [0, 5, 20]);
+  assert.deepEqual(notches([100, 110, 120, 150], 100, 0.1), [0, 5]);
+  assert.deepEqual(notches([], 0, 1), []);
+});
+
 test("a million rows are laid out in well under a second of the processor", () => {
   const outline = outlineOf(Array(1_000_000).fill("a"));
   const began = process.cpuUsage();
@@ -147,6 +160,14 @@ test("of two texts only the lines between what is the same are compared", () => 
   assert.deepEqual(changedLines("a\nb\nc\nd", "a\nx\nd"), { left: "b\nc", right: "x" });
   assert.deepEqual(changedLines("a", "a"), { left: "", right: "" });
   assert.deepEqual(changedLines("a\na", "a\na\na"), { left: "", right: "a" });
+});
+
+test("what part of the replays went as recorded", () => {
+  const counted = (mode, outcome, value) => ({ name: "replays", labels: `mode="${mode}",outcome="${outcome}"`, value });
+  const figures = [counted("replay", "identical", 5), counted("replay", "volatile", 1), counted("replay", "diverged", 2), counted("fork", "success", 9)];
+  assert.equal(share(figures, "replays", ["identical", "volatile"], "replay"), "75 of 100");
+  assert.equal(share(figures, "replays", ["blocked"], "replay"), "0 of 100");
+  assert.equal(share(figures, "other", ["identical"]), "");
 });
 
 test("figures are read as a receiver prints them", () => {

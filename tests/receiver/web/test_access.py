@@ -10,14 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 from support.cli import refund, store_run
+from support.pages.chromium import Page
+from support.pages.views import VIEWS
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
-
-from .chromium import Page
-from .views import VIEWS
 
 pytestmark = pytest.mark.browser
 
@@ -32,11 +31,11 @@ ACTS = {
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[tuple[Receiver, dict[str, str]]]:
-    """A receiver that asks for tokens, with refund-1, and a token of each of two scopes."""
+    """A receiver that asks for tokens, with refund-1, and a token of each of three scopes."""
     folder = tmp_path / "data"
     store_run(folder, refund())
     file = AccessFile(folder)
-    tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in ("read", "control")}
+    tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in ("read", "control", "admin")}
     file.close()
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
     with Receiver(folder, Configuration(addresses, Access(guarded=True))) as receiver:
@@ -94,6 +93,28 @@ def test_who_may_read_looks_and_does_not_act(page: Page, guarded: tuple[Receiver
     with httpx.Client(base_url=receiver.query_endpoint, headers=headers) as api:
         assert api.get("/v1/runs/refund-1/marks").json()["marks"] == []
         assert api.get("/v1/reruns").json()["reruns"] == []
+
+
+def test_tokens_are_shown_to_an_admin_alone(page: Page, guarded: tuple[Receiver, dict[str, str]]):
+    receiver, tokens = guarded
+    operations = f"{receiver.query_endpoint}/?view=operations"
+    table = "document.querySelector('table[aria-label=tokens]')"
+    page.open(f"{receiver.query_endpoint}/#token={tokens['read']}", "main tbody a")
+    page.open(operations, "table[aria-label=retention]")
+    page.wait("document.querySelector('main').innerText.includes('has no scope admin')")
+    assert page.run(f"{table} === null")
+    page.open(f"{receiver.query_endpoint}/#token={tokens['admin']}", "main tbody a")
+    page.open(operations, "table[aria-label=tokens]")
+    rows = page.run(
+        f"[...{table}.tBodies[0].rows].map(row => [...row.cells].map(one => one.textContent))"
+    )
+    assert [(row[0], row[2], bool(row[4])) for row in rows] == [
+        ("read", "read", True),
+        ("control", "control", False),
+        ("admin", "admin", True),
+    ]
+    for text in tokens.values():
+        assert text.split("_", 2)[2] not in page.run("document.documentElement.outerHTML")
 
 
 def acting(place: str, token: str) -> str:

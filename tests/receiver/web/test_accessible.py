@@ -4,11 +4,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.pages.chromium import Page
+from support.pages.views import VIEWS
 
 from playhead_receiver.server import Receiver
-
-from .chromium import Page
-from .views import VIEWS
 
 pytestmark = pytest.mark.browser
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from support.executing import Executing, executing
+from support.pages.chromium import Chromium, Page
+from support.pages.keyboard import reach, write
 
-from .chromium import Chromium, Page
-from .keyboard import reach, write
 from .test_accessible import violations
 
 pytestmark = pytest.mark.browser

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
-
-from .chromium import Page
+from support.pages.chromium import Page
 
 pytestmark = pytest.mark.browser
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from support.handmade import HandMade
+from support.pages.chromium import Page
+from support.pages.views import VIEWS
 from support.spoken import answer, request
 
 from playhead_receiver.configuration import Addresses, Configuration
@@ -16,9 +18,6 @@ from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ErrorRecord, digest_of
-
-from .chromium import Page
-from .views import VIEWS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 from support.handmade import HandMade
+from support.pages.chromium import Page
+from support.pages.measures import note, share
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Store
-
-from .chromium import Page
-from .measures import note, share
 
 pytestmark = pytest.mark.browser
 

@@ -2,11 +2,10 @@
 
 import httpx
 import pytest
+from support.pages.chromium import Page
+from support.pages.views import PICTURES, VIEWS
 
 from playhead_receiver.server import Receiver
-
-from .chromium import Page
-from .views import PICTURES, VIEWS
 
 pytestmark = pytest.mark.browser
 

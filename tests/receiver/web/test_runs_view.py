@@ -1,14 +1,15 @@
 """The board of runs: sums by time, narrowing, completion, columns, kept queries, marks, deletion."""
 
 import json
+import time
 
 import pytest
 from support.batches import span_of
+from support.handmade import HandMade
+from support.pages.chromium import Page
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
-
-from .chromium import Page
 
 pytestmark = pytest.mark.browser
 
@@ -59,6 +60,34 @@ def test_a_click_narrows_and_the_table_behind_the_pictures_says_the_same(board: 
     board.wait(f"{NAMES}.length === 3")
     assert "q=agent%3A%22my+agent%22" in board.run("location.search")
     assert board.complaints == []
+
+
+LAST_BAR = """(() => {
+  const canvas = document.querySelector('.chart canvas');
+  const pen = canvas.getContext('2d');
+  const colour = getComputedStyle(document.documentElement).getPropertyValue('--bad');
+  const other = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+  other.fillStyle = colour;
+  other.fillRect(0, 0, 1, 1);
+  const wanted = `${other.getImageData(0, 0, 1, 1).data}`;
+  const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4)
+    if ((at / 4) % canvas.width > canvas.width * 0.75 && `${data.slice(at, at + 4)}` === wanted) found++;
+  return found;
+})()"""
+"""How many dots of failures there are in the last quarter of the first picture."""
+
+
+def test_the_last_part_of_time_is_drawn(page: Page, receiver: Receiver):
+    """Of five minutes: a run went well in the first, and one failed in the last."""
+    made = HandMade(b"\x05" * 16, b"\x06" * 16)
+    made.at_ns = time.time_ns() - 5 * 60 * 10**9
+    made.start().exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    page.open(f"{receiver.query_endpoint}/", ".chart canvas")
+    page.wait(f"{LAST_BAR} > 10")
+    assert page.complaints == []
 
 
 def test_words_are_completed_from_the_language_and_from_the_runs_here(board: Page):

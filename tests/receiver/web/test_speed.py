@@ -6,13 +6,22 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.pages.chromium import Chromium, Page
+from support.pages.large_runs import long_talk, many_spans
+from support.pages.measures import (
+    COLLAPSING,
+    KEYS,
+    SCROLLING,
+    ZOOMING,
+    first_seen,
+    heap_mb,
+    note,
+    share,
+    work_ms,
+)
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-
-from .chromium import Chromium, Page
-from .large_runs import long_talk, many_spans
-from .measures import COLLAPSING, KEYS, SCROLLING, ZOOMING, first_seen, heap_mb, note, share, work_ms
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 

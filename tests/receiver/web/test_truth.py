@@ -11,13 +11,12 @@ import pytest
 from support.cli import refund, store_run
 from support.home import Home
 from support.moments import WANDERER
+from support.pages.chromium import Page
+from support.pages.corpus import batches
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-
-from .chromium import Page
-from .corpus import batches
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 

@@ -1,4 +1,4 @@
-"""Objects of the query API: the audit log, and how the receiver is."""
+"""Objects of the query API: audit log, tokens, retention, and how the receiver is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from playhead_receiver.access import Scope
 from playhead_receiver.query.models.model import Model
 
 FidelityName: TypeAlias = Literal["exact", "volatile", "moved", "changed", "live", "blocked", "unused"]
@@ -28,6 +29,59 @@ class AuditPage(Model):
 
     notes: list[AuditNote]
     next: int | None
+
+
+class TokenItem(Model):
+    """A token, without its secret."""
+
+    id: str
+    """8 hex digits, the readable part of the token."""
+    name: str
+    scopes: list[Scope]
+    created_ns: int
+    expires_ns: int | None
+    revoked_ns: int | None
+    used_ns: int | None
+    """When it last opened something, to the minute; null: never, or not since that is noted."""
+
+
+class TokenList(Model):
+    """Tokens of a tenant."""
+
+    tokens: list[TokenItem]
+
+
+class NextDeletion(Model):
+    """The run whose time is over first."""
+
+    run: str
+    time_ns: int
+    """When it is over. What is over goes within ten minutes."""
+
+
+class PolicyInForce(Model):
+    """How long what is kept."""
+
+    seconds: dict[str, float | None]
+    """After the end of a run: `success`, `failure`, `flagged`, `test`, `agent:NAME`; null: for ever."""
+    success_share: float
+    """Share of the successes that is kept so long; the others are kept as tests."""
+    budget_bytes: int | None
+    """Above it the oldest runs go."""
+
+
+class RetentionState(Model):
+    """What retention keeps of the caller's tenant, and what goes next."""
+
+    policy: PolicyInForce | None
+    """Null: nothing is deleted but by hand."""
+    looked_ns: int | None
+    """When it was last seen what is over; null: not yet."""
+    next: NextDeletion | None
+    """Null: no run's time ends, or nobody has looked yet."""
+    held: int
+    """Runs that are never deleted."""
+    flagged: int
 
 
 class EndedReplay(BaseModel):

@@ -39,6 +39,15 @@ class Outline(Model):
     """Of the tokens that the span itself reports; null where there are none, or no price is known."""
 
 
+class ChunkTimes(Model):
+    """When the pieces of answers came: place n of each list is of one span."""
+
+    span_id: list[SpanId]
+    """Of the spans that were asked for, those with an answer on the tape."""
+    time_ns: list[list[int]]
+    """Since `started_ns` of the run, in order; of more than 256 pieces so many, evenly chosen."""
+
+
 class Kept(Model):
     """What a run keeps of what its program did."""
 

@@ -1,4 +1,4 @@
-"""``/v1/audit``: who has read, marked, exported or deleted what."""
+"""``/v1/audit`` and ``/v1/tokens``: who has read, marked, exported or deleted what, and who may."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from playhead_receiver.query.asked import Administrating, Limit
-from playhead_receiver.query.models.operations import AuditNote, AuditPage
+from playhead_receiver.query.models.operations import AuditNote, AuditPage, TokenItem, TokenList
 
 router = APIRouter(tags=["audit"])
 
@@ -22,3 +22,11 @@ def list_notes(
     notes = [AuditNote.model_validate(note) for note in asked.notes(before, limit)]
     asked.note("read", "audit")
     return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)
+
+
+@router.get("/v1/tokens")
+def list_tokens(asked: Administrating) -> TokenList:
+    """The tokens of the caller's tenant, without their secrets, in the order of creation."""
+    tokens = [TokenItem.model_validate(token) for token in asked.tokens()]
+    asked.note("read", "tokens")
+    return TokenList(tokens=tokens)

@@ -1,4 +1,4 @@
-"""``/health``, ``/ready`` and ``/metrics``: for those who run the receiver; and what these count."""
+"""``/health``, ``/ready``, ``/metrics``, ``/v1/retention``: for those who run the receiver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from starlette.responses import Response
 
 from playhead_receiver.query.asked import Ingesting, Reading, serving_of
 from playhead_receiver.query.figures import registry_of
-from playhead_receiver.query.models.operations import EndedReplay, ReplayCounted, State
+from playhead_receiver.query.models.operations import (
+    EndedReplay,
+    NextDeletion,
+    PolicyInForce,
+    ReplayCounted,
+    RetentionState,
+    State,
+)
+from playhead_receiver.store.keeping.amounts import FOREVER_S
+from playhead_receiver.store.keeping.retention import Policy
+from playhead_receiver.store.protocol.offers import offered
+from playhead_receiver.store.protocol.retention import FLAGGED, HELD, Retention
 from playhead_semconv.errors import StoreUnavailable
 
 REFUSING_S = 10.0
@@ -55,6 +66,38 @@ def metrics(request: Request, asked: Reading) -> Response:
     told = generate_latest(registry_of(serving_of(request)))
     called = generate_latest(asked.house.keeper.calls.registry)
     return Response(told + called, media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/retention")
+def show_retention(asked: Reading) -> RetentionState:
+    """How long runs are kept, what is held, and which run goes next."""
+    keeper = asked.house.keeper
+    store = offered(asked.store, Retention)
+    marks = [] if store is None else [*store.marks().values()]
+    ahead = keeper.outlook
+    asked.note("read", "retention")
+    return RetentionState(
+        policy=None if keeper.policy is None else _in_force(keeper.policy),
+        looked_ns=None if ahead is None else ahead.looked_ns,
+        next=NextDeletion(run=ahead.run, time_ns=ahead.over_ns) if ahead and ahead.run else None,
+        held=sum(HELD in one for one in marks),
+        flagged=sum(FLAGGED in one for one in marks),
+    )
+
+
+def _in_force(policy: Policy) -> PolicyInForce:
+    seconds = {
+        "success": policy.success_s,
+        "failure": policy.failure_s,
+        "flagged": policy.flagged_s,
+        "test": policy.test_s,
+        **{f"agent:{name}": kept_s for name, kept_s in policy.agents_s.items()},
+    }
+    return PolicyInForce(
+        seconds={name: None if kept_s >= FOREVER_S else kept_s for name, kept_s in seconds.items()},
+        success_share=policy.success_share,
+        budget_bytes=policy.budget_bytes,
+    )
 
 
 @router.post("/v1/replays")

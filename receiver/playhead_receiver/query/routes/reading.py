@@ -8,7 +8,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from playhead_receiver.query.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.query.models.reading import Kept, MomentOfRun, Outline, TextPlaces, Transcript
+from playhead_receiver.query.chunks import chunk_times
+from playhead_receiver.query.models.reading import (
+    ChunkTimes,
+    Kept,
+    MomentOfRun,
+    Outline,
+    TextPlaces,
+    Transcript,
+)
 from playhead_receiver.query.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
 from playhead_replay import Run
 
@@ -29,6 +37,24 @@ def show_outline(
     tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
     outline = outline_of(asked.store, summary, tree, limit)
     return Response(outline.model_dump_json(), media_type="application/json")
+
+
+@router.get("/v1/runs/{run}/chunks")
+def show_chunks(
+    asked: Reading,
+    run: RunName,
+    spans: Annotated[
+        str,
+        Query(
+            pattern="^[0-9a-f]{16}(,[0-9a-f]{16}){0,199}$",
+            description="Ids of spans with commas between them, 200 at most.",
+        ),
+    ],
+) -> ChunkTimes:
+    """When the pieces of answers came: of calls and attempts that have ended."""
+    summary = asked.run(run)
+    asked.note("read", summary.trace_id)
+    return chunk_times(asked.store, summary, [bytes.fromhex(one) for one in spans.split(",")])
 
 
 @router.get("/v1/runs/{run}/kept")

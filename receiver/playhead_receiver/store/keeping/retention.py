@@ -65,6 +65,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return max(kept, self.flagged_s) if FLAGGED in marks else kept
 
 
+class Outlook(msgspec.Struct, frozen=True):
+    """What a policy deletes next."""
+
+    looked_ns: int
+    run: str = ""
+    """Name of the run whose time is over first; empty: no run's time ends."""
+    over_ns: int = 0
+
+
 KEEP_ALL = Policy(
     success_s=FOREVER_S, failure_s=FOREVER_S, flagged_s=FOREVER_S, test_s=FOREVER_S, agents_s={}
 )
@@ -119,12 +128,29 @@ def expired(
     """Those of ``runs`` that have been kept long enough, oldest first."""
     found: list[RunSummary] = []
     for run in runs:
-        own = marks.get(bytes.fromhex(run.trace_id), set())
-        if run.ended_ns is None or HELD in own:
-            continue
-        if now_ns - max(run.ended_ns, run.arrived_ns) > policy.keeps_s(run, own) * 1e9:
+        over_ns = _over_ns(run, marks, policy)
+        if over_ns is not None and now_ns > over_ns:
             found.append(run)
     return sorted(found, key=lambda run: run.started_ns)
+
+
+def outlook(
+    runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
+) -> Outlook:
+    """Which of ``runs`` goes next, of those whose time is not over."""
+    forever_ns = now_ns + FOREVER_S * 1e9 / 2
+    over = ((_over_ns(run, marks, policy), run.name) for run in runs)
+    ahead = [(ns, name) for ns, name in over if ns is not None and now_ns <= ns < forever_ns]
+    over_ns, name = min(ahead, default=(0, ""))
+    return Outlook(now_ns, name, over_ns)
+
+
+def _over_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
+    """When the time of a run is over; None: it goes on, or is held."""
+    own = marks.get(bytes.fromhex(run.trace_id), set())
+    if run.ended_ns is None or HELD in own:
+        return None
+    return max(run.ended_ns, run.arrived_ns) + round(policy.keeps_s(run, own) * 1e9)
 
 
 def above_budget(store: Retention, policy: Policy) -> int:
@@ -141,15 +167,18 @@ def apply(
     now_ns: int,
     note: Callable[[str], None] = lambda _: None,
     by: str = "",
+    ahead: Callable[[Outlook], None] = lambda _: None,
 ) -> Deleted:
     """Delete expired runs, then what is oldest above the budget, then stray blobs.
 
     The latter are runs with their checkpoints, and checkpoints that belong to no run. ``note`` is called
     with the trace id of each run before its deletion. ``by``: who deletes, for the tombstones.
+    ``ahead`` is told what goes next.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
     over = expired(runs, marks, policy, now_ns)
+    ahead(outlook(runs, marks, policy, now_ns))
     done = delete_runs(store, over, note, by)
     if policy.budget_bytes is not None:
         gone = {run.trace_id for run in over}

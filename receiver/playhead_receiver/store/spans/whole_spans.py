@@ -163,10 +163,7 @@ class Deriver:
 
     def _exchange_of(self, envelope: ResourceSpans) -> tuple[bytes, Exchange] | None:
         """Process instance and exchange that the span of a request refers to; None if unknown."""
-        at = attributes_of(span_of(envelope), _REQUEST)
-        told = {pair.key: value_of(pair.value) for pair in envelope.resource.attributes}
-        reference = f"{told.get(a.PLAYHEAD_INSTANCE, '')}/{at.get(a.PLAYHEAD_EXCHANGE_ID, '')}"
-        found = reference_of({a.PLAYHEAD_EXCHANGE_REF: reference})
+        found = request_reference(envelope)
         if found is None:
             return None
         instance, id = found
@@ -355,6 +352,14 @@ def reference_of(at: dict[str, Any]) -> tuple[bytes, ExchangeId] | None:
         return bytes.fromhex(instance), ExchangeId.parse(exchange)
     except ValueError:
         return None
+
+
+def request_reference(envelope: ResourceSpans) -> tuple[bytes, ExchangeId] | None:
+    """Instance and id of the exchange that the span of a request is of; None if it names none."""
+    at = attributes_of(span_of(envelope), _REQUEST)
+    told = {pair.key: value_of(pair.value) for pair in envelope.resource.attributes}
+    reference = f"{told.get(a.PLAYHEAD_INSTANCE, '')}/{at.get(a.PLAYHEAD_EXCHANGE_ID, '')}"
+    return reference_of({a.PLAYHEAD_EXCHANGE_REF: reference})
 
 
 def _left_out(span: Span, at: dict[str, Any]) -> list[str]:

@@ -45,3 +45,14 @@ export function rate(before, now, name) {
   const s = (now.ms - before.ms) / 1e3;
   return s > 0 ? (valueOf(now.figures, name) - valueOf(before.figures, name)) / s : 0;
 }
+
+/**
+ * Which part of what is counted has one of some labels, in words; empty where nothing is counted.
+ * @param {Figure[]} figures @param {string} name @param {string[]} labels values of a label @param {string} [mode] value of another, of what is looked at
+ */
+export function share(figures, name, labels, mode = "") {
+  const counted = figures.filter((one) => one.name === name && (!mode || one.labels.includes(`="${mode}"`)));
+  const sum = (/** @type {Figure[]} */ some) => some.reduce((before, one) => before + one.value, 0);
+  const all = sum(counted);
+  return all ? `${Math.round((sum(counted.filter((one) => labels.some((label) => one.labels.includes(`="${label}"`)))) / all) * 1000) / 10} of 100` : "";
+}

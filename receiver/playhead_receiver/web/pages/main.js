@@ -24,7 +24,7 @@ const KEYS = [
   ["e E", "next failure, the one before"],
   ["g G", "first, last"],
   ["h l ← →", "collapse, expand; in the playhead a step back, on"],
-  ["t", "steps or tree"],
+  ["t", "steps, tree, everything"],
   ["- *", "collapse all, expand all"],
   ["+ 0 [ ]", "zoom in, the whole run, back and on in time"],
   ["1 2 3 4 5", "messages, raw exchange, attributes, replay and fork, what it did"],

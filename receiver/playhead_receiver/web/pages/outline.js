@@ -31,6 +31,8 @@ export class Outline {
     this.cost = columns.cost_usd;
     for (let at = 0; at < this.count; at++) this.below[at] = Math.min(this.below[at], this.count - at - 1);
     this.collapsed = new Uint8Array(this.count);
+    /** @type {Int32Array | undefined} */
+    this.ordered = undefined;
     /** Nanoseconds from the start of the run to the end of its last span. */
     this.end = 1;
     for (let at = 0; at < this.count; at++)
@@ -66,6 +68,12 @@ export class Outline {
     for (let at = 0; at < this.count; at += this.collapsed[at] ? this.below[at] + 1 : 1)
       rows[found++] = at;
     return rows.subarray(0, found);
+  }
+
+  /** All rows in the order in which they began. @returns {Int32Array} */
+  inTime() {
+    this.ordered ??= Int32Array.from({ length: this.count }, (_, at) => at).sort((one, other) => this.start[one] - this.start[other] || one - other);
+    return this.ordered;
   }
 
   /** Show `depth` levels. @param {number} depth */

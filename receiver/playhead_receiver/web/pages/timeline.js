@@ -9,7 +9,7 @@ function colours(element) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (found = null), { once: true });
   const style = getComputedStyle(element);
   const of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  return (found = { bar: of("--bar"), bad: of("--bad"), tool: of("--faint"), mark: of("--accent"), line: of("--line") });
+  return (found = { ground: of("--ground"), bar: of("--bar"), bad: of("--bad"), tool: of("--faint"), mark: of("--accent"), line: of("--line") });
 }
 
 /** A canvas as large as its place, cleared. @param {HTMLCanvasElement} canvas */
@@ -27,14 +27,31 @@ function cleared(canvas) {
   return { pen, width, height };
 }
 
+const SHORTEST_CUT = 12;
+const BETWEEN = 4;
+
+/**
+ * Where a bar is cut for the pieces of its answer: pixels, so far apart that the bar stays a bar.
+ * @param {number[]} times in order @param {number} from time at the left edge @param {number} scale pixels a nanosecond
+ */
+export function notches(times, from, scale) {
+  const found = [];
+  for (const time of times) {
+    const x = Math.round((time - from) * scale);
+    if (!found.length || x >= found[found.length - 1] + BETWEEN) found.push(x);
+  }
+  return found;
+}
+
 /**
  * Bars of the rows in sight.
  * @param {HTMLCanvasElement} canvas
  * @param {import("./outline.js").Outline} outline
  * @param {{rows: Int32Array, first: number, offset: number, height: number, cursor: number, attempts: boolean}} sight offset: pixels of the first row above the edge; attempts: whether they are drawn into their steps
  * @param {{from: number, to: number}} window nanoseconds
+ * @param {Map<string, number[]>} chunks when the pieces of answers came, by span id
  */
-export function drawBars(canvas, outline, sight, window) {
+export function drawBars(canvas, outline, sight, window, chunks) {
   const { pen, width, height } = cleared(canvas);
   const colour = colours(canvas);
   const scale = width / Math.max(1, window.to - window.from);
@@ -51,13 +68,20 @@ export function drawBars(canvas, outline, sight, window) {
     const end = Math.min(width, Math.max(left + length * scale, left + 2));
     const attempts = sight.attempts ? outline.attempts(row) : [];
     if (attempts.length > 1) pen.globalAlpha = 0.35;
+    const cut = (/** @type {number} */ at, /** @type {number} */ long) => {
+      const times = long >= SHORTEST_CUT ? chunks.get(outline.ids[at]) : undefined;
+      pen.fillStyle = colour.ground;
+      for (const x of notches(times ?? [], window.from, scale)) if (x >= 0 && x <= width) pen.fillRect(x, top + 6, 1, sight.height - 12);
+    };
     if (end > begin) pen.fillRect(begin, top + 6, end - begin, sight.height - 12);
     pen.globalAlpha = 1;
+    if (attempts.length < 2) cut(row, end - begin);
     for (const attempt of attempts.length > 1 ? attempts : []) {
       const from = (outline.start[attempt] - window.from) * scale;
       const long = Math.max(2, Math.max(0, outline.duration[attempt]) * scale);
       pen.fillStyle = outline.failed(attempt) ? colour.bad : colour.bar;
       pen.fillRect(from, top + 6, long, sight.height - 12);
+      cut(attempt, long);
     }
     if (row === sight.cursor) {
       pen.strokeStyle = colour.mark;

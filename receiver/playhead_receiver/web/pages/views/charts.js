@@ -6,6 +6,11 @@ import { brief, cost, took } from "../words.js";
 
 const HEIGHT = 110;
 const MOST_SHOWN = 7;
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const MONTH = 28 * DAY;
+/** Seconds between ticks of time: none is shorter than what is summed up, or its label would come twice. */
+const TICKS = [60, 120, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, MONTH, 3 * MONTH, 12 * MONTH];
 const WAYS = ["agent", "status", "model", "tool", "error", "provider", "version", "environment"];
 const FIELD = /** @type {Record<string, string>} */ ({ environment: "env" });
 
@@ -23,7 +28,7 @@ export function Board({ query, spanNs, again, by, choose, narrow }) {
     const moment = (/** @type {number} */ s) => new Date(s * 1000).toISOString().slice(0, 19) + "Z";
     narrow(narrowed(narrowed(query, "since", moment(from)), "until", moment(to)));
   };
-  const shared = { at, stretch };
+  const shared = { at, stretch, step: SECONDS[width] };
   const percents = [50, 90, 99];
   return html`<div class="board">
     <figure><figcaption>runs by ${width}, <span class="bad">failures</span></figcaption><${Chart} ...${shared} bars=${true} values=${[of((one) => one.runs), of(failures)]} colours=${["--bar", "--bad"]} say=${String} /></figure>
@@ -52,8 +57,8 @@ function Shares({ found, by, choose, narrow }) {
     ${groups.length > MOST_SHOWN && html`<span class="quiet">${groups.length - MOST_SHOWN} more</span>`}</figure>`;
 }
 
-/** @param {{at: number[], values: (number | null)[][], colours: string[], bars: boolean, say: (value: number) => string, stretch: (from: number, to: number) => void}} props */
-function Chart({ at, values, colours, bars, say, stretch }) {
+/** @param {{at: number[], step: number, values: (number | null)[][], colours: string[], bars: boolean, say: (value: number) => string, stretch: (from: number, to: number) => void}} props step: seconds from one of `at` to the next */
+function Chart({ at, step, values, colours, bars, say, stretch }) {
   const box = useRef(/** @type {any} */ (null));
   const plot = useRef(/** @type {any} */ (null));
   const [uPlot, setPlot] = useState(/** @type {any} */ (null));
@@ -69,11 +74,11 @@ function Chart({ at, values, colours, bars, say, stretch }) {
     const wide = () => Math.max(80, box.current.clientWidth);
     plot.current = new uPlot({
       width: wide(), height: HEIGHT, legend: { show: false }, cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
-      axes: [{ ...axis, size: 20, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(moment) }, { ...axis, size: 52, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(say) }],
-      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ least, /** @type {number} */ most) => [bars ? 0 : Math.min(0, least), most || 1] } },
+      axes: [{ ...axis, size: 20, incrs: TICKS.filter((one) => one >= step), values: (/** @type {any} */ _, /** @type {number[]} */ ticks, /** @type {number} */ __, /** @type {number} */ ___, /** @type {number} */ apart) => ticks.map((s) => moment(s, apart)) }, { ...axis, size: 52, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(say) }],
+      scales: { x: { range: (/** @type {any} */ self) => [self.data[0][0] ?? 0, (self.data[0].at(-1) ?? 0) + step] }, y: { range: (/** @type {any} */ _, /** @type {number} */ least, /** @type {number} */ most) => [bars ? 0 : Math.min(0, least), most || 1] } },
       series: [{}, ...colours.map((name) => ({
         stroke: colour(name), fill: bars ? colour(name) : undefined, spanGaps: false, width: bars ? 0 : 1.5, points: { show: !bars, size: 4 },
-        ...(bars ? { paths: uPlot.paths.bars({ size: [0.8, 24], align: 1 }) } : {}),
+        ...(bars ? { paths: uPlot.paths.bars({ size: [0.8, 24, 1], align: 1 }) } : {}),
       }))],
       hooks: { setSelect: [(/** @type {any} */ self) => {
         const { left, width } = self.select;
@@ -83,16 +88,17 @@ function Chart({ at, values, colours, bars, say, stretch }) {
     const seen = new ResizeObserver(() => plot.current.setSize({ width: wide(), height: HEIGHT }));
     seen.observe(box.current);
     return () => { seen.disconnect(); plot.current.destroy(); };
-  }, [uPlot]);
+  }, [uPlot, step]);
   const drawn = JSON.stringify(data);
   useEffect(() => { plot.current?.setData(data); }, [drawn, uPlot]);
   return html`<div class="chart" ref=${box} aria-hidden="true"></div>`;
 }
 
-/** A tick of time: the day where it begins one, else the time of day. @param {number} s */
-function moment(s) {
+/** A tick of time: the month where they are as far apart, the day where it begins one, else the time of day. @param {number} s @param {number} apart seconds */
+function moment(s, apart) {
   const at = new Date(s * 1000);
   const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  if (apart >= MONTH) return `${at.getFullYear()}-${two(at.getMonth() + 1)}`;
   const day = `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return at.getHours() || at.getMinutes() ? `${two(at.getHours())}:${two(at.getMinutes())}` : day;
 }

@@ -1,13 +1,16 @@
 // How the receiver is: its store, what comes in, how fast it answers, where it sends, who has done what.
 import { askText } from "../api.js";
-import { quantile, rate, readFigures, valueOf } from "../figures.js";
+import { quantile, rate, readFigures, share, valueOf } from "../figures.js";
 import { html, useEffect, useState } from "../html.js";
 import { useAsked, Waiting } from "../parts.js";
-import { age, brief, shown, size } from "../words.js";
+import { shown, size } from "../words.js";
+import { Audit, Retention, Tokens } from "./retention_and_access.js";
 
 const AGAIN_MS = 2000;
 const LOOKS = 60;
 const QUESTIONS = "playhead_query_seconds";
+const REPLAYS = "playhead_replays_total";
+const EXCHANGES = "playhead_replayed_exchanges_total";
 
 /** @typedef {{ms: number, figures: import("../figures.js").Figure[]}} Look */
 
@@ -26,12 +29,12 @@ export function Operations() {
   }, []);
   const state = useAsked("../ready", {}, looks.length);
   const now = looks.at(-1);
-  return html`<main>
+  return html`<main tabindex="0">
     ${state.problem && html`<p class="problem" role="alert">not ready: ${shown(state.problem)}</p>`}
     ${state.value && html`<p role="status" class=${state.value.status === "ok" ? "good" : "bad"}>ready: ${state.value.status} ${shown(state.value.problem ?? "")}</p>`}
     ${problem && html`<${Waiting} problem=${problem} />`}
     ${now && html`<${Figures} first=${looks[0]} now=${now} /><${Destinations} figures=${now.figures} />`}
-    <${Audit} />
+    <${Retention} /><${Tokens} /><${Audit} />
     <h2>what a receiver does not know of itself</h2>
     <table><tbody>${COMMANDS.map(([command, what]) => html`<tr key=${command}><th scope="row"><code class="text">${command}</code></th><td>${what}</td></tr>`)}</tbody></table>
   </main>`;
@@ -42,7 +45,6 @@ const COMMANDS = [
   ["playhead spool ls", "what waits on a machine until it is delivered"],
   ["playhead replay RUN", "whether a run can be replayed, and how exactly"],
   ["playhead gc --dry-run", "which runs retention deletes next"],
-  ["playhead token list", "tokens, their scopes, when they were used"],
   ["playhead verify", "whether all that is stored is as it came"],
 ];
 
@@ -58,6 +60,7 @@ function Figures({ first, now }) {
   const ended = (/** @type {string} */ name) => now.figures.filter((one) => one.name === name && one.value)
     .map((one) => `${one.value} ${one.labels.replace(/\w+="([^"]*)"/g, "$1").replace(",", " ")}`).join(", ");
   const growth = rate(first, now, "playhead_store_bytes") * 60;
+  const diverged = share(now.figures, REPLAYS, ["diverged", "blocked"], "replay");
   const rows = [
     ["store", size(of("playhead_store_bytes")), `${growth < 0 ? "−" : "+"}${size(Math.abs(Math.round(growth)))} a minute`],
     ["spans taken", of("playhead_spans_received_total"), per("playhead_spans_received_total")],
@@ -65,7 +68,11 @@ function Figures({ first, now }) {
     ["rejected, refused", `${of("playhead_items_rejected_total")}, ${of("playhead_requests_refused_total")}`, "items, requests"],
     ["requests in memory", size(of("playhead_intake_bytes")), ""],
     ["questions answered", of(`${QUESTIONS}_count`), [within(0.5), within(0.95)].filter(Boolean).map((one, at) => `${at ? "95" : "50"} of 100 ${one}`).join(", ")],
-    ["replays, forks, resumes", ended("playhead_replays_total") || "none", ended("playhead_replayed_exchanges_total")],
+    ["replays, forks, resumes", ended(REPLAYS) || "none", "since the receiver runs"],
+    ...(diverged ? [
+      ["replays as recorded", share(now.figures, REPLAYS, ["identical", "volatile"], "replay"), `${diverged} diverged or were blocked`],
+      ["exact exchanges of replays", share(now.figures, EXCHANGES, ["exact"]), ended(EXCHANGES)],
+    ] : []),
     ["live streams", of("playhead_live_streams"), ""],
     ["not searchable yet", of("playhead_search_lag"), "groups of spans and facts"],
     ["runs set aside", of("playhead_runs_set_aside"), "which cannot be summed up"],
@@ -84,13 +91,4 @@ function Destinations({ figures }) {
   return html`<h2>destinations</h2><table><thead><tr><th scope="col">Number</th><th scope="col">Gets through</th><th scope="col" class="right">Behind</th><th scope="col" class="right">Sent</th><th scope="col" class="right">Refused</th></tr></thead>
     <tbody>${names.map((one) => html`<tr key=${one}><th scope="row">${shown(one.replace(/\D/g, ""))}</th><td class=${of("stuck", one) ? "bad" : "good"}>${of("stuck", one) ? "no" : "yes"}</td>
       <td class="right">${of("behind", one)}</td><td class="right">${of("spans_total", one)}</td><td class="right">${of("spans_refused_total", one)}</td></tr>`)}</tbody></table>`;
-}
-
-function Audit() {
-  const { value, problem } = useAsked("audit", { limit: 50 });
-  return html`<h2>audit</h2>
-    ${problem && html`<p class="note">${shown(problem)}</p>`}
-    ${value && !value.notes.length && html`<p class="note">nothing is noted: callers have names as soon as the data folder has a token</p>`}
-    ${value?.notes.length > 0 && html`<table><thead><tr><th scope="col">Age</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Of</th></tr></thead>
-      <tbody>${value.notes.map((/** @type {any} */ one) => html`<tr key=${one.number}><td>${age(one.time_ns)}</td><td>${brief(one.name || one.token)}</td><td>${brief(one.action)}</td><td>${brief(one.subject, 80)}</td></tr>`)}</tbody></table>`}`;
 }

@@ -1,5 +1,5 @@
 // The exchanges of a span: headers, bytes as they were, and when each piece of an answer came.
-import { html, useLayoutEffect, useRef, useState } from "../html.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { Json, LeftOut, Text, useAsked, Waiting } from "../parts.js";
 import { drawChunks } from "../timeline.js";
 import { brief, shown, took } from "../words.js";
@@ -29,15 +29,19 @@ function Headers({ pairs, name }) {
 
 /** A body verbatim, and as a tree where it is JSON. @param {{body: any, name: string}} props */
 function Bytes({ body, name }) {
+  const tree = useMemo(() => treeOf(body?.text), [body]);
   if (!body) return html`<p class="note">${name}: no content was recorded</p>`;
-  let tree;
-  try {
-    tree = JSON.parse(body.text);
-  } catch {
-    tree = undefined;
-  }
   return html`<h3>${name}</h3>${tree !== undefined && html`<${Json} value=${tree} name="as JSON" />`}
     ${body.text !== null && body.text !== undefined ? html`<${Text} text=${body.text} />` : html`<${Text} text=${`base64 ${body.base64}`} />`}`;
+}
+
+/** The value that a text is as JSON; undefined: it is none. @param {string | null | undefined} text */
+function treeOf(text) {
+  try {
+    return text ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** When the pieces of an answer came, on an axis and as a table. @param {{chunks: any[], began: number}} props */

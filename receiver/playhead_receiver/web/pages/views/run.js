@@ -1,5 +1,6 @@
 // A run: its steps or its tree as rows, a timeline behind them, and the span under the cursor.
 import { go, here, move } from "../address.js";
+import { useChunkTimes } from "../chunk_times.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { foldedSteps, Outline, repeats } from "../outline.js";
@@ -8,6 +9,7 @@ import { FIDELITY, useRerun } from "../reruns.js";
 import { drawBars, drawMinimap } from "../timeline.js";
 import { brief, cost, took } from "../words.js";
 import { Control } from "./control.js";
+import { Kept } from "./kept.js";
 import { Rerun } from "./rerun.js";
 import { pathOf } from "./runs.js";
 import { Step, TABS } from "./step.js";
@@ -16,6 +18,8 @@ const HEIGHT = 24;
 const SPARE = 8;
 const TALLEST = 12_000_000;
 const FIRST = 300;
+/** What rows are there: steps with repeats folded; spans as a tree; all spans in the order in which they began. */
+const DENSITIES = ["steps", "tree", "everything"];
 
 export function Run() {
   const { run = "last" } = here();
@@ -34,7 +38,8 @@ export function Run() {
 /** @param {{outline: Outline, name: string}} props */
 function Loaded({ outline, name }) {
   const place = here();
-  const mode = place.rows === "tree" ? "tree" : "steps";
+  const wanted = DENSITIES.includes(place.rows) ? place.rows : "steps";
+  const mode = wanted === "steps" && !outline.steps.length ? "tree" : wanted;
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState(new Set());
   const collapsed = useRef(/** @type {Set<string>} */ (new Set()));
@@ -43,14 +48,14 @@ function Loaded({ outline, name }) {
   const folds = useMemo(() => repeats(outline, (row) => (report?.step_fidelity[outline.step[row]] ?? "exact") !== "exact"), [outline, report]);
   useMemo(() => outline.ids.forEach((id, at) => { if (collapsed.current.has(id)) outline.collapsed[at] = 1; }), [outline]);
   const rows = useMemo(
-    () => (mode === "tree" || !outline.steps.length ? outline.tree() : foldedSteps(outline, folds, opened)),
+    () => (mode === "tree" ? outline.tree() : mode === "everything" ? outline.inTime() : foldedSteps(outline, folds, opened)),
     [outline, mode, version, opened, folds],
   );
   const cursor = useMemo(() => {
     if (place.step === "end") return outline.whole ? (outline.steps.at(-1) ?? -1) : -1;
     if (place.step === "start") return outline.steps[0] ?? -1;
-    const wanted = place.span ? outline.ids.findIndex((id) => id.startsWith(place.span)) : outline.ofStep(Number(place.step));
-    return wanted >= 0 || !outline.whole ? wanted : outline.opening();
+    const named = place.span ? outline.ids.findIndex((id) => id.startsWith(place.span)) : outline.ofStep(Number(place.step));
+    return named >= 0 || !outline.whole ? named : outline.opening();
   }, [outline, place.span, place.step]);
   const window = { from: Number(place.from ?? 0), to: Number(place.to ?? outline.end) };
   const choose = (/** @type {number} */ row) => {
@@ -104,7 +109,7 @@ function Loaded({ outline, name }) {
     else if (key === "g" || key === "G") choose(key === "g" ? rows[0] : rows[rows.length - 1]);
     else if (key === "h" || key === "ArrowLeft") mode === "tree" && outline.below[cursor] && !outline.collapsed[cursor] ? fold(cursor, true) : choose(outline.parent[cursor]);
     else if (key === "l" || key === "ArrowRight") fold(cursor, false);
-    else if (key === "t") move({ rows: mode === "tree" ? "" : "tree" });
+    else if (key === "t") move({ rows: DENSITIES[(DENSITIES.indexOf(mode) + 1) % DENSITIES.length] });
     else if (key === "-" || key === "_") levels(1);
     else if (key === "*") levels(1e9);
     else if (key === "+" || key === "=") zoom(0.5);
@@ -121,29 +126,16 @@ function Loaded({ outline, name }) {
   return html`<main class="run">
     <div class="bar"><b>${brief(name)}</b> <span class=${sum.status === "failure" ? "bad" : ""}>${sum.status}</span>
       <span>${sum.steps} steps, ${sum.spans} spans, ${took(sum.ended_ns === null ? -1 : sum.ended_ns - sum.started_ns)}, ${sum.input_tokens}→${sum.output_tokens} tokens ${cost(sum.cost_usd)}</span>
-      <button aria-pressed=${mode === "steps"} onClick=${() => move({ rows: "" })}>steps</button>
-      <button aria-pressed=${mode === "tree"} onClick=${() => move({ rows: "tree" })}>tree</button>
+      ${DENSITIES.map((one) => html`<button key=${one} aria-pressed=${mode === one} onClick=${() => move({ rows: one })}>${one}</button>`)}
       ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
       <${Within} name=${name} choose=${choose} outline=${outline} />
       <${Kept} name=${name} />
       ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
     <div class="over"><${Rerun} found=${rerun} run=${sum.name} />${sum.status === "running" && html`<${Control} name=${sum.name} />`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
-    <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} tree=${mode === "tree"} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
+    <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} mode=${mode} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
     ${cursor >= 0 && html`<${Step} outline=${outline} row=${cursor} tab=${TABS.includes(place.tab) ? place.tab : TABS[0]} />`}
   </main>`;
-}
-
-/** What the recording left out, and which level keeps it. @param {{name: string}} props */
-function Kept({ name }) {
-  const { value } = useAsked(`${pathOf(name)}/kept`);
-  if (!value) return null;
-  const levels = new Map();
-  for (const [boundary, level] of Object.entries(value.not_kept)) levels.set(level, [...(levels.get(level) ?? []), boundary]);
-  if (value.level === null) return html`<span class="quiet">spans alone: no tape, no replay</span>`;
-  return levels.size === 0
-    ? html`<span class="quiet">level ${value.level}</span>`
-    : html`<details class="menu"><summary class="quiet">level ${value.level} left out ${Object.keys(value.not_kept).length}</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: level ${level} keeps it</p>`)}</div></details>`;
 }
 
 /** @param {{outline: Outline, window: {from: number, to: number}, cursor: number}} props */
@@ -169,7 +161,8 @@ function Minimap({ outline, window, cursor }) {
 }
 
 /** @param {any} props */
-function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, unfold, version, fidelity }) {
+function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, unfold, version, fidelity }) {
+  const tree = mode === "tree";
   const box = useRef(/** @type {any} */ (null));
   const canvas = useRef(/** @type {any} */ (null));
   const [top, setTop] = useState(0);
@@ -179,6 +172,9 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
   const scale = tall > view ? (whole - view) / (tall - view) : 1;
   const y = Math.max(0, Math.min(whole - view, top * scale));
   const first = Math.max(0, Math.floor(y / HEIGHT));
+  const begin = Math.max(0, first - SPARE);
+  const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
+  const chunks = useChunkTimes(outline, rows, { first, end, attempts: mode === "steps" });
   useLayoutEffect(() => {
     const seen = new ResizeObserver(() => setView(box.current.clientHeight));
     seen.observe(box.current);
@@ -192,10 +188,8 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
   useLayoutEffect(() => {
     canvas.current.style.height = `${view}px`;
     canvas.current.style.marginBottom = `-${view}px`;
-    drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor, attempts: !tree }, window);
-  }, [outline, rows, y, view, cursor, window.from, window.to, version]);
-  const begin = Math.max(0, first - SPARE);
-  const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
+    drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor, attempts: mode === "steps" }, window, chunks);
+  }, [outline, rows, y, view, cursor, window.from, window.to, version, chunks]);
   // A row that is drawn as before keeps its element: preact then has nothing to compare. One that comes
   // into sight takes the nodes of one that went.
   const pool = Math.ceil(view / HEIGHT) + 2 * SPARE + 1;
@@ -205,7 +199,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
   for (let place = begin; place < end; place++) {
     const row = rows[place];
     const shift = place * HEIGHT - y + top;
-    const as = `${place} ${pool} ${shift} ${tree} ${row === cursor} ${row < 0 || outline.collapsed[row]} ${fidelity?.[outline.step[row]]}`;
+    const as = `${place} ${pool} ${shift} ${mode} ${row === cursor} ${row < 0 || outline.collapsed[row]} ${fidelity?.[outline.step[row]]}`;
     const old = before.get(row);
     drawn.set(row, old?.as === as ? old : { as, element: rowAt(row, place, shift) });
   }
@@ -227,7 +221,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
       return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
     }
     const open = !outline.collapsed[row];
-    const tries = tree ? 0 : outline.attempts(row).length;
+    const tries = mode === "steps" ? outline.attempts(row).length : 0;
     const how = FIDELITY[fidelity?.[outline.step[row]]];
     const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
     return html`<div class="row" role="row" id=${`row-${row}`} data-row=${row} key=${place % pool} aria-level=${tree ? outline.depth[row] + 1 : 1} aria-rowindex=${place + 1} aria-selected=${row === cursor} aria-expanded=${tree && outline.below[row] ? open : undefined} style=${style}>
@@ -235,7 +229,7 @@ function Rows({ outline, rows, cursor, at, window, tree, folds, choose, fold, un
       ${how && html`<span role="gridcell" class=${`tag ${how[1]}`}>${how[0]} ${fidelity[outline.step[row]]}</span>`}
       <span role="gridcell" class="number">${outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}${took(outline.duration[row])}</span></div>`;
   }
-  return html`<div class="rows" ref=${box} role="treegrid" aria-label=${tree ? "spans" : "steps"} aria-rowcount=${rows.length} tabindex="0" aria-activedescendant=${at >= begin && at < end ? `row-${cursor}` : undefined} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
+  return html`<div class="rows" ref=${box} role="treegrid" aria-label=${mode === "steps" ? "steps" : "spans"} aria-rowcount=${rows.length} tabindex="0" aria-activedescendant=${at >= begin && at < end ? `row-${cursor}` : undefined} onScroll=${(/** @type {any} */ event) => setTop(event.currentTarget.scrollTop)}>
     <canvas ref=${canvas} aria-hidden="true"></canvas><div class="tall" role="rowgroup" style=${{ height: `${tall}px` }} onClick=${clicked}>${[...drawn.values()].map((one) => one.element)}</div></div>`;
 }
 

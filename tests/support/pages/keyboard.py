@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .chromium import Page
+from support.pages.chromium import Page
 
 MOST_TABS = 200
 

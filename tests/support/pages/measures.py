@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .chromium import Chromium, Page
-from .views import PICTURES
+from support.pages.chromium import Chromium, Page
+from support.pages.views import PICTURES
 
 FIGURES = PICTURES.parent / "pages.json"
 

@@ -7,6 +7,7 @@ VIEWS = {
     "runs": ("/", "main tbody a"),
     "run": ("/?run=refund-1", ".detail .problem"),
     "tree": ("/?run=refund-1&rows=tree", ".row[aria-expanded]"),
+    "everything": ("/?run=refund-1&rows=everything", ".row"),
     "raw": ("/?run=refund-1&step=1&tab=raw", ".detail h3"),
     "attributes": ("/?run=refund-1&step=1&tab=attributes", ".detail details"),
     "did": ("/?run=refund-1&step=1&tab=did", ".detail .note"),
@@ -15,5 +16,5 @@ VIEWS = {
     "playhead": ("/?view=playhead&run=refund-1&after=11", ".said"),
     "compare": ("/?view=compare&left=refund-1&right=last", "main table"),
     "find": ("/?view=find&q=%22order%2081%22", "mark"),
-    "operations": ("/?view=operations", "table[aria-label=figures]"),
+    "operations": ("/?view=operations", "table[aria-label=retention]"),
 }

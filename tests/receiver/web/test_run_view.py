@@ -1,0 +1,103 @@
+"""The view of a run: its three densities, and when the pieces of answers came."""
+
+import json
+
+import pytest
+from support.handmade import HandMade
+from support.pages.chromium import Page
+from support.pages.views import PICTURES
+
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+
+pytestmark = pytest.mark.browser
+
+ROWS = "Number(document.querySelector('.rows').ariaRowCount)"
+PARTS = """(row => {
+  const canvas = document.querySelector('.rows canvas');
+  const y = Math.round((row + 0.5) * 24 * devicePixelRatio);
+  const { data } = canvas.getContext('2d').getImageData(0, y, canvas.width, 1);
+  const pen = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--ground");
+  pen.fillRect(0, 0, 1, 1);
+  const ground = `${pen.getImageData(0, 0, 1, 1).data.slice(0, 3)}`;
+  let parts = 0;
+  let within = false;
+  for (let at = 0; at < data.length; at += 4) {
+    const bar = data[at + 3] > 0 && `${data.slice(at, at + 3)}` !== ground;
+    if (bar && !within) parts++;
+    within = bar;
+  }
+  return parts;
+})"""
+"""How many pieces the bar of a row has."""
+
+
+@pytest.fixture
+def streamed(receiver: Receiver) -> str:
+    """The trace id of a run of two calls: one that came in four pieces, one in a single piece."""
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    made.stream((b"a", b"b", b"c", b"d"))
+    made.wait(0.1).stream((b"whole",))
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    return made.trace_id.hex()
+
+
+@pytest.mark.parametrize("rows", ["steps", "tree", "everything"])
+def test_a_streamed_call_is_cut_where_its_pieces_came(
+    page: Page, receiver: Receiver, streamed: str, rows: str
+):
+    first = {"steps": 0, "tree": 1, "everything": 1}[rows]
+    page.open(f"{receiver.query_endpoint}/?run={streamed}&rows={rows}", ".row")
+    page.wait(f"{PARTS}({first}) === 4")
+    page.press("g")
+    last = {"steps": 1, "tree": 3, "everything": 3}[rows]
+    page.wait(f"{PARTS}({last}) === 1")
+    page.photograph(PICTURES / f"run-{rows}.png")
+    assert page.complaints == []
+
+
+NODES = "document.querySelectorAll('.detail *').length"
+ROWS_OF_BODY = 100_000
+
+
+def test_a_body_of_ten_megabytes_is_a_tree_that_opens_branch_by_branch(page: Page, receiver: Receiver):
+    rows = [
+        {"id": number, "text": "x" * 60, "more": {"at": [number, {}]}} for number in range(ROWS_OF_BODY)
+    ]
+    body = json.dumps({"model": "gpt-4o", "rows": rows}).encode()
+    assert len(body) > 10_000_000
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    made.chat(body)
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    page.open(f"{receiver.query_endpoint}/?run={made.trace_id.hex()}&step=1&tab=raw", ".detail h3")
+    page.wait("document.querySelector('.detail').textContent.includes('more characters')")
+    assert page.run(NODES) < 200
+    opened = (
+        "[...document.querySelectorAll('.detail details')].find(one => one.innerText.startsWith(%s))"
+    )
+    for name, children in (("as JSON", 2), ("rows", 100), ("0", 3)):
+        branch = opened % json.dumps(name)
+        before = page.run(NODES)
+        page.run(f"{branch}.open = true")
+        page.wait(f"{branch}.querySelectorAll(':scope > .said').length === {children}")
+        assert page.run(NODES) - before < 20 * children
+    more = f"{opened % json.dumps('rows')}.querySelector(':scope > button')"
+    assert page.run(f"{more}.textContent") == f"{ROWS_OF_BODY - 100} more"
+    assert page.complaints == []
+
+
+def test_everything_has_all_spans_whatever_is_collapsed(page: Page, receiver: Receiver):
+    page.open(f"{receiver.query_endpoint}/?run=refund-1", ".row")
+    page.press("t")
+    page.wait("location.search.includes('rows=tree')")
+    spans = page.run(ROWS)
+    page.press("-")
+    page.wait(f"{ROWS} < {spans}")
+    page.press("t")
+    page.wait(f"location.search.includes('rows=everything') && {ROWS} === {spans}")
+    page.press("t")
+    page.wait("location.search.includes('rows=steps')")
+    assert page.complaints == []

@@ -1,0 +1,1 @@
+"""The pages in a browser: Chromium, their addresses, large runs, what is measured of them."""
