@@ -11,7 +11,8 @@ import base64
 import binascii
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from enum import Enum
 from typing import Final
 
 from playhead_semconv.secrets.scrubbing import Scrubber
@@ -19,6 +20,16 @@ from playhead_semconv.secrets.scrubbing import Scrubber
 _HEAD: Final = struct.Struct(">III")
 _CHECKSUM: Final = struct.Struct(">I")
 _OPENING: Final = b'{"bytes":"'
+
+
+class _Field(Enum):
+    """What a part of a message is."""
+
+    HEAD = 0
+    TEXT = 1
+    """Headers, and what of a payload is not base64."""
+    BASE64 = 2
+    CHECKSUM = 3
 
 
 class FrameScrubber:
@@ -31,105 +42,70 @@ class FrameScrubber:
         self.count = 0
         self._texts = texts
         self._carried = carried
-        self._due = _HEAD.size
-        """Bytes of the current field that have not come."""
-        self._scrub: Callable[[bytes], bytes] = self._of_head
-        """Scrubs a piece of the current field."""
-        self._over: Callable[[], None] = self._after_head
-        """Called when the current field is over."""
-        self._head = b""
-        self._payload = 0
-        """Size of the payload of the current message."""
-        self._came = self._kept = 0
-        """CRC-32 of the current message as it came, and as it is on the tape."""
-        self._opening: bytes | None = b""
-        """The beginning of the payload, without spaces; None: what it carries is known."""
-        self._group: bytes | None = None
-        """Up to three last characters of base64, which wait for a fourth; None: outside of base64."""
+        self._walk = _Walk()
+        self._group = b""
+        """Up to three last characters of base64, which wait for a fourth."""
+        self._sums: tuple[int, int] | None = None
+        """CRC-32 of the current message as it came and as it is on the tape, from the first change on,
+        which is enough to tell how they differ; None: nothing was changed."""
+        self._summed = 0
+        """Bytes of the checksum that are on the tape."""
 
     def chunk(self, data: bytes) -> bytes:
         """See `Scrubber.chunk`."""
-        kept = bytearray()
-        while len(kept) < len(data):
-            piece = data[len(kept) : len(kept) + self._due]
-            new = self._scrub(piece)
-            if self._scrub != self._of_checksum:
-                self._came = binascii.crc32(piece, self._came)
-                self._kept = binascii.crc32(new, self._kept)
-            kept += new
-            self._due -= len(piece)
-            while not self._due:
-                self._over()
+        fields = list(self._walk.fields(data))
+        said = b"".join([data[begin:end] for field, begin, end in fields if field is _Field.TEXT])
+        kept = self._texts.chunk(said) if said else b""
+        plain = self._sums is None and all(field is not _Field.BASE64 for field, _, _ in fields)
+        if not (plain and kept == said):
+            data = b"".join(self._rewritten(data, fields, kept))
+        elif fields:
+            self._group = b""
         self.count = self._texts.count + self._carried.count
-        return bytes(kept)
-
-    def _of_head(self, data: bytes) -> bytes:
-        self._head += data
         return data
 
-    def _after_head(self) -> None:
-        total, headers, checksum = _HEAD.unpack(self._head)
-        payload = total - headers - _HEAD.size - _CHECKSUM.size
-        if payload < 0 or checksum != binascii.crc32(self._head[:8]):
-            self._due, self._scrub = sys.maxsize, self._texts.chunk
-            return
-        self._head = b""
-        self._payload = payload
-        self._next(headers, self._texts.chunk, self._after_headers)
-
-    def _after_headers(self) -> None:
-        self._opening, self._group = b"", None
-        self._next(self._payload, self._of_payload, self._after_payload)
-
-    def _after_payload(self) -> None:
-        self._next(_CHECKSUM.size, self._of_checksum, self._after_message)
-
-    def _next(self, due: int, scrub: Callable[[bytes], bytes], over: Callable[[], None]) -> None:
-        self._due, self._scrub, self._over = due, scrub, over
+    def _rewritten(
+        self, data: bytes, fields: list[tuple[_Field, int, int]], texts: bytes
+    ) -> Iterator[bytes]:
+        """Yield the fields as they may go on the tape. ``texts``: those of text, one after the other."""
+        at = 0
+        for field, begin, end in fields:
+            piece = new = data[begin:end]
+            if field is _Field.BASE64:
+                new = self._of_base64(piece)
+            else:
+                self._group = b""
+            if field is _Field.TEXT:
+                new = texts[at : at + len(piece)]
+                at += len(piece)
+            elif field is _Field.HEAD:
+                self._sums = None
+            elif field is _Field.CHECKSUM:
+                yield self._of_checksum(piece)
+                continue
+            if self._sums is None and new != piece:
+                self._sums, self._summed = (0, 0), 0
+            if self._sums is not None:
+                came, on_tape = self._sums
+                self._sums = binascii.crc32(piece, came), binascii.crc32(new, on_tape)
+            yield new
 
     def _of_checksum(self, data: bytes) -> bytes:
-        # The difference of the checksums, so that a wrong one stays wrong.
-        made = _CHECKSUM.pack(self._came ^ self._kept)[_CHECKSUM.size - self._due :]
-        return bytes(one ^ other for one, other in zip(data, made, strict=False))
-
-    def _after_message(self) -> None:
-        self._came = self._kept = 0
-        self._next(_HEAD.size, self._of_head, self._after_head)
-
-    def _of_payload(self, data: bytes) -> bytes:
-        begun = 0 if self._opening is None else self._opened(data)
-        if self._opening:
+        if self._sums is None:
             return data
-        if self._group is None:
-            return self._texts.chunk(data)
-        end = data.find(b'"', begun)
-        coded = data[begun:] if end < 0 else data[begun:end]
-        kept = data[:begun] + self._of_base64(self._group, coded)
-        if end >= 0:
-            self._group = None
-            kept += self._texts.chunk(data[end:])
-        return kept
+        came, on_tape = self._sums
+        # By their difference, so that a wrong one stays wrong.
+        changed = _CHECKSUM.pack(came ^ on_tape)[self._summed :]
+        self._summed += len(data)
+        return bytes(one ^ other for one, other in zip(data, changed, strict=False))
 
-    def _opened(self, data: bytes) -> int:
-        """See what the payload carries. Returns how many bytes of ``data`` stand before base64."""
-        for at, character in enumerate(data):
-            if character in b" \t\r\n":
-                continue
-            self._opening = opening = (self._opening or b"") + data[at : at + 1]
-            if opening == _OPENING:
-                self._opening, self._group = None, b""
-                return at + 1
-            if not _OPENING.startswith(opening):
-                self._opening = None
-                return 0
-        return 0
+    def _of_base64(self, coded: bytes) -> bytes:
+        """Scrub characters of base64.
 
-    def _of_base64(self, group: bytes, coded: bytes) -> bytes:
-        """Scrub ``coded``. ``group``: the characters before it, which are on the tape already.
-
-        Of a byte that they are part of, nothing can be hidden any more.
+        Of a byte to which characters belong that are on the tape already, nothing can be hidden.
         """
-        whole = group + coded
+        before = len(self._group)
+        whole = self._group + coded
         size = len(whole) // 4 * 4
         self._group = whole[size:]
         try:
@@ -139,6 +115,79 @@ class FrameScrubber:
         kept = self._carried.chunk(text)
         if kept == text:
             return coded
-        on_tape = -(-len(group) * 3 // 4)
-        new = base64.b64encode(text[:on_tape] + kept[on_tape:]) + self._group
-        return new[len(group) :]
+        on_tape = -(-before * 3 // 4)
+        return (base64.b64encode(text[:on_tape] + kept[on_tape:]) + self._group)[before:]
+
+
+class _Walk:
+    """Tells what each byte of an event stream is, however the stream is cut."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._headers = self._payload = 0
+        """Bytes of headers and payload that have not come."""
+        self._checksum = 0
+        """Bytes of the checksum that have not come."""
+        self._opening: bytes | None = b""
+        """The beginning of the payload, without spaces; None: what it carries is known."""
+        self._coded = False
+        """Whether base64 goes on."""
+
+    def fields(self, data: bytes) -> Iterator[tuple[_Field, int, int]]:
+        """Yield what the bytes of ``data`` are, from the first to the last: field, begin, end."""
+        at = 0
+        while at < len(data):
+            begin = at
+            if self._headers:
+                at = min(len(data), begin + self._headers)
+                self._headers -= at - begin
+                yield _Field.TEXT, begin, at
+            elif self._payload:
+                at = min(len(data), begin + self._payload)
+                self._payload -= at - begin
+                yield from self._in_payload(data, begin, at)
+            elif self._checksum:
+                at = min(len(data), begin + self._checksum)
+                self._checksum -= at - begin
+                yield _Field.CHECKSUM, begin, at
+            else:
+                at = min(len(data), begin + _HEAD.size - len(self._head))
+                self._head += data[begin:at]
+                yield _Field.HEAD, begin, at
+                if len(self._head) == _HEAD.size:
+                    self._begin()
+
+    def _begin(self) -> None:
+        """A head is complete."""
+        head, self._head = self._head, b""
+        total, headers, checksum = _HEAD.unpack(head)
+        payload = total - headers - _HEAD.size - _CHECKSUM.size
+        if payload < 0 or checksum != binascii.crc32(head[:8]):
+            self._headers = sys.maxsize
+            return
+        self._headers, self._payload, self._checksum = headers, payload, _CHECKSUM.size
+        self._opening, self._coded = b"", False
+
+    def _in_payload(self, data: bytes, begin: int, end: int) -> Iterator[tuple[_Field, int, int]]:
+        at = begin
+        while self._opening is not None and at < end:
+            at += 1
+            self._open(data[at - 1 : at])
+        if self._coded:
+            quote = data.find(b'"', at, end)
+            if at > begin:
+                yield _Field.TEXT, begin, at
+            begin = end if quote < 0 else quote
+            self._coded = quote < 0
+            if at < begin:
+                yield _Field.BASE64, at, begin
+        if begin < end:
+            yield _Field.TEXT, begin, end
+
+    def _open(self, character: bytes) -> None:
+        """See by one more character what the payload carries."""
+        if character.isspace():
+            return
+        opening = (self._opening or b"") + character
+        self._coded = opening == _OPENING
+        self._opening = opening if opening != _OPENING and _OPENING.startswith(opening) else None
