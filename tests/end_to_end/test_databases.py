@@ -28,7 +28,8 @@ def provider() -> Iterator[Provider]:
 def orders(folder: Path, provider: Provider, count: int, driver: str) -> Home:
     """A service recorded with ``count`` requests, at the same time and one after the other.
 
-    Its servers are stopped. ``driver``: of its asynchronous engine; the other engine has psycopg.
+    One of them asks for a table before and after it makes it. Its servers are stopped. ``driver``: of
+    its asynchronous engine; the other engine has psycopg.
     """
     home = home_with(folder, provider, "orders_service.py")
     database, cache = PostgresServer(), RedisServer(PASSWORD)
@@ -45,8 +46,10 @@ def orders(folder: Path, provider: Provider, count: int, driver: str) -> Home:
 
             together = count // 2
             answers = at_once([functools.partial(ask, number) for number in range(together)])
-            answers += [ask(number) for number in range(together, count)]
+            answers += [ask(number) for number in range(together, count - 1)]
+            answers.append(service.client.post("/archive"))
             assert {answer.status_code for answer in answers} <= {200, 404, 409}
+            assert answers[-1].json() == {"archived": 0}
             assert sum(answer.status_code == 200 for answer in answers) >= count // 2
     finally:
         database.remove()

@@ -11,6 +11,7 @@ from opentelemetry.trace import StatusCode
 from support.event_streams import chunk, event
 from support.recorded_calls import recorded_calls
 from support.scripted import Reply, ScriptedServer, anthropic_messages, json_reply
+from support.sessions import record, replay
 
 from playhead_semconv import attributes as a
 
@@ -61,10 +62,14 @@ BUSY = json_reply({"message": "Later"}, 503, {"x-amzn-errortype": "ServiceUnavai
 
 
 def bedrock(server: ScriptedServer) -> Any:
+    return bedrock_at(server.url)
+
+
+def bedrock_at(url: str) -> Any:
     return boto3.client(
         "bedrock-runtime",
         "eu-west-1",
-        endpoint_url=server.url,
+        endpoint_url=url,
         aws_access_key_id="a",
         aws_secret_access_key="b",
         config=Config(retries={"mode": "standard", "max_attempts": 2}),
@@ -116,3 +121,40 @@ def test_a_call_of_boto3_that_is_refused():
         span: Any = recorded.call()
     assert span.attributes[a.ERROR_TYPE] == "ValidationException"
     assert span.status.description == "No such model"
+
+
+KEY = "sk-proj-0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0u1V2w3X4y5Z"
+"""What a model says, and is on no tape."""
+
+
+def converse_text(url: str) -> str:
+    said = bedrock_at(url).converse_stream(modelId="amazon.nova", messages=HELLO)["stream"]
+    return "".join(
+        one["contentBlockDelta"]["delta"]["text"] for one in said if "contentBlockDelta" in one
+    )
+
+
+def claude_text(url: str) -> str:
+    with anthropic.AnthropicBedrock(
+        base_url=url, aws_access_key="a", aws_secret_key="b", aws_region="eu-west-1"
+    ) as claude:
+        stream: Any = claude.messages.create(**ASKED, stream=True)
+        return "".join(one.delta.text for one in stream if one.type == "content_block_delta")
+
+
+@pytest.mark.parametrize("program", [converse_text, claude_text])
+def test_a_stream_in_which_a_model_says_a_credential_replays_with_its_mask(program: Any):
+    text = f"it is {KEY}, and"
+    if program is converse_text:
+        said = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": text}})
+        events = [EVENTS[0], said, *EVENTS[2:]]
+    else:
+        whole = anthropic_messages.message(text)
+        events = [chunk(one) for one in anthropic_messages.events(whole)]
+    with ScriptedServer() as server:
+        server.script([Reply(events, 200, AMAZON, framing="chunked")])
+        got, tape = record(lambda: program(server.url))
+        url = server.url
+    assert got == text
+    again, _ = replay(lambda: program(url), tape)
+    assert again == f"it is *redact{'~' * (len(KEY) - 7)}, and"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 from urllib.parse import quote
@@ -28,9 +29,14 @@ def asked(
     action = ACTIONS.get(operation_name)
     if action is None or client.meta.service_model.service_name != "bedrock-runtime":
         return None
-    path = f"/model/{quote(str(api_params['modelId']), safe='')}/{action}"
+    path = _path(str(api_params["modelId"]), action)
     where = endpoint(client.meta.endpoint_url, type(client).__name__)
     return known_wire.asked("POST", path, _body(api_params), where)
+
+
+@lru_cache(256)
+def _path(model: str, action: str) -> str:
+    return f"/model/{quote(model, safe='')}/{action}"
 
 
 def _body(api_params: Mapping[str, Any]) -> object:

@@ -27,7 +27,7 @@ def asked(method: str, url: str, body: object, where: ModelEndpoint) -> Asked | 
 
     ``url``: the whole URL, or its path. ``body``: JSON in bytes or text, or the object itself.
     """
-    wires = _at_path(method, url)
+    wires, named = _at_path(method, url)
     if not wires:
         return None
     if isinstance(body, str | bytes | bytearray):
@@ -39,11 +39,10 @@ def asked(method: str, url: str, body: object, where: ModelEndpoint) -> Asked | 
     if wire is None:
         return None
     model = fields.get("model")
-    return Asked(
-        DIALECTS[wire].operation, wire, model if isinstance(model, str) else model_in(url), where
-    )
+    return Asked(DIALECTS[wire].operation, wire, model if isinstance(model, str) else named, where)
 
 
 @lru_cache(256)
-def _at_path(method: str, url: str) -> tuple[Wire, ...]:
-    return tuple(at_path(method, url))
+def _at_path(method: str, url: str) -> tuple[tuple[Wire, ...], str]:
+    """Return the wires that a request may be of, and the model that its URL names."""
+    return tuple(at_path(method, url)), model_in(url)

@@ -85,7 +85,7 @@ class Branch(Player):
         """See `Source.decide`."""
         if self.parted:
             return self._goes(id, ask, body)
-        standing = self.standing(ask)
+        standing = self.standing(id.lane, ask)
         if standing is not None:
             return standing
         with self._lock:

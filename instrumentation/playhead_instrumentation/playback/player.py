@@ -123,8 +123,8 @@ class Player:
         real."""
         self._answered: dict[Question, Exchange] = {}
         """The last recording that answered a question; kept where calls of models are real."""
-        self._standing: dict[Question, int] = {}
-        """The first recording of each ask whose answer stands for later ones."""
+        self._standing: dict[Question, dict[int, deque[int]]] = {}
+        """Recordings of each ask whose answer stands for later ones, by lane, in order."""
         serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
         stands = serves or self.level != "strict"
         for id in tape.exchange_ids():
@@ -149,12 +149,13 @@ class Player:
         self.order.add(self.wakes.values())
 
     def _stand(self, exchange: Exchange) -> None:
-        """Keep a recording that answers as often as it is asked, in no order."""
+        """Keep a recording that also answers whoever asks later."""
         number, ask = len(self._recordings), exchange.ask
         self._recordings.append(RecordedAsk(exchange.id, ask.key, ask.body.digest))
         self._shelf.use(number)
         for digest in digests_of(ask):
-            self._standing.setdefault((ask.kind, ask.key, digest), number)
+            by_lane = self._standing.setdefault((ask.kind, ask.key, digest), {})
+            by_lane.setdefault(exchange.id.lane, deque()).append(number)
 
     def _keep(self, exchange: Exchange) -> None:
         number, ask = len(self._recordings), exchange.ask
@@ -180,7 +181,7 @@ class Player:
             return self._instead(id.lane, ask.key)
         if self._allowed.model:
             return self._beside_model(id, ask, body)
-        standing = self.standing(ask)
+        standing = self.standing(id.lane, ask)
         if standing is not None:
             return standing
         found = self.find(id, ask, body)
@@ -190,14 +191,24 @@ class Player:
             return LIVE
         return self.refusal(id, ask, body)
 
-    def standing(self, ask: Ask) -> Played | None:
-        """The verdict of an ask whose recorded answer stands, whoever had asked; None: there is none."""
+    def standing(self, lane: int, ask: Ask) -> Played | None:
+        """The verdict of an ask whose recorded answer stands; None: there is none.
+
+        A lane gets its own recordings in order, and the last of them as often as it asks. A lane without
+        any gets what stood when the first that had asked was done.
+        """
         if not self._standing or not is_standing(ask):
             return None
         for digest in digests_of(ask):
-            number = self._standing.get((ask.kind, ask.key, digest))
-            if number is not None:
-                return self._made(self._exchange(number), Fidelity.EXACT)
+            by_lane = self._standing.get((ask.kind, ask.key, digest))
+            if by_lane is None:
+                continue
+            own = by_lane.get(lane)
+            if own is None:
+                number = next(iter(by_lane.values()))[-1]
+            else:
+                number = own.popleft() if len(own) > 1 else own[0]
+            return self._made(self._exchange(number), Fidelity.EXACT)
         return None
 
     def _made(self, recording: Exchange, fidelity: Fidelity) -> Played:

@@ -36,7 +36,8 @@ from playhead_semconv.secrets import (
 )
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, united
-from playhead_semconv.secrets.scrubbing import Scrubber, scrubber
+from playhead_semconv.secrets.responses import scrubber
+from playhead_semconv.secrets.scrubbing import Scrubber
 from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings
 
@@ -297,8 +298,7 @@ class Redactor:
 
     def response(self, content_type: str, content_encoding: str) -> Scrubber:
         """Return what removes the credentials from a response."""
-        events = content_type.startswith("text/event-stream")
-        return scrubber(self._finder, self._came, content_encoding, events=events)
+        return scrubber(self._finder, self._came, content_encoding, content_type=content_type)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
         """Return a command line with the values of secret options replaced.

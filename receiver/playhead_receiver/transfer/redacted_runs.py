@@ -21,7 +21,7 @@ from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.secrets import Finder, masked, replaced
 from playhead_semconv.secrets.codings import codec
 from playhead_semconv.secrets.finder import Kind
-from playhead_semconv.secrets.scrubbing import Scrubber, repacked, scrubber
+from playhead_semconv.secrets.responses import repacked, scrubber
 from playhead_semconv.secrets.spellings import spellings, those_told
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
@@ -117,10 +117,10 @@ class Redaction:
         """Content that occurs in several facts; its length does not change."""
         return self._without(data, same_length=True)
 
-    def answer(self, pieces: list[bytes], encoding: str, *, events: bool) -> list[bytes]:
+    def answer(self, pieces: list[bytes], encoding: str, content_type: str) -> list[bytes]:
         """The pieces of an answer; each keeps its length unless the answer is compressed."""
         coding = codec(encoding)
-        scrub: Scrubber = scrubber(self._finder, lambda _: None, events=events)
+        scrub = scrubber(self._finder, lambda _: None, content_type=content_type)
         if coding is None:
             found = [scrub.chunk(one) for one in pieces]
         else:
@@ -175,8 +175,7 @@ class _Facts:
         if any(lacks):
             pieces = repacked(pieces, lacks)
             coded = next(filter(None, lacks))
-        events = headers.get("content-type", "").startswith("text/event-stream")
-        kept = self._redaction.answer(pieces, coded, events=events)
+        kept = self._redaction.answer(pieces, coded, headers.get("content-type", ""))
         if kept == pieces:
             return
         for fact, piece in zip(parts, kept, strict=True):

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from playhead_semconv.secrets.codings import Codec, codec
 from playhead_semconv.secrets.finder import RECOGNISABLE, CredentialSpan, Finder, Kind, string_end
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 
@@ -37,23 +36,6 @@ class Scrubber(Protocol):
         ...
 
 
-def scrubber(
-    finder: Finder,
-    learn: Callable[[bytes], object],
-    content_encoding: str = "",
-    *,
-    events: bool = False,
-) -> Scrubber:
-    """Return the scrubber for one response.
-
-    ``learn`` is called with values found by name or shape. ``events``: the response is a stream of
-    events.
-    """
-    encoding = content_encoding.strip().lower()
-    plain = _Plain(finder, learn, events=events)
-    return plain if encoding in ("", "identity") else _Coded(encoding, plain)
-
-
 class _Open(msgspec.Struct):
     """A credential within which the last chunk ended."""
 
@@ -66,7 +48,7 @@ class _Open(msgspec.Struct):
     so_far: bytes = b""
 
 
-class _Plain:
+class PlainScrubber:
     """Scrubs uncompressed data."""
 
     unpacked = ""
@@ -81,6 +63,7 @@ class _Plain:
         self._said = _Said(finder) if events else None
 
     def chunk(self, data: bytes) -> bytes:
+        """See `Scrubber.chunk`."""
         window = self._before + data if self._before else data
         spans = self._find(window)
         said = self._said
@@ -231,61 +214,6 @@ class _Said:
         if self._seen >= RECOGNISABLE:
             yield at, at + size, piece(self._masked, size, before)
             self._masked += size
-
-
-class _Coded:
-    """Scrubs a compressed response: decodes it, and encodes it again where something must change.
-
-    If the first credential comes late, the data before it is on the tape already, as it came. The data
-    after it is stored uncompressed; for readers of the tape `repacked` makes one compressed answer of
-    both.
-    """
-
-    def __init__(self, encoding: str, plain: _Plain) -> None:
-        self.count = 0
-        self.unpacked = ""
-        self._encoding = encoding
-        self._plain = plain
-        self._codec = codec(encoding)
-        self._pack: Codec | None = None
-        self._untouched = 0
-
-    def chunk(self, data: bytes) -> bytes:
-        if self._codec is None:
-            return data
-        unpack, packer = self._codec
-        try:
-            text = unpack(data)
-        except Exception:
-            # Not encoded as the header says; the program's own decoder will not get text from it either.
-            return data if not self.unpacked else b""
-        kept = self._plain.chunk(text)
-        self.count = self._plain.count
-        if self.unpacked:
-            return kept
-        if kept == text and self._pack is None:
-            self._untouched += 1
-            return data
-        if self._pack is None:
-            if self._untouched:
-                self.unpacked = self._encoding
-                return kept
-            self._pack = packer()
-        return self._pack(kept)
-
-
-def repacked(pieces: list[bytes], unpacked: list[str]) -> list[bytes]:
-    """Return the pieces of one compressed answer, some of which are stored without their coding.
-
-    ``unpacked``: for each piece, the content coding that it lacks; empty where it has it.
-    """
-    both = codec(next(filter(None, unpacked), ""))
-    if both is None:
-        return pieces
-    unpack, packer = both
-    pack = packer()
-    texts = (one if lacks else unpack(one) for one, lacks in zip(pieces, unpacked, strict=True))
-    return [pack(text) for text in texts]
 
 
 def _with(data: bytes, pieces: list[Piece]) -> bytes:

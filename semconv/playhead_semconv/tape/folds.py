@@ -19,7 +19,7 @@ from playhead_semconv.facts import (
     Fidelity,
     Part,
 )
-from playhead_semconv.secrets.scrubbing import repacked
+from playhead_semconv.secrets.responses import repacked
 
 CONTROLS = (
     e.PLAYHEAD_CONTROL_CHECKPOINT,

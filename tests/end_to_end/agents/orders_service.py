@@ -10,8 +10,8 @@ import uuid
 import redis
 import redis.asyncio
 from fastapi import FastAPI, HTTPException
-from sqlalchemy import JSON, Numeric, String, create_engine, func, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import JSON, Numeric, String, create_engine, func, select, text
+from sqlalchemy.exc import IntegrityError, ProgrammingError
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, sessionmaker
 
@@ -85,3 +85,16 @@ async def get(name: str):
         if order is None:
             raise HTTPException(404, name)
         return {**shown(order), "cached": cached, "orders": total is not None}
+
+
+@app.post("/archive")
+async def archive():
+    counted = text("select count(*) from archive")
+    async with asked_engine.connect() as connection:
+        try:
+            await connection.scalar(counted)
+        except ProgrammingError:
+            await connection.rollback()
+            await connection.execute(text("create table archive (name text)"))
+            await connection.commit()
+        return {"archived": await connection.scalar(counted)}

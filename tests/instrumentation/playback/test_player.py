@@ -414,3 +414,22 @@ def test_in_a_service_what_stands_answers_as_often_as_it_is_asked(serves: bool):
         assert all(
             one.fidelity is Fidelity.EXACT and one.made for one in found if isinstance(one, Played)
         )
+
+
+def test_what_stands_is_answered_in_its_order_in_the_request_that_has_it():
+    made = HandMade().start(**{a.PLAYHEAD_RUN_LEVEL: "causal"})
+    standing = {a.PLAYHEAD_ASK_STANDING: "program"}
+    for said in (b"no such table", b"prepared"):
+        made.exchange(KEY, LOGIN, (said,), **standing)
+    made.exchange(KEY, LOGIN, (b"made anew",), lane=OTHER, **standing)
+    player = Player(made.exit(0).tape())
+    ask = Ask("http", KEY, Content.of(LOGIN), details=standing)
+
+    def got(lane: int) -> bytes:
+        found = player.decide(ExchangeId(lane, "http", 0), ask, LOGIN)
+        assert isinstance(found, Played)
+        return found.part(0)
+
+    assert [got(OTHER + 1) for _ in range(2)] == [b"prepared"] * 2
+    assert [got(MAIN) for _ in range(3)] == [b"no such table", b"prepared", b"prepared"]
+    assert got(OTHER) == b"made anew"

@@ -17,7 +17,7 @@ from playhead_instrumentation.redaction import RULES, Redactor, Rule, key_of_use
 from playhead_semconv import attributes as a
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import mask
-from playhead_semconv.secrets.scrubbing import repacked
+from playhead_semconv.secrets.responses import repacked
 from playhead_semconv.settings import Settings
 from playhead_semconv.tape.frames import encode
 from playhead_semconv.wire.encodings import decode_body

@@ -9,11 +9,13 @@ import zlib
 from typing import Any
 
 import pytest
+from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
+from support.event_streams import chunk, event
 
 from playhead_semconv.secrets import FIELDS, SHAPES, Finder, mask, masked, replaced
 from playhead_semconv.secrets.fields import styles
 from playhead_semconv.secrets.finder import Kind
-from playhead_semconv.secrets.scrubbing import scrubber
+from playhead_semconv.secrets.responses import scrubber
 from playhead_semconv.secrets.spellings import SHORTEST_CODED, spellings, those_told, told
 
 VALUE = "s3cr3t-0123456789-value"
@@ -299,7 +301,7 @@ def test_both_forms_of_deflate_are_looked_into(wbits: int):
 def test_each_text_in_which_a_model_says_a_known_value_is_counted():
     finder = Finder()
     finder.add([VALUE.encode()], VALUE.encode())
-    scrub = scrubber(finder, lambda _: None, events=True)
+    scrub = scrubber(finder, lambda _: None, content_type="text/event-stream")
     half = len(VALUE) // 2
     counts: list[int] = []
     for text in ("it is ", VALUE[:half], VALUE[half:], " and ", VALUE[:half], VALUE[half:]):
@@ -336,7 +338,7 @@ def test_an_option_is_told_by_the_word_before_its_value_alone():
 def test_of_a_value_that_a_model_ends_within_a_text_the_rest_of_the_text_stays():
     finder = Finder()
     finder.add([VALUE.encode()], VALUE.encode())
-    scrub = scrubber(finder, lambda _: None, events=True)
+    scrub = scrubber(finder, lambda _: None, content_type="text/event-stream")
     first = scrub.chunk(b'data: {"text":"it is %b"}\n\n' % VALUE[:12].encode())
     second = scrub.chunk(b'data: {"text":"%b, I think"}\n\n' % VALUE[12:].encode())
     assert VALUE[:12].encode() not in first
@@ -348,3 +350,62 @@ def test_what_the_data_ends_within_is_masked_to_the_end_of_it():
     kept = scrub.chunk(b'{"api_key": "' + b"x1" * 4) + scrub.chunk(b'y2y2", "a": 1}')
     assert b"x1" not in kept and b"y2" not in kept
     assert kept.endswith(b'", "a": 1}')
+
+
+SAID = [
+    event("contentBlockDelta", {"delta": {"text": f"it is {VALUE}, and"}, "contentBlockIndex": 0}),
+    chunk({"type": "content_block_delta", "delta": {"text": VALUE[:14]}}),
+    chunk({"type": "content_block_delta", "delta": {"text": f"{VALUE[14:]} indeed"}}),
+    chunk({"type": "content_block_delta", "delta": {"text": f"so {VALUE}."}}),
+]
+HARMLESS = [chunk({"usage": {"output_tokens": 3}}), event("messageStop", {"stopReason": "end_turn"})]
+AMAZON = "application/vnd.amazon.eventstream"
+
+
+def scrubbed(*pieces: bytes) -> bytes:
+    finder = Finder()
+    finder.add(list(spellings(VALUE)), VALUE.encode())
+    scrub = scrubber(finder, lambda _: None, content_type=AMAZON)
+    kept = [scrub.chunk(piece) for piece in pieces]
+    assert [len(one) for one in kept] == [len(piece) for piece in pieces]
+    return b"".join(kept)
+
+
+def read(data: bytes) -> list[dict[str, Any]]:
+    """The payloads, by botocore's parser, which checks the checksums."""
+    buffer = EventStreamBuffer()
+    buffer.add_data(data)
+    payloads = [json.loads(message.payload) for message in buffer]
+    return [json.loads(base64.b64decode(one["bytes"])) if "bytes" in one else one for one in payloads]
+
+
+def test_a_message_of_an_event_stream_from_which_a_value_is_taken_keeps_its_form():
+    texts = [one["delta"]["text"] for one in read(scrubbed(*SAID))]
+    assert texts == [
+        f"it is *redact{'~' * 16}, and",
+        "*redact~~~~~~~",
+        "~~~~~~~~~ indeed",
+        f"so *redact{'~' * 16}.",
+    ]
+    whole = b"".join(SAID)
+    assert scrubbed(whole) == scrubbed(*SAID)
+    assert scrubbed(*HARMLESS) == b"".join(HARMLESS)
+
+
+def test_an_event_stream_is_scrubbed_however_it_is_cut():
+    whole = b"".join([*HARMLESS, SAID[0], *HARMLESS, *SAID[1:], *HARMLESS])
+    cuts = [(whole[:cut], whole[cut:]) for cut in range(1, len(whole), 3)]
+    for pieces in (*cuts, [whole[at : at + 11] for at in range(0, len(whole), 11)]):
+        texts = [one["delta"]["text"] for one in read(scrubbed(*pieces)) if "delta" in one]
+        assert len(texts) == len(SAID)
+        assert not any(VALUE in text for text in texts)
+    assert len(read(scrubbed(*(bytes([one]) for one in whole)))) == len(SAID) + 3 * len(HARMLESS)
+
+
+def test_what_is_wrong_in_an_event_stream_stays_wrong_and_hides_nothing():
+    wrong = SAID[0][:-1] + bytes([SAID[0][-1] ^ 1])
+    with pytest.raises(ChecksumMismatch):
+        read(scrubbed(wrong))
+    for text in (b"{}" + SAID[0], b"\0" * 12 + VALUE.encode()):
+        kept = scrubbed(text)
+        assert VALUE.encode() not in kept and b"*redact~" in kept

@@ -169,8 +169,8 @@ def _connect(original: Any, connection: Any) -> None:
 def _endheaders(
     original: Any, connection: Any, message_body: Any = None, *, encode_chunked: bool = False
 ) -> None:
-    session = recording_requests_of_program()
-    if session is None or GOING_ON in connection.__dict__:
+    session = None if GOING_ON in connection.__dict__ else recording_requests_of_program()
+    if session is None:
         return original(connection, message_body, encode_chunked=encode_chunked)
     streams = message_body is None and _announced(connection)
     body = None if streams else whole(message_body)
