@@ -302,7 +302,7 @@ def _retold_calls(spans: Sequence[SpanRow]) -> set[bytes]:
     above: set[bytes] = set()
     for span in calls.values():
         one = span.parent
-        while one and one not in above:
+        while one and one != span.span_id and one not in above:
             above.add(one)
             one = parents.get(one, b"")
     return above & calls.keys()
