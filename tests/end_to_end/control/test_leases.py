@@ -62,9 +62,10 @@ def ordered(run: Run) -> list[str]:
 def test_a_run_goes_on_when_its_lease_is_over(stage: Stage):
     agent = stage.start(stage.script(ASKS))
     ready(agent)
-    stage.operator.order("agent-1", "pause", lease_s=3)
+    stage.operator.order("agent-1", "pause")
     goes(agent)
     stage.operator.halted("agent-1")
+    stage.operator.order("agent-1", "lease", lease_s=2)
     assert stage.ended(agent).splitlines() == SAID
     assert ordered(stage.home.run("agent-1")) == ["pause", "expired", "expired"]
     assert stage.home.report("agent-1", input="go\n")[1]["verdict"] == "identical"
@@ -105,7 +106,12 @@ def test_the_second_operator_sees_who_holds_the_run(stage: Stage):
 def test_a_run_that_is_not_controlled_is_refused(stage: Stage):
     agent = stage.start(stage.script(ASKS), control="off")
     ready(agent)
-    refused = stage.operator.post("agent-1", "pause")
+
+    def answered():
+        answer = stage.operator.post("agent-1", "pause")
+        return None if answer.status_code == 404 else answer
+
+    refused = until(answered, "the receiver has heard of the run")
     assert refused.status_code == 409
     assert refused.json()["hint"] == "start it with PLAYHEAD_CONTROL=on"
     goes(agent)
