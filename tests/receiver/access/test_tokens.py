@@ -392,7 +392,7 @@ def test_tokens_are_listed_without_secrets_and_say_when_they_were_used(tmp_path:
     assert found["rests"]["used_ns"] is None
     assert again == answer.json()["tokens"]  # it is noted once a minute
     for text in tokens.values():
-        assert text.split("_")[2] not in answer.text
+        assert text.split("_", 2)[2] not in answer.text  # a secret may begin with the letter that parts
 
 
 def test_a_token_opens_where_its_use_cannot_be_noted(

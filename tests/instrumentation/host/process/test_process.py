@@ -1,6 +1,7 @@
 """Child processes: programs see of them what they see without us, and again at the replay."""
 
 import asyncio
+import fcntl
 import multiprocessing
 import os
 import pty
@@ -164,7 +165,11 @@ def test_a_pipe_of_the_programs_own_is_not_answered_wrongly(passed):
     numbers: list[int] = []
 
     def program():
-        reads, writes = numbers[:] = os.pipe()
+        reads, low = os.pipe()
+        # A number of its own: what else runs in this process opens and closes lower ones.
+        writes = fcntl.fcntl(low, fcntl.F_DUPFD, 700)
+        os.close(low)
+        numbers[:] = reads, writes
         try:
             if passed:
                 subprocess.run(["bash", "-c", f"echo x >&{writes}"], pass_fds=(writes,), check=True)
