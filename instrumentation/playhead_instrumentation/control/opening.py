@@ -9,6 +9,7 @@ from playhead_instrumentation.control.channel import Address, Channel, report_of
 from playhead_instrumentation.control.desk import Desk
 from playhead_instrumentation.control.watching import Watching
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.control.rules import rules_of_setting
 from playhead_semconv.errors import PlayheadError
@@ -29,6 +30,13 @@ class Control:
         """A call of a model is over; ``attributes``: of its span."""
         if self._watching.spending is not None:
             self._watching.spending.used(trace_id.hex(), attributes, began_ns)
+
+    def unclaimed(self, attempt: Attempt) -> None:
+        """An HTTP attempt is over that no SDK made for a call: it may be one to a model all the same."""
+        spending = self._watching.spending
+        if spending is not None and attempt.span_context is not None:
+            trace = attempt.span_context.trace_id.to_bytes(16, "big").hex()
+            spending.attempted(trace, attempt)
 
     def close(self) -> None:
         """The process ends: let everything go. Idempotent."""
@@ -64,4 +72,6 @@ def open_control(
         return None
     session.driver.control = desk
     channel.start()
-    return Control(desk, channel, watching)
+    control = Control(desk, channel, watching)
+    session.on_unclaimed = control.unclaimed
+    return control

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.process.interpreter_threads import make_lock
@@ -69,6 +70,13 @@ class Spent:
             for name in (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS):
                 sums.tokens += count_in(attributes, name) or 0
             sums.cost_usd += cost_usd
+
+    def attempted(self, trace: str, attempt: Attempt) -> None:
+        """An HTTP attempt is over that belongs to no call of an SDK; its bytes may be a call."""
+        from playhead_instrumentation.spans.meaning import meaning_of  # the rule may not meet any
+
+        if said := meaning_of(attempt):
+            self.used(trace, said, attempt.started_ns)
 
     def tokens(self, trace: str) -> float:
         """Input and output tokens of a run."""

@@ -11,6 +11,7 @@ import msgspec
 
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv.control.rules import COUNTED, ControlRule
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.interpreter_threads import make_lock
@@ -40,6 +41,10 @@ class Spending(Protocol):
 
     def used(self, trace: str, attributes: dict[str, Any], began_ns: int) -> None:
         """A call is over; ``attributes``: of its span."""
+        ...
+
+    def attempted(self, trace: str, attempt: Attempt) -> None:
+        """An HTTP attempt is over that belongs to no call of an SDK."""
         ...
 
     def tokens(self, trace: str) -> float:

@@ -43,6 +43,7 @@ from playhead_semconv.tape.folds import is_inbound
 from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
+    from playhead_instrumentation.spans.attempts import Attempt
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
@@ -104,6 +105,8 @@ class Session:
         """What delivers the facts, if anything does. Set by the caller of `start`."""
         self.snapshots: Snapshots | None = None
         """Takes snapshots of the working folder, where the setting says so."""
+        self.on_unclaimed: Callable[[Attempt], None] | None = None
+        """Told of each HTTP attempt that belongs to no call of an SDK, off the caller's path."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()

@@ -22,26 +22,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from opentelemetry.trace import StatusCode
 
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.logical_call import LogicalCall
+from playhead_instrumentation.spans.meaning import asked_whom, ended_how, response_of, wire_of
 from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import EndedHow, ErrorRecord
-from playhead_semconv.genai.providers import provider_at
+from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
     Derived,
     PrefixCache,
-    WireResponse,
     derive,
-    recognised,
 )
 
 TRUNCATED = "truncated_response"
@@ -87,13 +84,13 @@ class Finisher:
         attempt = call.attempts[-1] if call.attempts else None
         attributes: dict[str, Any] = {}
         derived: Derived | None = None
-        wire = call.wire or _wire_of(attempt)
+        wire = call.wire or (wire_of(attempt) if attempt is not None else "")
         if attempt is not None and wire:
-            answer = _response(attempt)
+            answer = response_of(attempt)
             derived = derive(wire, attempt.request_body, answer, self._cache, attempt.url)
             attributes.update(derived.attributes)
             if not call.wire:
-                attributes.update(_where(attempt))
+                attributes.update(asked_whom(attempt))
             if derived.streamed and attempt.first_chunk_ns is not None:
                 waited_ns = attempt.first_chunk_ns - call.started_ns
                 attributes[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
@@ -106,7 +103,7 @@ class Finisher:
             if not self._content:
                 for name in CONTENT_ATTRIBUTES:
                     attributes.pop(name, None)
-            if _how(attempt) == "abandoned" and not derived.content_complete:
+            if ended_how(attempt) == "abandoned" and not derived.content_complete:
                 attributes[a.PLAYHEAD_END_HOW] = "abandoned"
         outcome = outcome_of(call, attempt, derived)
         if outcome.error_type:
@@ -162,40 +159,9 @@ def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | No
         return CallOutcome(
             error.qualname if builtin else f"{error.module}.{error.qualname}", error.message
         )
-    if _how(attempt) == "complete":
+    if ended_how(attempt) == "complete":
         return CallOutcome(TRUNCATED, derived.problem)
     return CallOutcome()
-
-
-def _response(attempt: Attempt) -> WireResponse:
-    return WireResponse(
-        attempt.status_code,
-        attempt.response_headers,
-        attempt.chunks,
-        complete=_how(attempt) == "complete",
-    )
-
-
-def _wire_of(attempt: Attempt | None) -> str:
-    """Return the wire of a request, if it is known."""
-    if attempt is None:
-        return ""
-    return recognised(attempt.method, attempt.url, attempt.request_body) or ""
-
-
-def _where(attempt: Attempt) -> dict[str, Any]:
-    """Return who was asked, where the call did not know it when it began."""
-    parts = urlsplit(attempt.url)
-    host = parts.hostname or ""
-    said: dict[str, Any] = {a.SERVER_ADDRESS: host}
-    said[a.SERVER_PORT] = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    provider = provider_at(host)
-    return said | ({a.GEN_AI_PROVIDER_NAME: provider} if provider else {})
-
-
-def _how(attempt: Attempt) -> EndedHow:
-    """Return how the attempt ended. One that is still open was abandoned: the process ends."""
-    return attempt.end.how if attempt.end is not None else "abandoned"
 
 
 def _longest(span: Any) -> int | None:

@@ -142,6 +142,27 @@ def test_a_limit_is_a_guard(stage: Stage, rule: str, said: str):
     identical(stage)
 
 
+WITHOUT_SDK = f"""
+{ASKING}
+for number in range(3):
+    try:
+        print(asked(f"question {{number}}"), flush=True)
+    except HTTPError as problem:
+        print(problem.code, problem.read().decode(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "rule", [pytest.param("stop tokens>20", marks=pytest.mark.acceptance), "stop cost>0.00002"]
+)
+def test_a_limit_counts_calls_that_no_sdk_makes(stage: Stage, rule: str):
+    agent = stage.start(stage.script(WITHOUT_SDK), control=rule, PLAYHEAD_LEVEL="exchanges")
+    printed = stage.ended(agent).splitlines()
+    assert printed[0] == "You said question 0"
+    assert printed[-1].startswith("403 ") and "applies" in printed[-1]
+    identical(stage)
+
+
 LOOPS = """
     import httpx
     import playhead

@@ -270,3 +270,5 @@ class HttpExchange:
     def finish(self) -> None:
         """End the span, off the caller's path: that takes locks, which a finalizer must not."""
         end_span(self._span, self.attempt.end, self.attempt.ended_ns)
+        if self._observer is None and self._session.on_unclaimed is not None:
+            self._session.on_unclaimed(self.attempt)
