@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +45,7 @@ class HandMade:
         self.at_ns = START_NS
         self._ordinals: dict[tuple[int, str], int] = {}
         self._batch = 0
-        self._next_span = 1
+        self._numbers = (number for number in itertools.count(1) if number != ROOT)
         self._started: dict[int, tuple[int, str, int, int, dict[str, Any]]] = {}
         self._untold: list[dict[str, Any]] = []
 
@@ -97,8 +98,7 @@ class HandMade:
         **attributes: Any,
     ) -> int:
         """Start a span. Returns its number. ``carried``: its start is part of the next ask."""
-        if not number:
-            number, self._next_span = self._next_span, self._next_span + 1
+        number = number or next(self._numbers)
         at = {key.replace("__", "."): value for key, value in attributes.items()}
         self._started[number] = (self.at_ns, name, parent, kind, at)
         if carried:

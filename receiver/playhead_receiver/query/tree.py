@@ -30,17 +30,14 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Tree:
-    """The spans of a run, depth first in order of start.
-
-    A span whose parent is missing is a root; in a cycle of spans, the one that started first is.
-    """
+    """The spans of a run, depth first in order of start. A span whose parent is missing is a root."""
 
     def __init__(self, rows: Sequence[SpanRow]) -> None:
         known = {row.span_id: row for row in rows}
         self._children: dict[bytes, list[SpanRow]] = {}
         roots: list[SpanRow] = []
         for row in sorted(known.values(), key=_begin):
-            if row.parent in known and row.parent != row.span_id:
+            if row.parent in known:
                 self._children.setdefault(row.parent, []).append(row)
             else:
                 roots.append(row)
@@ -50,8 +47,6 @@ class Tree:
         self._depths: list[int] = []
         self._above: list[int] = []
         self._walk(roots)
-        if len(self._rows) < len(known):
-            self._walk_rings(known)
         self._below = [0] * len(self._rows)
         self._failures = [int(row.failed) for row in self._rows]
         for at in range(len(self._rows) - 1, -1, -1):
@@ -110,15 +105,6 @@ class Tree:
             below = self._children.get(row.span_id)
             if below is not None:
                 stack += [(child, depth + 1, at) for child in reversed(below)]
-
-    def _walk_rings(self, known: dict[bytes, SpanRow]) -> None:
-        seen = {row.span_id for row in self._rows}
-        for row in sorted(known.values(), key=_begin):
-            if row.span_id not in seen:
-                self._children[row.parent].remove(row)
-                begin = len(self._rows)
-                self._walk([row])
-                seen |= {one.span_id for one in self._rows[begin:]}
 
 
 class Trees:

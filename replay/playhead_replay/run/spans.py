@@ -14,6 +14,7 @@ from playhead_semconv.facts import Fact
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.tape.span_starts import starts_among
+from playhead_semconv.untrusted.rings import opened_rings
 
 KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
 """Span kinds, as in OTLP."""
@@ -171,18 +172,10 @@ def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
         if start is not None:
             span.seq, span.instance = start.seq, start.instance
         known[span.span_id] = span
-    roots: list[Span] = []
     in_order = sorted(known.values(), key=lambda span: (span.started_ns, span.seq, span.span_id))
+    opened = opened_rings({span.span_id: span.parent_id for span in in_order})
+    roots: list[Span] = []
     for span in in_order:
         parent = known.get(span.parent_id)
-        (roots if parent is None or parent is span else parent.children).append(span)
-    reached = {span.span_id for root in roots for span in root.walk()}
-    if len(reached) == len(known):
-        return roots
-    for span in in_order:
-        if span.span_id not in reached:
-            beside = known[span.parent_id].children
-            beside[:] = [one for one in beside if one is not span]
-            roots.append(span)
-            reached |= {one.span_id for one in span.walk()}
+        (roots if parent is None or span.span_id in opened else parent.children).append(span)
     return roots

@@ -1,1 +1,1 @@
-"""Makes untrusted input safe: text that is shown, paths, counts."""
+"""Makes untrusted input safe: text that is shown, paths, counts, rings of spans."""

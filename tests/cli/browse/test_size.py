@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.browsing import Screen, browse
 from support.cli import refund, store_run
-from support.handmade import ROOT, HandMade
+from support.handmade import HandMade
 
 from playhead_cli.browse import app
 from playhead_cli.browse.panes import Details, StepList
@@ -21,7 +21,6 @@ HEIGHT = 24
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
     made = HandMade().start()
-    made._next_span = ROOT + 1  # pyright: ignore[reportPrivateUsage]
     for number in range(STEPS):
         made.tool("search", f'{{"q":"order {number}"}}')
     store_run(folder, made.exit())

@@ -124,7 +124,7 @@ def test_spans_in_a_ring_and_without_their_parents_are_shown(api: httpx.Client, 
     spans = [span_of(trace, 1, parent=2), span_of(trace, 2, parent=1), span_of(trace, 3, parent=9)]
     receiver.store.commit(Batch(spans))
     lines = api.get(f"/v1/runs/{trace.hex()}").json()["spans"]
-    assert [(line["span_id"][-1], line["depth"]) for line in lines] == [("3", 0), ("1", 0), ("2", 1)]
+    assert [(line["span_id"][-1], line["depth"]) for line in lines] == [("1", 0), ("2", 1), ("3", 0)]
 
 
 def test_a_run_of_fifty_thousand_spans_opens_in_its_first_window(api: httpx.Client, receiver: Receiver):

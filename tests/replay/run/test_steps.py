@@ -1,8 +1,8 @@
 """What counts as a step where spans enclose each other."""
 
-from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps
+from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps, without_rings
 from playhead_receiver.store.values.span_labels import Label
-from playhead_replay.run.spans import KIND_CLIENT, Span
+from playhead_replay.run.spans import KIND_CLIENT, Span, grow
 from playhead_replay.run.steps import number_steps
 from playhead_semconv import attributes as a
 
@@ -53,3 +53,18 @@ def test_a_store_counts_the_same():
         SpanRow(b"4", b"3", 1, 2, label=Label(step=True, tool="search")),
     ]
     assert counted_steps(rows) == {b"3", b"4"}
+
+
+def test_a_store_counts_the_same_where_calls_are_in_a_ring():
+    parents = {"1": "3", "2": "1", "3": "2", "4": "4"}
+    spans = [
+        Span("1", id, above, id, KIND_CLIENT, int(id), 9, {a.GEN_AI_OPERATION_NAME: "chat"})
+        for id, above in parents.items()
+    ]
+    label = Label(step=True, model="m-1")
+    rows = [
+        SpanRow(id.encode(), above.encode(), int(id), 9, label=label) for id, above in parents.items()
+    ]
+    counted = {step.span.span_id for step in number_steps(grow(spans, []))}
+    assert counted == {"3", "4"}
+    assert counted_steps(without_rings(rows)) == {id.encode() for id in counted}

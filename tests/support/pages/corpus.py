@@ -43,6 +43,13 @@ SPANS: dict[str, Callable[[bytes], list[StoredSpan]]] = {
     "a ring": lambda trace: [
         span_of(trace, one, parent=one % 3 + 1, name=f"of {one}") for one in (1, 2, 3)
     ],
+    "a ring of calls": lambda trace: [
+        span_of(trace, one, parent=one % 2 + 1, name=f"call {one}", **CHAT, **FEW) for one in (1, 2)
+    ],
+    "a call below a ring that begins first": lambda trace: [
+        span_of(trace, one, parent={1: 2, 2: 3, 3: 2}[one], name=f"call {one}", **CHAT, **MANY)
+        for one in (1, 2, 3)
+    ],
     "its own parent": lambda trace: [span_of(trace, 1, parent=1, name="self", **CHAT, **FEW)],
     "deep": lambda trace: [
         span_of(trace, one, parent=one - 1, name=f"level {one}", **(CHAT if one % 10 == 0 else {}))

@@ -50,7 +50,10 @@ class Store(Protocol):
         ...
 
     def outline(self, trace_id: bytes) -> list[SpanRow]:
-        """All spans of a trace without their content, finished and pending, in no particular order."""
+        """All spans of a trace without their content, finished and pending, in no particular order.
+
+        They are a tree: where they were told to be in a ring, the first of it has no parent.
+        """
         ...
 
     def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:

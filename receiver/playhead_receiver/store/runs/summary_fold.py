@@ -14,6 +14,7 @@ from playhead_receiver.store.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.store.spans.span_view import ResourceSummary
 from playhead_receiver.store.values.run_summaries import RunStatus, RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
+from playhead_semconv.untrusted.rings import opened_rings
 
 HEARTBEAT_NS = 5_000_000_000
 """Default heartbeat interval of a process, if its tape does not state one."""
@@ -123,8 +124,19 @@ class InstanceRow(msgspec.Struct, frozen=True):
         return missing
 
 
+def without_rings(spans: list[SpanRow]) -> list[SpanRow]:
+    """These spans, each below a root: `opened_rings` have no parent."""
+    in_order = sorted(spans, key=lambda span: (span.start_ns, span.span_id))
+    opened = opened_rings({span.span_id: span.parent for span in in_order})
+    if not opened:
+        return spans
+    return [
+        msgspec.structs.replace(span, parent=b"") if span.span_id in opened else span for span in spans
+    ]
+
+
 def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
-    """Aggregate the spans of a run, finished and pending ones."""
+    """Aggregate the spans of a run, finished and pending ones, without rings."""
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
     bare = bare_requests(spans)
@@ -268,16 +280,10 @@ def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
     for span in spans:
         if not span.label.attempt or span.local_root or span.label.resent:
             continue
-        above, seen = known.get(span.parent), {span.span_id}
-        while (
-            above is not None
-            and above.span_id not in seen
-            and not above.label.step
-            and not _inside(above)
-        ):
-            seen.add(above.span_id)
+        above = known.get(span.parent)
+        while above is not None and not above.label.step and not _inside(above):
             above = known.get(above.parent)
-        if above is None or above.span_id in seen:
+        if above is None:
             bare.add(span.span_id)
     return bare
 
@@ -302,7 +308,7 @@ def _retold_calls(spans: Sequence[SpanRow]) -> set[bytes]:
     above: set[bytes] = set()
     for span in calls.values():
         one = span.parent
-        while one and one != span.span_id and one not in above:
+        while one and one not in above:
             above.add(one)
             one = parents.get(one, b"")
     return above & calls.keys()
@@ -317,7 +323,7 @@ def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
     covered: set[bytes] = set()
     for span in bearing.values():
         above = span.parent
-        while above and above != span.span_id and above not in covered:
+        while above and above not in covered:
             covered.add(above)
             above = parents.get(above, b"")
     own = (span for span_id, span in bearing.items() if span_id not in covered)

@@ -17,6 +17,7 @@ from playhead_receiver.store.runs.summary_fold import (
     SpanRow,
     fold_spans,
     summary_of,
+    without_rings,
 )
 from playhead_receiver.store.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.store.sql.database import Db
@@ -122,8 +123,8 @@ def folded(db: Db, trace_id: bytes) -> SpanFold:
 
 
 def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
-    """The spans of a run without their content, finished and pending."""
-    return [*_finished(db, trace_id), *_pending(db, trace_id)]
+    """The spans of a run without their content, finished and pending, as a tree."""
+    return without_rings([*_finished(db, trace_id), *_pending(db, trace_id)])
 
 
 def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
