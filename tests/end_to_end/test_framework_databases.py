@@ -62,20 +62,18 @@ def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str):
     identical(home, "saved_graphs-1", 40)
 
 
-@pytest.mark.acceptance
-@pytest.mark.parametrize("level", ["causal", "strict"])
-def test_workers_of_celery_on_redis(tmp_path: Path, level: str):
-    """The worker is ended by a signal."""
-    home = home_for(tmp_path, "celery_tasks.py")
+def recorded_worker(home: Home, level: str, *words: str, asks: str) -> str:
+    """Record a worker of Celery that does what a client asks, and is ended by a signal; its run."""
     server = RedisServer()
     try:
         for environ in (home.environ, home.bare):
             environ["REDIS_URL"] = server.url
-        words = ("-q", "-A", "celery_tasks", "worker", "--pool=solo", "-l", "INFO")
-        worker = home.start("record", "--level", level, "-m", "celery", *words)
+        quiet = ("--without-mingle", "--without-gossip", "--without-heartbeat")
+        given = ("-q", "-A", "celery_tasks", "worker", "-l", "INFO", *quiet, *words)
+        worker = home.start("record", "--level", level, "-m", "celery", *given)
         assert worker.stderr is not None
         assert any("ready." in line for line in worker.stderr)
-        asked = [sys.executable, "celery_tasks.py"]
+        asked = [sys.executable, "celery_tasks.py", asks]
         client = subprocess.run(
             asked, cwd=home.folder, env=home.environ, timeout=PATIENCE_S, check=False
         )
@@ -85,4 +83,19 @@ def test_workers_of_celery_on_redis(tmp_path: Path, level: str):
         server.stop()
     assert (client.returncode, worker.returncode) == (0, 0)
     [run] = home.runs()
-    identical(home, run["name"], 20)
+    return run["name"]
+
+
+def test_a_worker_of_celery_with_a_process_of_its_own(tmp_path: Path):
+    home = home_for(tmp_path, "celery_tasks.py")
+    name = recorded_worker(home, "causal", "-c", "1", asks="one")
+    identical(home, name, 20)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("pool", ["solo", "prefork", "threads"])
+def test_workers_of_celery_on_redis(tmp_path: Path, level: str, pool: str):
+    home = home_for(tmp_path, "celery_tasks.py")
+    name = recorded_worker(home, level, f"--pool={pool}", "-c", "2", asks="several")
+    identical(home, name, 20)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 
 from celery import Celery
 
@@ -14,6 +15,9 @@ def add(first, second):
 
 
 if __name__ == "__main__":
-    asked = [add.delay(number, number) for number in range(3)]
-    print([one.get(timeout=30) for one in asked])
-    print((add.s(1, 2) | add.s(3)).apply_async().get(timeout=30))
+    if sys.argv[1] == "one":
+        print(add.delay(1, 2).get(timeout=30))
+    else:
+        asked = [add.delay(number, number) for number in range(3)]
+        print([one.get(timeout=30) for one in asked])
+        print((add.s(1, 2) | add.s(3)).apply_async().get(timeout=30))

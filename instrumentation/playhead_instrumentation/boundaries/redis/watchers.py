@@ -1,28 +1,35 @@
-"""What workers of Celery wait for: kombu watches the sockets of its connections by itself.
+"""What workers and clients of Celery wait for: they watch the sockets of their connections by themselves.
 
-Each look is an exchange without a span. Its answer says which of the sockets can be read, counted in
-the order in which they were given to the watcher, and which signals came meanwhile: a worker is ended by
-one.
+Each look is an exchange without a span. The answer to a worker says which of its sockets can be read,
+counted in the order in which they were given to the watcher, and which signals came meanwhile: a worker
+is ended by one. The answer to a client, which waits for a result, says whether its socket can be read.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import signal
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.session.session import Session
 
 log = logging.getLogger(__name__)
 
+_Found = TypeVar("_Found")
+
 WATCHERS: Final = ("_epoll", "_poll", "_select")
 """Classes of kombu, of which it takes one."""
+
+READ: Final = 0x001
+"""The event of kombu that something can be read."""
 
 WATCHED: Final = "_playhead_watched"
 """Attribute of a watcher: its `Watched`."""
@@ -43,18 +50,28 @@ def patch_signals(module: ModuleType) -> None:
     PATCHES.around(required(module, "Signals"), "__setitem__", _handling)
 
 
+def patch_clients(module: ModuleType) -> None:
+    """Patch `celery.backends.redis`."""
+    PATCHES.around(module, "_socket_readable", _readable)
+
+
 class Watched:
-    """The sockets that a watcher watches, and their numbers."""
+    """The sockets that a watcher watches, and their numbers.
+
+    Those that are read count from 0 upwards, pipes that are only written from -1 downwards: who has
+    something to write and who has something to read register them in one tick, in an order of chance.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._count = 0
+        self._readers = itertools.count()
+        self._writers = itertools.count(-1, -1)
 
-    def add(self, descriptor: int) -> None:
+    def add(self, descriptor: int, events: int) -> None:
         """A socket is watched from now on."""
         if descriptor not in self._numbers:
-            self._numbers[descriptor] = self._count
-            self._count += 1
+            numbers = self._readers if events & READ else self._writers
+            self._numbers[descriptor] = next(numbers)
 
     def drop(self, descriptor: int) -> None:
         """A socket is not watched any longer."""
@@ -83,9 +100,9 @@ def _descriptor(watched: Any) -> int:
     return watched if isinstance(watched, int) else watched.fileno()
 
 
-def _register(original: Any, watcher: Any, watched: Any, *args: Any) -> Any:
-    _watched(watcher).add(_descriptor(watched))
-    return original(watcher, watched, *args)
+def _register(original: Any, watcher: Any, watched: Any, events: int) -> Any:
+    _watched(watcher).add(_descriptor(watched), events)
+    return original(watcher, watched, events)
 
 
 def _unregister(original: Any, watcher: Any, watched: Any) -> Any:
@@ -101,31 +118,72 @@ def _look(original: Any, watcher: Any, *args: Any, **kwargs: Any) -> Any:
     if session is None:
         return original(watcher, *args, **kwargs)
     watched = _watched(watcher)
-    call = session.driver.open("watch", "WATCH", b"", {}, effect="read")
-    call.headless()
     before = len(_came)
 
     def live() -> tuple[Any, list[int]]:
-        with Outside():
-            return original(watcher, *args, **kwargs), []
+        return original(watcher, *args, **kwargs), []
 
-    def again(played: PlayedExchange) -> tuple[Any, list[int]]:
-        if not played.exchange.parts:
-            return None, []
-        said = json.loads(played.part(0))
+    def again(said: Any) -> tuple[Any, list[int]]:
         return watched.found(said), said["signals"]
 
+    def says(found: tuple[Any, list[int]]) -> bytes:
+        ready, signals = found
+        return watched.said(ready, [*signals, *_came[before:]])
+
+    ready, _ = _looked(session, live, again, (None, []), says, lambda found: _raise_signals(found[1]))
+    return ready
+
+
+def _readable(original: Any, socket: Any, timeout: float | None) -> bool:
+    session = recording()
+    if session is None:
+        return original(socket, timeout)
+    return _looked(
+        session,
+        lambda: original(socket, timeout),
+        lambda said: said["readable"],
+        False,
+        lambda found: json.dumps({"readable": found}).encode(),
+    )
+
+
+def _looked(
+    session: Session,
+    live: Callable[[], _Found],
+    again: Callable[[Any], _Found],
+    nothing: _Found,
+    says: Callable[[_Found], bytes],
+    then: Callable[[_Found], None] = lambda _: None,
+) -> _Found:
+    """What a look has found. ``nothing``: what one finds that the tape does not complete.
+
+    ``then`` is called when the answer is on the tape, before the exchange ends.
+    """
+    call = session.driver.open("watch", "WATCH", b"", {}, effect="read")
+    call.headless()
+
+    def looks() -> _Found:
+        with Outside():
+            return live()
+
+    def found_again(played: PlayedExchange) -> _Found:
+        return again(json.loads(played.part(0))) if played.exchange.parts else nothing
+
     try:
-        ready, signals = call.answer(live, again)
+        found = call.answer(looks, found_again)
         at = call.arrive().wait()
-        call.part(watched.said(ready, [*signals, *_came[before:]]), at)
-        for number in signals:
-            signal.raise_signal(number)
+        call.part(says(found), at)
+        then(found)
         call.end("complete", at)
     except BaseException:
         call.end("abandoned")
         raise
-    return ready
+    return found
+
+
+def _raise_signals(signals: list[int]) -> None:
+    for number in signals:
+        signal.raise_signal(number)
 
 
 def _handling(original: Any, signals: Any, name: Any, handler: Any) -> None:

@@ -23,8 +23,9 @@ RECURSIVE = 0
 
 
 def patch(module: ModuleType) -> None:
-    """Make `multiprocessing.synchronize` use our locks."""
-    real: Any = required(required(module, "_multiprocessing"), "SemLock")
+    """Make `multiprocessing.synchronize`, or its copy in billiard, use our locks."""
+    place = "_billiard" if hasattr(module, "_billiard") else "_multiprocessing"
+    real: Any = required(required(module, place), "SemLock")
     if hasattr(real, "__playhead__"):
         return
     for name in ("acquire", "release", "_after_fork", "_count", "_is_mine", "_get_value", "_is_zero"):
@@ -32,10 +33,10 @@ def patch(module: ModuleType) -> None:
     made = type(
         real.__name__, (_Lock, real), {"__module__": real.__module__, "__slots__": ("_held", "_by")}
     )
-    core = ModuleType("_multiprocessing")
-    core.__dict__.update(module.__dict__["_multiprocessing"].__dict__)
+    core = ModuleType(place)
+    core.__dict__.update(module.__dict__[place].__dict__)
     core.__dict__["SemLock"] = made
-    PATCHES.put(module, "_multiprocessing", core)
+    PATCHES.put(module, place, core)
     barrier = required(module, "Barrier")
     for name in ("_state", "_count"):
         PATCHES.put(barrier, name, _read(required(barrier, name), f"shared/barrier.{name}"))

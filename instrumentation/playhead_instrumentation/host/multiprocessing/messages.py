@@ -50,8 +50,8 @@ def patch(module: ModuleType) -> None:
         session = recording()
         if session is None:
             return send(connection, buffer)
-        said = _said(bytes(buffer), session.redactor)
-        answered(session, "send", lambda: send(connection, buffer), said, writes=True)
+        asked = said(bytes(buffer), session.redactor)
+        answered(session, "send", lambda: send(connection, buffer), asked, writes=True)
 
     @functools.wraps(receive)
     def receive_bytes(connection: Any, maxsize: int | None = None) -> Any:
@@ -133,7 +133,7 @@ def _of(several: Sequence[Any], places: Sequence[int]) -> list[Any]:
     return [several[place] for place in places if place < len(several)]
 
 
-def _said(data: bytes, redactor: Redactor) -> bytes:
+def said(data: bytes, redactor: Redactor) -> bytes:
     """A message in a form for comparison, without credentials."""
     _, count = redactor.body(data)
     if count:
