@@ -5,12 +5,10 @@ Written from the public descriptions of the APIs.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from support.event_streams import event
-from support.scripted import Reply, json_reply, openai_chat, sse
+from support.scripted import Reply, json_reply, openai_chat, openai_responses, sse
 
 Call = tuple[str, dict[str, Any]]
 """Id and arguments of a call of the tool."""
@@ -28,7 +26,6 @@ class Said:
 
 
 TOOL = "weather"
-CONVERSE_USAGE = {"inputTokens": 12, "outputTokens": 5, "totalTokens": 17}
 COHERE_USAGE = {
     "billed_units": {"input_tokens": 12, "output_tokens": 5},
     "tokens": {"input_tokens": 12, "output_tokens": 5},
@@ -36,10 +33,31 @@ COHERE_USAGE = {
 
 
 class Answers:
-    """One wire."""
+    """One wire; and, in the words of the conventions, what it says."""
 
     media = "text/event-stream"
     frame = staticmethod(sse.data)
+    refusal = ("text", "stop")
+    """Type of the part that is a refusal, and why such an answer ended."""
+    called = "tool_call"
+    """Why an answer with calls of tools ended."""
+
+    def parts(self, said: Said) -> list[dict[str, Any]]:
+        """Parts of the message."""
+        found: list[dict[str, Any]] = []
+        if said.reasoning:
+            found.append({"type": "reasoning", "content": said.reasoning})
+        if said.text:
+            found.append({"type": self.refusal[0] if said.refused else "text", "content": said.text})
+        return found + [self.call(*one) for one in said.calls]
+
+    def call(self, id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The part for a call of the tool."""
+        return {"type": "tool_call", "id": id, "name": TOOL, "arguments": arguments}
+
+    def reason(self, said: Said) -> str:
+        """Why it ended."""
+        return self.called if said.calls else self.refusal[1] if said.refused else "stop"
 
     def whole(self, said: Said) -> dict[str, Any]:
         """A body."""
@@ -76,6 +94,8 @@ class Answers:
 class Chat(Answers):
     """OpenAI's chat."""
 
+    refusal = ("refusal", "stop")
+
     def whole(self, said: Said) -> dict[str, Any]:
         calls = [openai_chat.tool_call(id, TOOL, arguments) for id, arguments in said.calls]
         text = said.text or None
@@ -104,6 +124,8 @@ class Chat(Answers):
 class Mistral(Chat):
     """Mistral's chat: a call of a tool comes in one piece, a thought among the content."""
 
+    refusal = Answers.refusal
+
     def whole(self, said: Said) -> dict[str, Any]:
         found = super().whole(Said(said.text, "", said.calls))
         if said.reasoning:
@@ -128,8 +150,44 @@ class Mistral(Chat):
         return [first, *others]
 
 
+class Responses(Answers):
+    """OpenAI's responses."""
+
+    frame = staticmethod(sse.named)
+    refusal = ("refusal", "stop")
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        items: list[Any] = []
+        if said.reasoning:
+            items.append(openai_responses.reasoning(said.reasoning))
+        if said.text:
+            items.append(
+                openai_responses.message(said.text, refusal=said.text if said.refused else None)
+            )
+        items += [
+            openai_responses.function_call(id, TOOL, arguments, id=f"fc-{id}")
+            for id, arguments in said.calls
+        ]
+        return openai_responses.response(items, model="m-1", usage=openai_responses.usage(12, 5))
+
+    def pieces(self, said: Said) -> list[Any]:
+        return list(openai_responses.events(self.whole(said)))
+
+    def parts(self, said: Said) -> list[dict[str, Any]]:
+        return [
+            one | {"item_id": "rs_1"} if one["type"] == "reasoning" else one
+            for one in super().parts(said)
+        ]
+
+    def call(self, id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return super().call(id, arguments) | {"item_id": f"fc-{id}"}
+
+
 class Gemini(Answers):
     """Gemini's ``generateContent``."""
+
+    refusal = ("text", "content_filter")
+    called = "stop"
 
     def _parts(self, said: Said, texts: list[str]) -> list[Any]:
         found: list[Any] = []
@@ -162,56 +220,6 @@ class Gemini(Answers):
     def error(self, status: int) -> Reply:
         said = {"code": status, "message": "No", "status": "invalid"}
         return json_reply({"error": said}, status)
-
-
-class Converse(Answers):
-    """Bedrock's ``Converse``."""
-
-    media = "application/vnd.amazon.eventstream"
-
-    def whole(self, said: Said) -> dict[str, Any]:
-        content: list[Any] = []
-        if said.reasoning:
-            content.append({"reasoningContent": {"reasoningText": {"text": said.reasoning}}})
-        if said.text:
-            content.append({"text": said.text})
-        for id, arguments in said.calls:
-            content.append({"toolUse": {"toolUseId": id, "name": TOOL, "input": arguments}})
-        reason = "content_filtered" if said.refused else "tool_use" if said.calls else "end_turn"
-        return {
-            "output": {"message": {"role": "assistant", "content": content}},
-            "stopReason": reason,
-            "usage": CONVERSE_USAGE,
-            "metrics": {"latencyMs": 1},
-        }
-
-    def events(self, said: Said) -> list[bytes]:
-        found = [event("messageStart", {"role": "assistant"})]
-        index = 0
-        for block in self.whole(said)["output"]["message"]["content"]:
-            deltas: list[Any] = [{"text": piece} for piece in sse.pieces(block.get("text", ""))]
-            if "toolUse" in block:
-                use = block["toolUse"]
-                start = {"toolUse": {"toolUseId": use["toolUseId"], "name": use["name"]}}
-                found.append(event("contentBlockStart", {"contentBlockIndex": index, "start": start}))
-                deltas = [{"toolUse": {"input": json.dumps(use["input"])}}]
-            elif "reasoningContent" in block:
-                deltas = [{"reasoningContent": {"text": said.reasoning}}]
-            found += [
-                event("contentBlockDelta", {"contentBlockIndex": index, "delta": delta})
-                for delta in deltas
-            ]
-            found.append(event("contentBlockStop", {"contentBlockIndex": index}))
-            index += 1
-        found.append(event("messageStop", {"stopReason": self.whole(said)["stopReason"]}))
-        return [*found, event("metadata", {"usage": CONVERSE_USAGE, "metrics": {"latencyMs": 1}})]
-
-    def broken(self) -> bytes:
-        whole = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "x"}})
-        return whole[:-1] + bytes([whole[-1] ^ 1])  # its checksum is wrong
-
-    def error(self, status: int) -> Reply:
-        return json_reply({"message": "No"}, status, {"x-amzn-errortype": "invalid"})
 
 
 class Cohere(Answers):
@@ -267,6 +275,10 @@ class Ollama(Answers):
     """Ollama's own chat."""
 
     media = "application/x-ndjson"
+    called = "stop"
+
+    def call(self, id: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "tool_call", "name": TOOL, "arguments": arguments}
 
     def _message(self, said: Said) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": said.text}

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.bedrock_answers import BedrockMessages, Converse, Messages
 from support.scripted import Gate, Reply
 from support.sdk_answers import (
     Answers,
     Chat,
     Cohere,
-    Converse,
     Gemini,
     Mistral,
     Ollama,
+    Responses,
     Said,
 )
 from support.sdks.cases import ASYNC, MODEL, SYNC
@@ -59,7 +60,7 @@ WANTS = {"tools": "tools", "parallel": "tools", "schema": "schema", "image": "im
 
 @dataclass(frozen=True)
 class Sdk:
-    """One SDK: its adapter, its wire, and what is its own."""
+    """One SDK on one wire, and what is its own."""
 
     adapter: str
     """``MODULE:CLASS`` in `support.sdks`."""
@@ -67,8 +68,12 @@ class Sdk:
     operation: str = "chat"
     provider: str = ""
     wire: str = "openai.chat"
+    asks: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What every request says beside model and messages."""
     told: dict[str, Any] = field(default_factory=dict[str, Any])
     """What every answer says of itself."""
+    whole: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What an answer says that has come to its end, beside that."""
     first: dict[str, Any] = field(default_factory=dict[str, Any])
     """What is known after the first event of a stream, beside that."""
     errors: tuple[str, str, str] = ("invalid", "invalid", "")
@@ -77,9 +82,9 @@ class Sdk:
     """Cases that the SDK has no means for."""
     reads_on: bool = False
     """Whether it goes on reading after a malformed event."""
-    asks_stream: bool = True
-    """Whether the body of a request asks for the stream."""
     image: dict[str, Any] = field(default_factory=lambda: {"mime_type": "image/png"})
+    schema_is_a_tool: bool = False
+    """Whether a structured answer is asked for as the arguments of a tool."""
 
     @property
     def cases(self) -> list[str]:
@@ -89,24 +94,78 @@ class Sdk:
 
 NO_AGAIN = frozenset(("again",))
 NO_ASYNC = frozenset(ASYNC)
-CHAT = {
-    a.GEN_AI_RESPONSE_ID: "chatcmpl-1",
-    a.GEN_AI_RESPONSE_MODEL: MODEL,
-}
-EMPTY = {a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[]}]'}
 BEGUN = {a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[{"type":"text","content":"Hi"}]}]'}
 
+
+def chat(adapter: str, timeout: str, answers: Answers | None = None, **more: Any) -> Sdk:
+    """An SDK of OpenAI's chat; ``timeout``: what it raises."""
+    return Sdk(
+        adapter,
+        answers or Chat(),
+        asks={a.OPENAI_API_TYPE: "chat_completions"},
+        told={a.GEN_AI_RESPONSE_ID: "chatcmpl-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
+        whole={
+            a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 0,
+            a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: 0,
+        },
+        first={a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[]}]'},
+        errors=("invalid", "invalid", timeout),
+        **more,
+    )
+
+
+def claude(adapter: str, timeout: str, answers: Answers | None = None, **more: Any) -> Sdk:
+    """An SDK of Anthropic's messages; ``timeout``: what it raises."""
+    cached = {
+        a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 0,
+        a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: 0,
+    }
+    return Sdk(
+        adapter,
+        answers or Messages(),
+        wire="anthropic.messages",
+        asks={a.GEN_AI_REQUEST_MAX_TOKENS: 64},
+        told={a.GEN_AI_RESPONSE_ID: "msg_01", a.GEN_AI_RESPONSE_MODEL: MODEL, **cached},
+        first={a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 1},
+        errors=("invalid", "invalid", timeout),
+        **more,
+    )
+
+
 SDKS: dict[str, Sdk] = {
+    "openai": chat("stainless:OpenAI", "openai.APITimeoutError"),
+    "openai responses": Sdk(
+        "responses:Responses",
+        Responses(),
+        wire="openai.responses",
+        asks={a.OPENAI_API_TYPE: "responses"},
+        told={a.GEN_AI_RESPONSE_ID: "resp_1", a.GEN_AI_RESPONSE_MODEL: MODEL},
+        whole={
+            a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 0,
+            a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: 0,
+            a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: 0,
+        },
+        errors=("invalid", "invalid", "openai.APITimeoutError"),
+    ),
+    "anthropic": claude("claude:Claude", "anthropic.APITimeoutError"),
+    "anthropic bedrock": claude(
+        "claude:ClaudeOnBedrock",
+        "anthropic.APITimeoutError",
+        BedrockMessages(),
+        provider="aws.bedrock",
+    ),
+    "anthropic vertex": claude(
+        "claude:ClaudeOnVertex", "anthropic.APITimeoutError", provider="gcp.vertex_ai"
+    ),
     "google-genai": Sdk(
         "gemini:Gemini",
         Gemini(),
         "generate_content",
         "gcp.gen_ai",
         "gemini.generate_content",
-        {a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
-        {**BEGUN, a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5},
+        told={a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
+        first={**BEGUN, a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5},
         errors=("invalid", "invalid", "httpx2.ReadTimeout"),
-        asks_stream=False,
     ),
     "boto3": Sdk(
         "bedrock:Bedrock",
@@ -115,15 +174,16 @@ SDKS: dict[str, Sdk] = {
         wire="bedrock.converse",
         errors=("invalid", "invalid", "botocore.exceptions.ReadTimeoutError"),
         without=NO_ASYNC,
-        asks_stream=False,
+        schema_is_a_tool=True,
     ),
-    "mistralai": Sdk(
-        "mistral:Mistral",
-        Mistral(),
-        told=CHAT,
-        first=EMPTY,
-        errors=("invalid", "invalid", "httpx2.ReadTimeout"),
+    "boto3 invoke": claude(
+        "claude:Invoked",
+        "botocore.exceptions.ReadTimeoutError",
+        BedrockMessages(),
+        provider="aws.bedrock",
+        without=NO_ASYNC,
     ),
+    "mistralai": chat("mistral:Mistral", "httpx2.ReadTimeout", Mistral()),
     "cohere": Sdk(
         "cohere_sdk:Cohere",
         Cohere(),
@@ -142,33 +202,18 @@ SDKS: dict[str, Sdk] = {
         first=BEGUN,
         errors=("400", "500", "httpx.ReadTimeout"),
         without=NO_AGAIN,
-        asks_stream=False,
         image={},
     ),
-    "groq": Sdk(
-        "stainless:Groq",
-        Chat(),
-        told=CHAT,
-        first=EMPTY,
-        errors=("invalid", "invalid", "groq.APITimeoutError"),
-    ),
-    "together": Sdk(
-        "stainless:Together",
-        Chat(),
-        told=CHAT,
-        first=EMPTY,
-        errors=("invalid", "invalid", "together.APITimeoutError"),
-    ),
-    "huggingface_hub": Sdk(
+    "groq": chat("stainless:Groq", "groq.APITimeoutError"),
+    "together": chat("stainless:Together", "together.APITimeoutError"),
+    "huggingface_hub": chat(
         "hugging_face:HuggingFace",
-        Chat(),
-        told=CHAT,
-        first=EMPTY,
-        errors=("invalid", "invalid", "huggingface_hub.errors.InferenceTimeoutError"),
+        "huggingface_hub.errors.InferenceTimeoutError",
         without=NO_AGAIN,
     ),
+    "litellm": chat("litellm_sdk:Litellm", "litellm.exceptions.Timeout"),
 }
-"""By the name of the distribution."""
+"""By the name of the distribution; behind it, where it has several, the API."""
 
 
 def replies(sdk: Sdk, case: str) -> list[Reply]:

@@ -1,4 +1,4 @@
-"""groq and together: SDKs of one family."""
+"""groq, together and openai, at OpenAI's chat: SDKs of one family."""
 
 from __future__ import annotations
 
@@ -49,3 +49,8 @@ class Groq(Stainless):
 class Together(Stainless):
     module = "together"
     kinds = ("Together", "AsyncTogether")
+
+
+class OpenAI(Stainless):
+    module = "openai"
+    kinds = ("OpenAI", "AsyncOpenAI")
