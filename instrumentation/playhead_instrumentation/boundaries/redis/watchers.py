@@ -1,4 +1,4 @@
-"""What workers and clients of Celery wait for: they watch the sockets of their connections by themselves.
+"""What workers and clients of Celery wait for: they watch their sockets by themselves.
 
 Each look is an exchange without a span. The answer to a worker says which of its sockets can be read,
 counted in the order in which they were given to the watcher, and which signals came meanwhile: a worker
