@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,10 +19,9 @@ class SqliteFile(NamedTuple):
 
     application: int
     """``application_id``: whose file it is."""
-    version: int
-    """``user_version``: the latest schema that is known here."""
-    schema: str
-    """Statements, each ending in ``;`` and a new line, that make an empty file one of this version."""
+    schemas: Sequence[str]
+    """For each version the statements, each ending in ``;`` and a new line, that make one of a file of
+    the version before, or of an empty file. ``user_version`` is their number."""
 
     def connect(self, path: Path, *pragmas: str) -> sqlite3.Connection:
         """Open the file, and make it where it is not there (mode 0600), without transactions of its own.
@@ -41,32 +41,42 @@ class SqliteFile(NamedTuple):
             raise
         return found
 
-    def connect_reader(self, path: Path) -> sqlite3.Connection:
-        """Open a file that is there, for reading alone; else as `connect`."""
+    def connect_reader(
+        self, path: Path, older: Mapping[int, Sequence[str]] | None = None
+    ) -> sqlite3.Connection:
+        """Open a file that is there, for reading alone; else as `connect`.
+
+        ``older``: statements for files of these versions, which are not brought up to the latest.
+        """
         address = f"{path.absolute().as_uri()}?mode=ro"
         found = sqlite3.connect(
             address, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=True
         )
         try:
             found.execute("PRAGMA trusted_schema=OFF")
-            if not self._version(found, path):
+            version = self._version(found, path)
+            if not version:
                 raise StoreUnavailable(f"{path} holds nothing yet")
+            for statement in (older or {}).get(version, ()):
+                found.execute(statement)
         except BaseException:
             found.close()
             raise
         return found
 
     def _migrate(self, database: sqlite3.Connection, path: Path) -> None:
-        if not self._version(database, path):
-            database.execute("BEGIN IMMEDIATE")
-            if not database.execute("PRAGMA user_version").fetchone()[0]:
-                if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                    raise StoreUnavailable(f"{path} is a database of something else")
-                for statement in self.schema.split(";\n"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA application_id={self.application}")
-                database.execute(f"PRAGMA user_version={self.version}")
-            database.execute("COMMIT")
+        if self._version(database, path) == len(self.schemas):
+            return
+        database.execute("BEGIN IMMEDIATE")
+        version = self._version(database, path)
+        if not version:
+            if database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                raise StoreUnavailable(f"{path} is a database of something else")
+            database.execute(f"PRAGMA application_id={self.application}")
+        for statement in "".join(self.schemas[version:]).split(";\n"):
+            database.execute(statement)
+        database.execute(f"PRAGMA user_version={len(self.schemas)}")
+        database.execute("COMMIT")
 
     def _version(self, database: sqlite3.Connection, path: Path) -> int:
         """The version of the schema that is there, 0: none."""
@@ -76,7 +86,7 @@ class SqliteFile(NamedTuple):
         (application,) = database.execute("PRAGMA application_id").fetchone()
         if application != self.application:
             raise StoreUnavailable(f"{path} is a database of something else")
-        if version > self.version:
+        if version > len(self.schemas):
             raise StoreUnavailable(f"{path} was written by a later version")
         return version
 

@@ -107,6 +107,23 @@ def test_a_closed_store_says_so(server: PostgresServer):
         store.put(1)
 
 
+def test_a_schema_whose_uses_were_counted_at_each_put_is_brought_up(server: PostgresServer):
+    url = place(server)
+    with PostgresCheckpoints(url) as store:
+        puts = [store.put(conversation(length)).id for length in range(200, 210)]
+        store.delete([puts.pop(3)])
+    with server.connect() as other:
+        other.execute(
+            f"SET search_path TO {url.rpartition('=')[2]}; ALTER TABLE use_count RENAME TO uses; "  # pyright: ignore
+            "DROP TABLE counted; UPDATE version SET version = 1"
+        )
+    with PostgresCheckpoints(url) as store:
+        puts.append(store.put(conversation(400)).id)
+        assert store.damages() == []
+        assert store.delete(puts).nodes > 20
+        assert store.damages() == []
+
+
 @pytest.mark.parametrize(
     "statement",
     [

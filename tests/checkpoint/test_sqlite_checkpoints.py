@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
+from playhead_checkpoint.store import sql
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
 from playhead_checkpoint.values import packing
 from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable
@@ -191,8 +192,61 @@ def test_a_damaged_checkpoint_can_be_deleted(path: Path):
 def test_counts_of_uses_are_verified(path: Path):
     with SqliteCheckpoints(path) as store:
         store.put(conversation(500))
-        changed(path, "UPDATE uses SET count = 7 WHERE node = 1")
+        store.delete([store.put(1).id])
+        assert store.damages() == []
+        changed(path, "UPDATE use_count SET count = 7 WHERE node = 1")
         assert any("said to be 7 times" in line for line in store.damages())
+
+
+def counted(path: Path) -> tuple[int, int]:
+    """Up to which checkpoint uses are counted, and which is the last."""
+    database = sqlite3.connect(path)
+    (found,) = database.execute("SELECT checkpoint, (SELECT max(seq) FROM checkpoint) FROM counted")
+    database.close()
+    return found
+
+
+def test_uses_are_counted_after_some_checkpoints(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sql, "MOST_UNCOUNTED", 8)
+    said: list[tuple[int, int]] = []
+    for begin in (0, 5):
+        with SqliteCheckpoints(path) as store:
+            for length in range(begin, begin + 5):
+                store.put(conversation(20 * length))
+                store.note(b"n" * 16, {str(length): conversation(30 * length)})
+                said.append(counted(path))
+            assert store.damages() == []
+    assert said[6:] == [(0, 7), (8, 8), (8, 9), (8, 10)]
+
+
+def test_a_file_whose_uses_were_counted_at_each_put_is_read_and_brought_up(path: Path):
+    with SqliteCheckpoints(path) as store:
+        puts = [store.put(conversation(length)).id for length in range(200, 210)]
+        store.note(puts[0], {"key": conversation(300)})
+        store.delete([puts.pop(3)])
+    changed(path, "ALTER TABLE use_count RENAME TO uses", "DROP TABLE counted", "PRAGMA user_version=1")
+    with SqliteCheckpoints(path, read_only=True) as store:
+        assert store.damages() == []
+        assert store.state(puts[-1]) == conversation(209)
+    with SqliteCheckpoints(path) as store:
+        puts.append(store.put(conversation(400)).id)
+        assert store.damages() == []
+        assert store.delete(puts).nodes > 20
+        assert store.damages() == []
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT count(*) FROM node").fetchone() == (0,)
+    database.close()
+
+
+def test_what_something_damaged_may_use_is_not_deleted(path: Path):
+    with SqliteCheckpoints(path) as store:
+        put, other = store.put(conversation(500)), store.put(conversation(900))
+        changed(path, "UPDATE node SET size = size + 1")
+        store.delete([other.id])
+        assert counted(path) == (1, 1)
+        changed(path, "UPDATE node SET size = size - 1")
+    with SqliteCheckpoints(path) as store:
+        assert store.state(put.id) == conversation(500)
 
 
 def test_a_deletion_gives_the_disk_back(path: Path):

@@ -36,7 +36,7 @@ CREATE TABLE claim (
 CREATE INDEX claim_by_time ON claim (time_ns)
 """
 
-_FILE: Final = SqliteFile(0x70636C31, 1, _SCHEMA)  # "pcl1"
+_FILE: Final = SqliteFile(0x70636C31, (_SCHEMA,))  # "pcl1"
 
 _Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
 

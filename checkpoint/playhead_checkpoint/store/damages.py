@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from playhead_checkpoint.store.rows import COLUMNS, read_row
-from playhead_checkpoint.store.stored_nodes import stretched
-from playhead_checkpoint.values import nodes
+from playhead_checkpoint.store.session import Session, rows_after
+from playhead_checkpoint.store.stored_nodes import packed_roots, roots_of, verified_below
 from playhead_semconv.errors import CorruptTape
-
-_AT_ONCE: Final = 500
-"""Rows that are read at a time."""
 
 
 class Damage(NamedTuple):
@@ -35,53 +31,65 @@ class Damage(NamedTuple):
 class DamageSearch:
     """Compares everything with its digests, with what refers to it, and with the counts of uses."""
 
-    def __init__(self, database: Any) -> None:
+    def __init__(self, database: Session) -> None:
         """``database``: a connection that sees one state of the tables."""
         self._database = database
-        self._used: Counter[bytes] = Counter()
+        self._used: set[bytes] = set()
+        self._counted: Counter[bytes] = Counter()
+        """What is used by that of which uses were counted."""
         self._lost: set[bytes] = set()
         """Nodes that are damaged or missing, and those above them."""
 
     def damages(self) -> Iterator[Damage]:
         """Yield all damages."""
-        yield from self._packed()
+        question = "SELECT checkpoint, note, node FROM counted"
+        checkpoint, note, node = self._database.execute(question).fetchone()
+        yield from self._packed(checkpoint, note)
+        there: set[bytes] = set()
         counts: dict[bytes, int] = {}
-        for digest, size, data, count in self._nodes():
+        for id, digest, size, data, count in self._nodes():
             if not isinstance(digest, bytes):
                 yield Damage("node", repr(digest)[:80], "it has no digest")
                 continue
-            counts[digest] = count
+            there.add(digest)
+            if id <= node:
+                counts[digest] = count
             try:
-                self._used.update(_below(digest, size, data))
+                self._use(verified_below(digest, size, data), id <= node)
             except CorruptTape as problem:
                 self._lost.add(digest)
                 yield Damage("node", _name(digest), problem.cause or problem.what)
-        for digest in self._used.keys() - counts.keys():
+        for digest in self._used - there:
             self._lost.add(digest)
             yield Damage("node", _name(digest), "it is missing")
-        yield from self._counted(counts)
+        yield from self._miscounted(counts)
         if self._lost:
             yield from self._concerned()
 
-    def _packed(self) -> Iterator[Damage]:
-        """Checkpoints and notes, without what they refer to."""
-        for row in self._rows(COLUMNS, "checkpoint", "seq"):
+    def _use(self, digests: set[bytes], counted: bool) -> None:
+        self._used |= digests
+        if counted:
+            self._counted.update(digests)
+
+    def _packed(self, last_checkpoint: int, last_note: int) -> Iterator[Damage]:
+        """Checkpoints and notes, without what they refer to. Uses are counted up to these."""
+        for seq, *row in rows_after(self._database, COLUMNS, "checkpoint", "seq"):
             try:
-                self._used.update(_roots(read_row(row).packed))
+                self._use(packed_roots(read_row(row).packed), seq <= last_checkpoint)
             except CorruptTape as problem:
                 yield Damage("checkpoint", _name(row[0]), problem.cause or problem.what, _run(row[1]))
-        for checkpoint, packed in self._rows("checkpoint, packed", "note", "id"):
+        for id, checkpoint, packed in rows_after(self._database, "checkpoint, packed", "note", "id"):
             try:
-                self._used.update(_roots(packed))
+                self._use(packed_roots(packed), id <= last_note)
             except CorruptTape as problem:
                 yield Damage("note", _name(checkpoint), problem.cause or problem.what)
 
-    def _counted(self, counts: dict[bytes, int]) -> Iterator[Damage]:
-        for digest in counts.keys() - self._used.keys():
+    def _miscounted(self, counts: dict[bytes, int]) -> Iterator[Damage]:
+        for digest in counts.keys() - self._used:
             yield Damage("node", _name(digest), "it is used by nothing")
         for digest, count in counts.items():
-            used = self._used[digest]
-            if used and count != used:
+            used = self._counted[digest]
+            if digest in self._used and count != used:
                 yield Damage(
                     "node", _name(digest), f"it is used {used} times, and said to be {count} times"
                 )
@@ -91,53 +99,25 @@ class DamageSearch:
         before = 0
         while before != len(self._lost):
             before = len(self._lost)
-            for digest, size, data, _ in self._nodes():
+            for _, digest, size, data, _ in self._nodes():
                 if isinstance(digest, bytes) and digest not in self._lost:
-                    if not self._lost.isdisjoint(_below(digest, size, data)):
+                    if not self._lost.isdisjoint(verified_below(digest, size, data)):
                         self._lost.add(digest)
         notes = "note LEFT JOIN checkpoint ON checkpoint.id = note.checkpoint"
         rows = (
-            self._rows("id, run, packed", "checkpoint", "seq"),
-            self._rows("note.checkpoint, run, note.packed", notes, "note.id"),
+            rows_after(self._database, "id, run, packed", "checkpoint", "seq"),
+            rows_after(self._database, "note.checkpoint, run, note.packed", notes, "note.id"),
         )
         told: set[bytes] = set()
-        for id, run, packed in chain(*rows):
-            if id not in told and not self._lost.isdisjoint(_readable_roots(packed)):
+        for _, id, run, packed in chain(*rows):
+            if id not in told and not self._lost.isdisjoint(roots_of(packed)):
                 told.add(id)
                 yield Damage("checkpoint", _name(id), "nodes of it are damaged or missing", _run(run))
 
     def _nodes(self) -> Iterator[Any]:
-        """Digest, size, data and count of uses of each node."""
-        return self._rows(
-            "digest, size, data, coalesce(count, -1)", "node LEFT JOIN uses ON node = id", "id"
-        )
-
-    def _rows(self, columns: str, table: str, key: str) -> Iterator[Any]:
-        """All rows of a table, some at a time."""
-        question = (
-            f"SELECT {key}, {columns} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {_AT_ONCE}"
-        )
-        last = -1
-        while rows := self._database.execute(question, (last,)).fetchall():
-            yield from (row[1:] for row in rows)
-            last = rows[-1][0]
-
-
-def _roots(packed: bytes) -> set[bytes]:
-    """The nodes that something packed refers to. `CorruptTape`."""
-    return {ref.digest for ref in nodes.refs_in(packed)}
-
-
-def _readable_roots(packed: bytes) -> set[bytes]:
-    """The same; none, if it is damaged."""
-    with suppress(CorruptTape):
-        return _roots(packed)
-    return set()
-
-
-def _below(digest: bytes, size: object, data: object) -> set[bytes]:
-    """The nodes that a stored node refers to. `CorruptTape`: it is not that of its digest."""
-    return {ref.digest for ref in nodes.opened(digest, stretched(data, size)).below}
+        """Id, digest, size, data and count of uses of each node."""
+        columns = "digest, size, data, coalesce(count, -1)"
+        return rows_after(self._database, columns, "node LEFT JOIN use_count ON node = id", "id")
 
 
 def _name(id: object) -> str:

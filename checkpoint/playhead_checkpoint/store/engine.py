@@ -42,13 +42,13 @@ class Row(NamedTuple):
 
 
 class KnownNodes:
-    """What this process knows to be stored: ids of nodes by their digests, and stretches of states.
+    """What this process knows to be stored: digests of nodes, and stretches of states.
 
-    When something was deleted a new one takes its place: this one is not corrected.
+    When nodes were deleted a new one takes its place: this one is not corrected.
     """
 
     def __init__(self) -> None:
-        self.ids: dict[bytes, int] = {}
+        self.digests: set[bytes] = set()
         self.stretches = Stretches()
 
 
@@ -92,7 +92,7 @@ class _Pack:
         self.packer = Packer(types, self._keep, known.stretches)
 
     def _keep(self, digest: bytes, node: bytes) -> None:
-        if digest not in self.known.ids:
+        if digest not in self.known.digests:
             self.fresh[digest] = parsed(node)
 
     def stored(self, cache: NodeCache) -> None:

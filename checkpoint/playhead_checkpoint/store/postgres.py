@@ -16,10 +16,11 @@ from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
+from playhead_checkpoint.store.uses import ALL_COUNTED
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LOCK: Final = 0x70636B31
 """With the schema's id the lock that one writer holds."""
 _SCHEMA_NAME: Final = re.compile(r"[^?\"'\\\x00-\x1f]+")
@@ -52,10 +53,17 @@ CREATE TABLE note (
 CREATE TABLE deletions (count bigint NOT NULL);
 INSERT INTO deletions VALUES (0);
 CREATE TABLE version (version integer NOT NULL);
+INSERT INTO version VALUES (1);
+"""
+_COUNTED: Final = f"""
+ALTER TABLE uses RENAME TO use_count;
+CREATE TABLE counted (checkpoint bigint NOT NULL, note bigint NOT NULL, node bigint NOT NULL);
+INSERT INTO counted {ALL_COUNTED};
+UPDATE version SET version = 2;
 """
 _INSERT_NODES: Final = (
     "INSERT INTO node (digest, size, data) SELECT * FROM unnest(?::bytea[], ?::integer[], ?::bytea[]) "
-    "ON CONFLICT DO NOTHING RETURNING digest, id"
+    "ON CONFLICT DO NOTHING"
 )
 
 
@@ -129,12 +137,14 @@ class PostgresCheckpoints(SqlCheckpoints):
             if there != (True,):
                 statement = f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"; {_SCHEMA}'
                 database.execute(statement)
-                database.execute("INSERT INTO version VALUES (%s)", (_VERSION,))
-        found = database.execute("SELECT version FROM version").fetchone()
-        if found is None or found[0] > _VERSION:
-            raise StoreUnavailable(
-                f"{self._name}, schema {self._schema}, was written by a later version"
-            )
+            found = database.execute("SELECT version FROM version").fetchone()
+            if found is None or found[0] > _VERSION:
+                raise StoreUnavailable(
+                    f"{self._name}, schema {self._schema}, was written by a later version"
+                )
+            if found[0] < _VERSION:
+                statement = _COUNTED
+                database.execute(statement)
 
     @contextmanager
     def _using(self) -> Generator[Session, None, None]:
@@ -176,6 +186,9 @@ class PostgresCheckpoints(SqlCheckpoints):
             f"WHERE nspname = '{self._schema}')::integer)"
         )
 
+    def _at_once(self) -> Any:
+        return self._writing()  # no deletion may miss the row
+
     # What a database alone can do
 
     def stored_bytes(self) -> int:
@@ -189,10 +202,10 @@ class PostgresCheckpoints(SqlCheckpoints):
 
     # What differs from other databases
 
-    def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
+    def _insert(self, database: Session, fresh: Fresh) -> None:
         sizes = [len(node.data) for node in fresh.values()]
         data = [squeezed(node.data) for node in fresh.values()]
-        return dict(database.execute(_INSERT_NODES, (list(fresh), sizes, data)).fetchall())
+        database.execute(_INSERT_NODES, (list(fresh), sizes, data))
 
     def _tidy(self) -> None:
         """The server's autovacuum does it."""

@@ -149,7 +149,7 @@ class RemoteCheckpoints(CheckpointEngine):
 
     def _learn(self, known: KnownNodes | None, fresh: Collection[bytes]) -> None:
         if known is not None and known is self._known:
-            known.ids.update(dict.fromkeys(fresh, 0))
+            known.digests.update(fresh)
 
     @contextmanager
     def _reading(self) -> Generator[None, None, None]:

@@ -26,3 +26,13 @@ def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator
     for at in range(0, len(values), AT_ONCE):
         some = values[at : at + AT_ONCE]
         yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
+
+
+def rows_after(
+    database: Session, columns: str, table: str, key: str, last: int = -1
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table behind one, in the order of their keys, which stand before the columns."""
+    question = f"SELECT {key}, {columns} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {AT_ONCE}"
+    while rows := database.execute(question, (last,)).fetchall():
+        yield from rows
+        last = rows[-1][0]

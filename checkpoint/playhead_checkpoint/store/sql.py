@@ -1,12 +1,12 @@
-"""What the engines that speak SQL share: statements, the counting of uses, deletion, verification."""
+"""What the engines that speak SQL share: statements, deletion, verification."""
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from operator import attrgetter
 from typing import Any, Final
 
 from playhead_checkpoint.store.damages import Damage, DamageSearch
@@ -24,13 +24,15 @@ from playhead_checkpoint.store.leaving import not_needed_of, strays
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
 from playhead_checkpoint.store.session import Session, answers
-from playhead_checkpoint.store.stored_nodes import all_roots, nodes_below, roots_of, stretched
+from playhead_checkpoint.store.stored_nodes import all_roots, roots_of, stretched
+from playhead_checkpoint.store.uses import MOST_UNCOUNTED, node_ids, remove, settle
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointUnknown
 
 _MOST_KNOWN: Final = 200_000
 """Digests of stored nodes that are remembered; about 30 MB."""
 _ALL: Final = (1 << 63) - 1
+_DIGEST: Final = attrgetter("digest")
 _WIDTH: Final = len(COLUMNS.split(","))
 _QUALIFIED: Final = ", ".join(f"checkpoint.{name.strip()}" for name in COLUMNS.split(","))
 _WITHOUT_NOTES: Final = (
@@ -42,20 +44,22 @@ _WITH_NOTES: Final = (
     "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
 )
 _PLACES: Final = ", ".join("?" * _WIDTH)
-_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES})"
+_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES}) RETURNING seq"
 _INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted since
     f"INSERT INTO checkpoint ({COLUMNS}) SELECT {_PLACES} FROM deletions WHERE count = ? "
-    "ON CONFLICT (id) DO NOTHING"
+    "ON CONFLICT (id) DO NOTHING RETURNING seq"
 )
 
 
 class SqlCheckpoints(CheckpointEngine):
-    """A `CheckpointStore` in tables. ``uses`` counts how many nodes and checkpoints refer to a node."""
+    """A `CheckpointStore` in tables. How often nodes are used is counted later (`store.uses`)."""
 
     def __init__(self, types: Types = TYPES) -> None:
         super().__init__(types)
         self._lock = threading.RLock()
         self._deletions = -1
+        self._counted = 0
+        """Up to which checkpoint uses were counted, as far as is known here."""
 
     @abstractmethod
     def _using(self) -> AbstractContextManager[Session]:
@@ -70,8 +74,12 @@ class SqlCheckpoints(CheckpointEngine):
         return self._writing()
 
     @abstractmethod
-    def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
-        """Insert those nodes that are missing; the ids of those."""
+    def _at_once(self) -> AbstractContextManager[Session]:
+        """A transaction of one statement that writes."""
+
+    @abstractmethod
+    def _insert(self, database: Session, fresh: Fresh) -> None:
+        """Insert those nodes that are missing."""
 
     @abstractmethod
     def stored_bytes(self) -> int:
@@ -182,111 +190,116 @@ class SqlCheckpoints(CheckpointEngine):
 
     # Writing
 
-    def _begun(self, known: KnownNodes | None, deletions: int) -> None:
-        """Forget what is known to be stored, where something was deleted since. `NodesGone`."""
+    def _begun(self, database: Session, known: KnownNodes | None, id: bytes) -> bytes | None:
+        """Forget what is known to be stored, where nodes were deleted since. `NodesGone`.
+
+        What a checkpoint of that id has packed, if it is there.
+        """
+        question = (
+            "SELECT deletions.count, counted.checkpoint, (SELECT packed FROM checkpoint WHERE id = ?) "
+            "FROM deletions, counted"
+        )
+        deletions, self._counted, earlier = database.execute(question, (id,)).fetchone()
         if deletions != self._deletions:
             if self._deletions >= 0:
                 self._known = KnownNodes()
             self._deletions = deletions
         if known is not None and known is not self._known:
             raise NodesGone
+        return earlier
 
-    def _learn(self, added: Mapping[bytes, int]) -> None:
-        if len(self._known.ids) > _MOST_KNOWN:
+    def _learn(self, stored: Iterable[bytes]) -> None:
+        if len(self._known.digests) > _MOST_KNOWN:
             self._known = KnownNodes()
-        self._known.ids.update(added)
+        self._known.digests.update(stored)
 
     def write_notes(self, notes: Notes) -> None:
         """Keep packed notes and their nodes; see `CheckpointEngine.write_notes`."""
         with self._lock:
             self._learn(self._noted(notes))
 
-    def _noted(self, notes: Notes) -> Mapping[bytes, int]:
-        """Write those that are to be written. Ids of the nodes that are known now."""
+    def _noted(self, notes: Notes) -> Iterable[bytes]:
+        """Write those that are to be written. The nodes that are known now."""
         with self._writing() as database:
-            (deletions,) = database.execute("SELECT count FROM deletions").fetchone()
-            self._begun(notes.known, deletions)
+            self._begun(database, notes.known, notes.id)
             there = self.packed_notes(notes.id)
+            again = notes.packed.keys() & there.keys()
+            if again and notes.replace:
+                settle(database)
             wanted = {
                 key: packed for key, packed in notes.packed.items() if notes.replace or key not in there
             }
-            rows = [(notes.id, key, packed) for key, packed in wanted.items()]
             database.executemany(
                 "INSERT INTO note (checkpoint, key, packed) VALUES (?, ?, ?) "
                 "ON CONFLICT (checkpoint, key) DO UPDATE SET packed = excluded.packed",
-                rows,
+                [(notes.id, key, packed) for key, packed in wanted.items()],
             )
-            ids = self._added(database, notes.fresh, all_roots(wanted.values()))
-            again = notes.packed.keys() & there.keys()
-            if not again:
-                return ids
-            # A replaced note frees its nodes; where an old note stays, the new nodes are unused.
-            dropped = Counter(dict.fromkeys(notes.fresh, 0))
-            if notes.replace:
-                dropped.update(all_roots(there[key] for key in again))
-            self._drop(database, dropped)
-            return {}
+            stored = self._added(database, notes.fresh, all_roots(wanted.values()))
+            if again and notes.replace:
+                before, after = ([one[key] for key in again] for one in (there, wanted))
+                settle(database, all_roots(before), all_roots(after))
+            return () if again else stored  # where an old note stays, the new nodes are unused
 
     def write(self, put: Put) -> Row:
         """Keep a row and its nodes; see `CheckpointEngine.write`."""
         with self._lock:  # until what the transaction added is known
-            stored, added = self._written(put)
-            self._learn(added)
+            stored, seq = self._stored_at_once(put) or self._written(put)
+            if seq - self._counted >= MOST_UNCOUNTED:
+                with self._writing() as database:
+                    settle(database)
+                self._counted = seq
         return stored
 
-    def _written(self, put: Put) -> tuple[Row, Mapping[bytes, int]]:
-        """The row that is stored, and ids of the nodes that are known now."""
+    def _stored_at_once(self, put: Put) -> tuple[Row, int] | None:
+        """As `_written`, asking nothing; None: the checkpoint is not new, or nodes may be missing."""
+        if put.known is not self._known or put.roots is None or self._unknown(put.fresh, put.roots):
+            return None
+        values = (*row_values(put.row), self._deletions)
+        with self._writing() if put.fresh else self._at_once() as database:
+            seqs = database.execute(_INSERT_NEW, values).fetchall()
+            if not seqs:
+                return None
+            if put.fresh:
+                self._insert(database, put.fresh)
+        self._learn(put.fresh)
+        return put.row, seqs[0][0]
+
+    def _written(self, put: Put) -> tuple[Row, int]:
+        """The row that is stored, and its number."""
         row, id = put.row, put.row.checkpoint.id
         with self._writing() as database:
-            if put.known is self._known and put.roots is not None:  # in most cases this is all
-                done = database.execute(_INSERT_NEW, (*row_values(row), self._deletions))
-                if done.rowcount == 1:
-                    return row, self._added(database, put.fresh, put.roots)
-            question = "SELECT count, (SELECT packed FROM checkpoint WHERE id = ?) FROM deletions"
-            deletions, earlier = database.execute(question, (id,)).fetchone()
-            self._begun(put.known, deletions)
+            earlier = self._begun(database, put.known, id)
             if earlier is not None:
                 if not put.replace:
-                    return self.row(id), {}
-                database.execute("DELETE FROM checkpoint WHERE id = ?", (id,))
-            database.execute(_INSERT, row_values(row))
+                    return self.row(id), 0
+                settle(database)
+                remove(database, "DELETE FROM checkpoint WHERE id = ?", [id])
+            ((seq,),) = database.execute(_INSERT, row_values(row)).fetchall()
             roots = roots_of(row.packed) if put.roots is None else put.roots
-            ids = self._added(database, put.fresh, roots)
-            if earlier is None:
-                return row, ids
-            self._drop(database, Counter(roots_of(earlier)))
-        return row, {}
+            stored = self._added(database, put.fresh, roots)
+            if earlier is not None:
+                settle(database, roots_of(earlier))
+        if earlier is None:
+            self._learn(stored)
+        return row, seq
 
-    def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Mapping[bytes, int]:
-        """Insert the nodes that are missing; count uses by them and of ``roots``. Ids of all.
+    def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Collection[bytes]:
+        """Insert the nodes that are missing. Nodes that are stored now.
 
-        `NodesGone`: something that is used is not there.
+        `NodesGone`: something that they or ``roots`` refer to is not there.
         """
-        used: dict[bytes, int] = {}
-        for digest in roots:
-            used[digest] = used.get(digest, 0) + 1
-        new = self._inserted(database, fresh) if fresh else {}
-        for digest in new:
-            for below in {ref.digest for ref in fresh[digest].below}:
-                used[below] = used.get(below, 0) + 1
-        first = [(used.pop(digest, 0), node) for digest, node in new.items()]
-        if first:
-            database.executemany("INSERT INTO uses (count, node) VALUES (?, ?)", first)
-        known = self._known.ids
-        asked = used if len(new) == len(fresh) else {*used, *fresh}
-        asked = [digest for digest in asked if digest not in new and digest not in known]
-        ids = new | self._ids(database, asked) if asked else new
-        try:
-            more = [(count, ids.get(digest) or known[digest]) for digest, count in used.items()]
-        except KeyError:
-            raise NodesGone from None
-        if more:
-            database.executemany("UPDATE uses SET count = count + ? WHERE node = ?", more)
-        return ids
+        asked = self._unknown(fresh, roots)
+        found = node_ids(database, asked) if asked else {}
+        if len(found) < len(asked):
+            raise NodesGone
+        if fresh:
+            self._insert(database, fresh)
+        return fresh.keys() | found.keys()
 
-    @staticmethod
-    def _ids(database: Session, digests: Sequence[bytes]) -> dict[bytes, int]:
-        return dict(answers(database, "SELECT digest, id FROM node WHERE digest IN ", digests))
+    def _unknown(self, fresh: Fresh, roots: Iterable[bytes]) -> set[bytes]:
+        """What these refer to and is neither one of them nor known to be stored."""
+        used = set(roots).union(*(map(_DIGEST, node.below) for node in fresh.values()))
+        return used.difference(self._known.digests, fresh)
 
     # Deleting
 
@@ -318,39 +331,14 @@ class SqlCheckpoints(CheckpointEngine):
             rows = list(answers(database, question, wanted_of(database)))
             if not rows:
                 return Freed()
-            database.executemany("DELETE FROM checkpoint WHERE id = ?", [(id,) for id, _ in rows])
+            unused = settle(database)
             wanted = [id for id, _ in rows]
             said = list(answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
-            database.executemany("DELETE FROM note WHERE id = ?", [(id,) for id, _ in said])
-            dropped = Counter(digest for _, packed in rows + said for digest in roots_of(packed))
-            freed = self._drop(database, dropped)
+            remove(database, "DELETE FROM checkpoint WHERE id = ?", wanted)
+            remove(database, "DELETE FROM note WHERE id = ?", [id for id, _ in said])
+            freed = settle(database, all_roots(packed for _, packed in rows + said))
         self._tidy()
-        return Freed(len(rows), *freed)
-
-    def _drop(self, database: Session, dropped: Counter[bytes]) -> tuple[int, int]:
-        """As `_released`; other processes learn of it."""
-        database.execute("UPDATE deletions SET count = count + 1")
-        return self._released(database, dropped)
-
-    def _released(self, database: Session, dropped: Counter[bytes]) -> tuple[int, int]:
-        """Take uses away, and the nodes that have none left: how many, and their bytes."""
-        count = size = 0
-        while dropped:
-            ids = self._ids(database, list(dropped))
-            down = [(dropped[digest], node) for digest, node in ids.items()]
-            database.executemany("UPDATE uses SET count = count - ? WHERE node = ?", down)
-            question = "SELECT node FROM uses WHERE count <= 0 AND node IN "
-            unused = [node for (node,) in answers(database, question, list(ids.values()))]
-            dropped = Counter()
-            for _, length, data in answers(
-                database, "SELECT id, size, data FROM node WHERE id IN ", unused
-            ):
-                count, size = count + 1, size + len(data)
-                dropped.update(nodes_below(data, length))
-            gone = [(node,) for node in unused]
-            database.executemany("DELETE FROM node WHERE id = ?", gone)
-            database.executemany("DELETE FROM uses WHERE node = ?", gone)
-        return count, size
+        return Freed(len(rows), unused[0] + freed[0], unused[1] + freed[1])
 
     # Verifying
 

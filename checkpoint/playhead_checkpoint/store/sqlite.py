@@ -14,6 +14,7 @@ from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
+from playhead_checkpoint.store.uses import ALL_COUNTED
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import StoreUnavailable
 
@@ -37,7 +38,17 @@ CREATE TABLE note (
 CREATE TABLE deletions (count INTEGER NOT NULL);
 INSERT INTO deletions VALUES (0);
 """
-_FILE: Final = SqliteFile(0x70636B31, 1, _SCHEMA)  # "pck1"
+_COUNTED: Final = f"""
+ALTER TABLE uses RENAME TO use_count;
+CREATE TABLE counted (checkpoint INTEGER NOT NULL, note INTEGER NOT NULL, node INTEGER NOT NULL);
+INSERT INTO counted {ALL_COUNTED};
+"""
+_READ_AS_COUNTED: Final = (
+    "CREATE TEMP VIEW use_count AS SELECT * FROM uses",
+    f"CREATE TEMP VIEW counted (checkpoint, note, node) AS {ALL_COUNTED}",
+)
+"""How a file of version 1 is read that must not be written to."""
+_FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
 
@@ -154,7 +165,7 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     def _connected(self) -> sqlite3.Connection:
         if self._read_only:
-            return _FILE.connect_reader(self._path)
+            return _FILE.connect_reader(self._path, {1: _READ_AS_COUNTED})
         return _FILE.connect(self._path, "auto_vacuum=INCREMENTAL", f"synchronous={self._synchronous}")
 
     def _using(self) -> _Use:
@@ -166,6 +177,9 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     def _writing(self) -> _Transaction:
         return _Transaction(self._use, "BEGIN IMMEDIATE")
+
+    def _at_once(self) -> _Use:
+        return self._use
 
     # What a file alone can do
 
@@ -193,13 +207,9 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     # What differs from other databases
 
-    def _inserted(self, database: Session, fresh: Fresh) -> dict[bytes, int]:
-        new: dict[bytes, int] = {}
+    def _insert(self, database: Session, fresh: Fresh) -> None:
         for digest, node in fresh.items():
-            done = database.execute(_INSERT_NODE, (digest, len(node.data), squeezed(node.data)))
-            if done.rowcount:
-                new[digest] = done.lastrowid
-        return new
+            database.execute(_INSERT_NODE, (digest, len(node.data), squeezed(node.data)))
 
     def _tidy(self) -> None:
         with self._using() as database:

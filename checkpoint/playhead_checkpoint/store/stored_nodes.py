@@ -8,6 +8,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from blake3 import blake3
+
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import LARGEST_NODE_BYTES, damaged
 from playhead_semconv.errors import CorruptTape
@@ -56,16 +58,38 @@ def stretched(data: object, size: object) -> bytes:
         raise damaged(str(problem)) from None
 
 
-def roots_of(packed: bytes) -> set[bytes]:
-    """The nodes that a packed state refers to; none, if it is damaged."""
+def packed_roots(packed: object) -> set[bytes]:
+    """The nodes that something packed refers to. `CorruptTape`."""
+    if not isinstance(packed, bytes):
+        raise damaged("something packed that is not made of bytes")
+    return {ref.digest for ref in nodes.refs_in(packed)}
+
+
+def state_roots(digest: object, packed: object) -> set[bytes]:
+    """The same, for a state. `CorruptTape`: also when it is not that of its digest."""
+    found = packed_roots(packed)
+    if blake3(packed).digest() != digest:
+        raise damaged("it differs from its digest")
+    return found
+
+
+def roots_of(packed: object) -> set[bytes]:
+    """As `packed_roots`; none, if it is damaged."""
     with suppress(CorruptTape):
-        return {ref.digest for ref in nodes.refs_in(packed)}
+        return packed_roots(packed)
     return set()
 
 
 def all_roots(packed: Iterable[bytes]) -> Iterator[bytes]:
     """The nodes that packed values refer to, for each."""
     return (digest for one in packed for digest in roots_of(one))
+
+
+def verified_below(digest: object, size: object, data: object) -> set[bytes]:
+    """The nodes that a stored node refers to. `CorruptTape`: it is not that of its digest."""
+    if not isinstance(digest, bytes):
+        raise damaged("a node without a digest")
+    return {ref.digest for ref in nodes.opened(digest, stretched(data, size)).below}
 
 
 def nodes_below(data: object, size: object) -> list[bytes]:
