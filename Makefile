@@ -155,6 +155,7 @@ incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps
 bench: .venv/ready .venv-bench/ready web browser ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/latency.py --sdk anthropic --json logs/latency-anthropic.json
 	.venv-bench/bin/python benchmarks/latency.py --sdk google-genai --json logs/latency-google-genai.json
 	.venv-bench/bin/python benchmarks/latency.py --sdk boto3 --json logs/latency-boto3.json
 	.venv-bench/bin/python benchmarks/crowd.py --json logs/crowd.json

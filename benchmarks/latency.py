@@ -50,6 +50,16 @@ CLOCKS = {"wall": "Wall time", "thread": "Processor time of the caller's thread"
 
 SDKS = {
     "openai": Sdk("workloads"),
+    "anthropic": Sdk(
+        "workloads_anthropic",
+        ("off", "control", "playhead", "genai-anthropic", "openinference-anthropic"),
+        (
+            "anthropic",
+            "opentelemetry-sdk",
+            "opentelemetry-instrumentation-genai-anthropic",
+            "openinference-instrumentation-anthropic",
+        ),
+    ),
     "google-genai": Sdk(
         "workloads_genai",
         ("off", "control", "playhead", "otel-google-genai", "openinference-google-genai"),
@@ -73,7 +83,10 @@ SDKS = {
 }
 
 
-OTHERS = ("openai", "google-genai", "google_genai", "bedrock", "botocore", "boto3", "httpx", "urllib3")
+OTHERS = (
+    *("openai", "anthropic", "google-genai", "google_genai"),
+    *("bedrock", "botocore", "boto3", "httpx", "urllib3"),
+)
 
 
 @dataclass
@@ -132,7 +145,7 @@ def worker(variant: str, endpoint: str, state: str, workloads: str = "workloads"
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "100000",  # OpenInference needs it: one attribute per field
         "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": ",".join(OTHERS),  # of other projects, with these names
-        "PLAYHEAD_BOUNDARIES": "+openai,+botocore",
+        "PLAYHEAD_BOUNDARIES": "+openai,+anthropic,+botocore",
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",

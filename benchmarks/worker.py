@@ -19,6 +19,8 @@ from opentelemetry import trace
 INSTRUMENTORS = {
     "genai-openai": "opentelemetry.instrumentation.genai.openai:OpenAIInstrumentor",
     "openinference": "openinference.instrumentation.openai:OpenAIInstrumentor",
+    "genai-anthropic": "opentelemetry.instrumentation.genai.anthropic:AnthropicInstrumentor",
+    "openinference-anthropic": "openinference.instrumentation.anthropic:AnthropicInstrumentor",
     "otel-google-genai": "opentelemetry.instrumentation.google_genai:GoogleGenAiSdkInstrumentor",
     "openinference-google-genai": "openinference.instrumentation.google_genai:GoogleGenAIInstrumentor",
     "otel-botocore": "opentelemetry.instrumentation.botocore:BotocoreInstrumentor",

@@ -50,6 +50,9 @@ MOST_KNOWN = 4000
 NEAR_BYTES = 256
 """Bytes of old data that a search includes at least, to find values across the border to the new."""
 
+SIGNED = "AWS4-"
+"""Beginning of the schemes of AWS that sign one request: its signature is worth nothing elsewhere."""
+
 MOST_SEEN = 500
 """Headers and URLs whose redacted form is cached."""
 
@@ -184,7 +187,8 @@ class Redactor:
             return ";".join(f"{key}={PLACEHOLDER}" for key, _, _ in pairs), len(pairs)
         scheme, space, token = text.partition(" ")
         if not space or not scheme.isalpha():
-            self.learn(text)
+            if not scheme.startswith(SIGNED):
+                self.learn(text)
             return PLACEHOLDER, 1
         self.learn(token)
         if scheme.lower() == "basic":

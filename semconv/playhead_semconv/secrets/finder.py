@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
@@ -164,19 +165,23 @@ class Finder:
         """
         if said:
             self._said = {**dict.fromkeys(list(self._said)[-MOST_SAID:]), said: None}
-        new = [value for value in values if value not in self._all]
+        new = [value for value in dict.fromkeys(values) if value not in self._all]
         if not new:
             return False
         known = {**self._all, **dict.fromkeys(new)}
-        for oldest in list(known)[: max(0, len(known) - self._most)]:
+        by_start = dict(self._by_start)
+        for value in new:
+            start = value[:RECOGNISABLE]
+            by_start[start] = tuple(sorted((*by_start.get(start, ()), value), key=len, reverse=True))
+        for oldest in list(islice(known, max(0, len(known) - self._most))):
             del known[oldest]
-        by_start: dict[bytes, list[bytes]] = {}
-        for value in sorted(known, key=len, reverse=True):
-            by_start.setdefault(value[:RECOGNISABLE], []).append(value)
+            start = oldest[:RECOGNISABLE]
+            others = tuple(value for value in by_start.pop(start, ()) if value != oldest)
+            if others:
+                by_start[start] = others
         fresh = (*self._fresh, *dict.fromkeys(value[:RECOGNISABLE] for value in new))
-        self._all = known
+        self._all, self._by_start = known, by_start
         self.longest_bytes = max(map(len, known))
-        self._by_start = {start: tuple(values) for start, values in by_start.items()}
         if self._built is None or len(fresh) > FRESH:
             self._built, self._fresh = None, ()
         else:

@@ -67,6 +67,16 @@ def test_what_a_header_holds_is_known_whole(name, value, kept, told):
     assert redactor.text(f"<{told}>") == f"<{PLACEHOLDER}>"
 
 
+def test_a_signature_of_one_request_is_removed_and_not_looked_for_elsewhere():
+    redactor = Redactor.of_process(Settings())
+    redactor.late()
+    signed = b"AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20261126/eu-west-1/bedrock/aws4_request"
+    for second in range(3):
+        text = signed + b", SignedHeaders=host;x-amz-date, Signature=%064x" % second
+        assert redactor.headers([(b"Authorization", text)]) == (["Authorization", PLACEHOLDER], 1)
+    assert redactor.late() == []
+
+
 @pytest.mark.parametrize(
     "name", ["x-ratelimit-remaining-tokens", "idempotency-key", "content-type", "x-request-id", "author"]
 )

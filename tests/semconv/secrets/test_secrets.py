@@ -186,6 +186,17 @@ def test_known_values_and_the_longest_of_two():
     )
 
 
+def test_the_oldest_values_are_forgotten_and_those_that_begin_alike_stay():
+    finder = Finder(most=3)
+    finder.add([b"begins-alike-1", b"begins-alike-22"])
+    finder.add([b"begins-alike-3", b"another-value", b"another-value"])
+    data = b"begins-alike-1 begins-alike-22 begins-alike-3 another-value"
+    spans = finder.find(data)
+    kept = [data[one.begin : one.end] for one in spans if one.kind is Kind.KNOWN]
+    assert kept == [b"begins-alike-22", b"begins-alike-3", b"another-value"]
+    assert finder.longest_bytes == len(b"begins-alike-22")
+
+
 def test_values_learnt_after_the_first_search_are_found():
     finder = Finder()
     assert finder.find(b"nothing here") == []
