@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -62,40 +60,43 @@ def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str):
     identical(home, "saved_graphs-1", 40)
 
 
-def recorded_worker(home: Home, level: str, *words: str, asks: str) -> str:
-    """Record a worker of Celery that does what a client asks, and is ended by a signal; its run."""
+def celery_on_redis(home: Home, level: str, pool: str, asks: str) -> None:
+    """Record a client and a worker, which is ended by a signal. Replay both."""
     server = RedisServer()
     try:
         for environ in (home.environ, home.bare):
             environ["REDIS_URL"] = server.url
         quiet = ("--without-mingle", "--without-gossip", "--without-heartbeat")
-        given = ("-q", "-A", "celery_tasks", "worker", "-l", "INFO", *quiet, *words)
-        worker = home.start("record", "--level", level, "-m", "celery", *given)
+        words = ("-q", "-A", "celery_tasks", "worker", "-l", "INFO", *quiet, "--pool", pool, "-c", "2")
+        worker = home.start("record", "--level", level, "-m", "celery", *words)
         assert worker.stderr is not None
         assert any("ready." in line for line in worker.stderr)
-        asked = [sys.executable, "celery_tasks.py", asks]
-        client = subprocess.run(
-            asked, cwd=home.folder, env=home.environ, timeout=PATIENCE_S, check=False
-        )
+        client = home.playhead("record", "--level", level, "celery_tasks.py", asks)
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=PATIENCE_S)
     finally:
         server.stop()
-    assert (client.returncode, worker.returncode) == (0, 0)
-    [run] = home.runs()
-    return run["name"]
+    assert (client.returncode, worker.returncode) == (0, 0), client.stderr
+    runs = home.runs()
+    assert len(runs) == 2
+    for run in runs:
+        identical(home, run["name"], 5)
 
 
-def test_a_worker_of_celery_with_a_process_of_its_own(tmp_path: Path):
-    home = home_for(tmp_path, "celery_tasks.py")
-    name = recorded_worker(home, "causal", "-c", "1", asks="one")
-    identical(home, name, 20)
+def test_celery_on_redis(tmp_path: Path):
+    celery_on_redis(home_for(tmp_path, "celery_tasks.py"), "causal", "prefork", "one")
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize("level", ["causal", "strict"])
-@pytest.mark.parametrize("pool", ["solo", "prefork", "threads"])
-def test_workers_of_celery_on_redis(tmp_path: Path, level: str, pool: str):
-    home = home_for(tmp_path, "celery_tasks.py")
-    name = recorded_worker(home, level, f"--pool={pool}", "-c", "2", asks="several")
-    identical(home, name, 20)
+@pytest.mark.parametrize(
+    ("level", "pool"),
+    [
+        ("causal", "solo"),
+        ("causal", "prefork"),
+        ("strict", "solo"),
+        ("strict", "prefork"),
+        ("strict", "threads"),
+    ],
+)
+def test_more_of_celery_on_redis(tmp_path: Path, level: str, pool: str):
+    celery_on_redis(home_for(tmp_path, "celery_tasks.py"), level, pool, "several")

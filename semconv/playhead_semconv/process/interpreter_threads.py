@@ -9,6 +9,7 @@ does not see them in `threading.enumerate`, and the interpreter does not wait fo
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 from collections import deque
 from collections.abc import Callable
@@ -25,6 +26,7 @@ def _fresh(name: str) -> Any:
 
 _thread: Final[Any] = _fresh("_thread")
 _time: Final[Any] = _fresh("time")
+_signal: Final[Any] = importlib.import_module("_signal")
 
 make_lock: Final[Callable[[], Any]] = _thread.allocate_lock
 """Make a lock that blocks a system thread."""
@@ -84,6 +86,7 @@ class Thread:
 
     def _main(self) -> None:
         _own[get_ident()] = self.name
+        _leave_signals()
         try:
             self._run()
         finally:
@@ -93,6 +96,16 @@ class Thread:
     def _ended(self) -> None:
         self._alive = False
         self._over.release()
+
+
+def _leave_signals() -> None:
+    """Leave signals to the threads of the program, which may hold them back for a while.
+
+    What is taken by any other thread is handled by the main thread all the same, at once.
+    """
+    if hasattr(_signal, "pthread_sigmask"):
+        faults = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL}
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals() - faults)
 
 
 class Bell:

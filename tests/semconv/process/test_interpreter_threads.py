@@ -1,6 +1,7 @@
 """Threads and waits of the interpreter's own: what they promise, and beside gevent and eventlet."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,16 @@ def test_a_thread_has_a_name_and_is_none_of_the_programs():
     assert thread.join(20)
     assert "playhead-test" not in native.threads()
     assert native.own_thread() == ""
+
+
+def test_a_thread_takes_no_signal_that_the_program_holds_back():
+    held: list[set[int]] = []
+    thread = Thread("playhead-test", lambda: held.append(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+    thread.start()
+    assert thread.join(20)
+    assert held[0] >= {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1}
+    assert not held[0] & {signal.SIGSEGV, signal.SIGBUS}
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 
 
 def test_rings_that_nobody_heard_are_one():

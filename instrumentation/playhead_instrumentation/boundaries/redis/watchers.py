@@ -2,7 +2,8 @@
 
 Each look is an exchange without a span. The answer to a worker says which of its sockets can be read,
 counted in the order in which they were given to the watcher, and which signals came meanwhile: a worker
-is ended by one. The answer to a client, which waits for a result, says whether its socket can be read.
+is ended by one. Signals that came elsewhere are a read of the moment at which the worker asks whether it
+was to end. The answer to a client, which waits for a result, says whether its socket can be read.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WATCHED: Final = "_playhead_watched"
 """Attribute of a watcher: its `Watched`."""
 
 _came: Final[list[int]] = []
-"""Signals that came and that the program handles, in order."""
+"""Signals that came, that the program handles, and that are not on the tape yet, in order."""
 
 
 def patch_watchers(module: ModuleType) -> None:
@@ -48,6 +49,11 @@ def patch_watchers(module: ModuleType) -> None:
 def patch_signals(module: ModuleType) -> None:
     """Patch `celery.platforms`, by which a worker says how it handles signals."""
     PATCHES.around(required(module, "Signals"), "__setitem__", _handling)
+
+
+def patch_state(module: ModuleType) -> None:
+    """Patch `celery.worker.state`, which a worker asks whether it is to end."""
+    PATCHES.around(module, "maybe_shutdown", _ending)
 
 
 def patch_clients(module: ModuleType) -> None:
@@ -128,10 +134,26 @@ def _look(original: Any, watcher: Any, *args: Any, **kwargs: Any) -> Any:
 
     def says(found: tuple[Any, list[int]]) -> bytes:
         ready, signals = found
-        return watched.said(ready, [*signals, *_came[before:]])
+        came = _came[before:]
+        del _came[before:]
+        return watched.said(ready, [*signals, *came])
 
     ready, _ = _looked(session, live, again, (None, []), says, lambda found: _raise_signals(found[1]))
     return ready
+
+
+def _ending(original: Any) -> None:
+    session, here = recording(), list[int]()
+
+    def live() -> list[int]:
+        here.extend(_came)
+        _came.clear()
+        return here
+
+    came = here if session is None else session.driver.reads.read("watch/signals", live)
+    if came is not here:
+        _raise_signals(came)
+    original()
 
 
 def _readable(original: Any, socket: Any, timeout: float | None) -> bool:
@@ -182,8 +204,10 @@ def _looked(
 
 
 def _raise_signals(signals: list[int]) -> None:
+    known = len(_came)
     for number in signals:
         signal.raise_signal(number)
+    del _came[known:]
 
 
 def _handling(original: Any, signals: Any, name: Any, handler: Any) -> None:
