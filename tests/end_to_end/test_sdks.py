@@ -1,4 +1,4 @@
-"""A program that asks through an SDK, each case once: stored exactly, replayed with the provider gone."""
+"""A program that asks through an SDK, each case once: stored exactly, replayed with no provider."""
 
 from __future__ import annotations
 
