@@ -114,7 +114,7 @@ test: style ## lint and suite (13 to 14 minutes on 2 cores)
 	.venv-mutants/bin/pip install --quiet --disable-pip-version-check -r tests/mutants/requirements.txt
 	@touch $@
 
-test-matrix: .venv/ready ## the SDKs of models: old ones of those with a funnel, the newest of others
+test-matrix: .venv/ready ## the SDKs of models: the oldest supported version of each, and the newest
 	$(BIN)/pytest -q -n 2 -m acceptance tests/instrumentation/test_old_sdks.py tests/end_to_end/test_other_sdks.py
 
 mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, and look which changes no test notices

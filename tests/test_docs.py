@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import refused
+from support.sdk_table import OLDEST
 
 from playhead_cli.app import VERBS
 from playhead_semconv import errors
@@ -87,6 +88,12 @@ def test_the_table_of_boundaries_is_printed():
     table = text.partition("<!-- boundaries -->\n")[2].partition("\n\n")[0].splitlines()[2:]
     printed = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     assert printed == shown_rows
+
+
+def test_the_oldest_sdks_are_those_that_are_tried():
+    text = (ROOT / "docs/explanation/recorded.md").read_text("utf-8")
+    told = " ".join(text.split("<!-- oldest -->")[1].split("<!-- -->")[0].split())
+    assert told == ", ".join(f"{name} {version}" for name, version in sorted(OLDEST.items()))
 
 
 def test_every_make_target_has_a_comment():

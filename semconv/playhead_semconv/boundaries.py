@@ -167,6 +167,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         on_import=(
             ("mistralai.client.basesdk", "clients.mistralai:patch"),
             ("mistralai.basesdk", "clients.mistralai:patch"),
+            ("mistralai.client._hooks.tracing", "clients.mistralai:patch_tracing"),
         ),
     ),
     Boundary(

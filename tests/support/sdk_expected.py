@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from support.scripted import Reply
 from support.sdk_table import BROKEN, HI, SAYS, STREAMED, WANTS, Sdk
 from support.sdks.cases import ABOUT, HELLO, MODEL, PIXEL, SCHEMA, TOOL
 
@@ -44,6 +45,12 @@ def settled(attributes: dict[str, Any], sdk: Sdk, case: str, took_s: float) -> d
     if case == "cut":
         assert left.pop(a.ERROR_TYPE).endswith(("ProtocolError", "IncompleteRead"))
     return left
+
+
+def whole(got: bytes, reply: Reply, case: str) -> None:
+    """What was recorded of an answer is all of it; where it broke off, its beginning."""
+    sent = b"".join(part for part in reply.parts if isinstance(part, bytes))
+    assert sent.startswith(got) if case in BROKEN | {"timeout"} else got == sent, case
 
 
 def of_the_request(sdk: Sdk, case: str, port: int) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def of_a_broken_stream(sdk: Sdk, case: str) -> dict[str, Any]:
 
 
 def read(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes, with those that are JSON decoded, and arrays as tuples."""
+    """The attributes, with those that are JSON decoded."""
     return {
         name: json.loads(value) if name in JSON and isinstance(value, str) else value
         for name, value in attributes.items()

@@ -216,6 +216,23 @@ SDKS: dict[str, Sdk] = {
 """By the name of the distribution; behind it, where it has several, the API."""
 
 
+OLDEST = {
+    "openai": "1.90.0",
+    "anthropic": "0.60.0",
+    "google-genai": "1.30.0",
+    "boto3": "1.40.0",
+    "mistralai": "2.0.5",
+    "cohere": "5.17.0",
+    "ollama": "0.5.0",
+    "groq": "0.30.0",
+    "together": "2.0.0",
+    "huggingface_hub": "1.0.0",
+    "litellm": "1.80.0",
+    "xai-sdk": "1.6.0",
+}
+"""Distribution → the oldest version that is supported."""
+
+
 def replies(sdk: Sdk, case: str) -> list[Reply]:
     """What the provider answers."""
     wire, said = sdk.answers, SAYS.get(case, HI)

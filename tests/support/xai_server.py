@@ -74,7 +74,7 @@ def pieces(chat: Any, counts: Any, stop: int) -> list[Any]:
 
 
 def main() -> None:
-    sys.path.append(sys.argv[1])
+    sys.path.insert(0, sys.argv[1])
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc

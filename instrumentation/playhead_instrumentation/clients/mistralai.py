@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from playhead_instrumentation.clients import known_wire
 from playhead_instrumentation.clients.funnel import Asked, Funnel
 from playhead_instrumentation.clients.model_endpoint import endpoint
 from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.spans.attempts import current_call
+from playhead_instrumentation.spans.logical_call import LogicalCall
 
 
 def asked(sdk: Any, hook_ctx: Any, request: Any, *_: Any, **__: Any) -> Asked | None:
@@ -25,3 +28,19 @@ def patch(basesdk: ModuleType) -> None:
     sdk = required(basesdk, "BaseSDK")
     known_wire.prepare("openai.chat")
     PATCHES.around_all(sdk, {"do_request": FUNNEL.request, "do_request_async": FUNNEL.request_async})
+
+
+def patch_tracing(hooks: ModuleType) -> None:
+    """Switch off the SDK's own span where ours tells the call; 2.0 makes one without being asked."""
+    if hasattr(hooks, "get_or_create_otel_tracer"):
+        PATCHES.around(hooks, "get_or_create_otel_tracer", tracer)
+
+
+def tracer(following: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Return whether the SDK makes spans, and with which tracer.
+
+    A client with a tracer provider of its own keeps them: somebody configured it on purpose.
+    """
+    enabled, found = following(*args, **kwargs)
+    own = any(one is not None for one in (*args, *kwargs.values()))
+    return enabled and (own or not isinstance(current_call.get(), LogicalCall)), found

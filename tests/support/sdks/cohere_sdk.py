@@ -20,7 +20,8 @@ class Cohere:
         fields = chat.asked(wants)
         if wants == "schema":
             fields["response_format"] = {"type": "json_object", "json_schema": cases.SCHEMA}
-        return {**fields, "request_options": {"max_retries": tries - 1}}
+        more = tries + 1 if tries > 1 else 0  # old versions count from 2
+        return {**fields, "request_options": {"max_retries": more}}
 
     def ask(self, wants: str = "", tries: int = 1, timeout_s: float = 20.0) -> object:
         return said(self.client(timeout_s=timeout_s).chat(**self.asked(wants, tries)).message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -26,7 +27,8 @@ class Gemini:
         contents: Any = cases.HELLO
         config: Any = None
         if wants == "image":
-            contents = [cases.HELLO, types.Part.from_bytes(data=b"pixel", mime_type="image/png")]
+            picture = base64.b64decode(cases.PIXEL)
+            contents = [cases.HELLO, types.Part.from_bytes(data=picture, mime_type="image/png")]
         if wants == "schema":
             config = {"response_mime_type": "application/json", "response_json_schema": cases.SCHEMA}
         if wants == "tools":

@@ -5,6 +5,19 @@ import sys
 
 TOOL = ("weather", "Weather of a city", {"type": "object", "properties": {"city": {"type": "string"}}})
 
+PRINTED = """Hi there
+['', 'Hi', ' there']
+{"city":"Oslo"}
+Hi there
+StatusCode.INVALID_ARGUMENT No
+
+Hi
+StatusCode.UNAVAILABLE
+Hi there
+['', 'Hi', ' there']
+"""
+"""What it prints."""
+
 
 def main() -> None:
     target, folder = sys.argv[1:]
