@@ -89,8 +89,8 @@ lint: style types ## ruff, names, pyright
 check: style ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 types unit
 
-test: style ## lint and suite (13 to 14 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j 2 types suite
+test: .venv/ready .web-tools/ready web ## lint beside suite (13 to 14 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 suite lint
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
 	$(PYTHON) -m venv .venv-programs
