@@ -96,11 +96,11 @@ class EntryCutter(ABC):
     def _as_grown(
         self, first: bytes, blocks: list[Block], root: Ref | None, leaves: list[Leaf]
     ) -> Grown:
-        """A list that was cut into blocks and leaves; the last leaf is its tail, if it is not all."""
+        """A list that was cut into blocks and leaves; the last leaf is its tail, if it has not ended."""
         parts: list[Part] = [*blocks]
         refs = [root] if root else []
         tail = None
-        if leaves and not leaves[-1].ended and (root or len(leaves) > 1):
+        if leaves and not leaves[-1].ended:
             tail = leaves.pop()
         grows = tail is not None or not leaves or leaves[-1].ended
         if leaves:

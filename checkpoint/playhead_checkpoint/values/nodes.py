@@ -210,7 +210,7 @@ def opened_list(data: bytes | memoryview) -> tuple[tuple[Ref, ...], memoryview]:
     if len(told) < begin or bytes(told[: begin - 1]) != _LIST_MARK:
         raise damaged("an open list without a mark")
     end = begin + told[begin - 1] * _REF.size
-    if end == begin or end >= len(told):
+    if end >= len(told):
         raise damaged("an open list without parts")
     if _count(LIST, told[end:]) < 0:
         raise damaged("an open list of something else")

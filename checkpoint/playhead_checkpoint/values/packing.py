@@ -41,8 +41,8 @@ LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
 """What a state may take that is put: less than what is read."""
 _FEW: Final = 64
 """Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
-_LONG: Final = 16
-"""Entries from which on a list is long."""
+_LONG: Final = 4
+"""Entries from which on a list may be long."""
 _MOST_PARTS: Final = 4
 """How deep long lists are looked for."""
 _TEXT: Final = frozenset({str})
@@ -53,7 +53,7 @@ _NONE: Final = Stretches()
 
 
 class _Placed(NamedTuple):
-    """What stands for a long list: how it begins, with a digest, and its size."""
+    """What stands for a long list: what no other begins with, and its size."""
 
     mark: bytes
     size: int
@@ -105,7 +105,7 @@ class Packer(EntryCutter):
         self._holds_bytes = False
         self.stretches.clear()
         self.roots.clear()
-        self.logical_bytes = self._depth = 0
+        self.logical_bytes = self._depth = self._small_bytes = 0
 
     def _without_long(self, value: Any, levels: int = _MOST_PARTS) -> Any:
         """The value, in which a piece of MessagePack stands for each long list; else itself."""
@@ -132,7 +132,7 @@ class Packer(EntryCutter):
         before, self._kept = self._kept, {}
         found = len(self.stretches)
         grown = self._grown(ListEntries(values, self._encoder))
-        if grown.size <= nodes.WHOLE_BYTES:  # it is one node, or none: those that were made are not
+        if not self._has_room(grown.size):  # it is one node, or none: those that were made are not
             self._kept = before
             del self.stretches[found:]
             return values
@@ -145,8 +145,16 @@ class Packer(EntryCutter):
             return ormsgpack.Ext(nodes.REF, refs[0].data())
         data = nodes.open_list(refs, head(LIST, tail.entries) + tail.cut if tail else head(LIST, 0))
         placed = pack(msgspec.msgpack.Ext(nodes.OPEN, data))
-        self._placed.append(_Placed(placed[:_MARK_BYTES], len(placed), True))
+        self._placed.append(_Placed(placed[:_MARK_BYTES] if refs else placed, len(placed), True))
         return ormsgpack.Ext(nodes.OPEN, data)
+
+    def _has_room(self, size: int) -> bool:
+        """Whether a list of that size is open. Of those that would be one node the first ones are."""
+        if size > nodes.WHOLE_BYTES:
+            return True
+        if size > nodes.INLINE_BYTES:
+            self._small_bytes += size
+        return size > nodes.INLINE_BYTES and self._small_bytes <= nodes.WHOLE_BYTES
 
     def _spend(self, size: int) -> None:
         self.logical_bytes += size

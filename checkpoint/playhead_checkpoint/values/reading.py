@@ -117,7 +117,7 @@ class Reader:
             found = self._whole(nodes.unpacked_ref(data))
         elif code == nodes.OPEN:
             refs, tail = nodes.opened_list(data)
-            found: Any = self._whole(refs[0])
+            found: Any = self._whole(refs[0]) if refs else []
             for ref in refs[1:]:
                 found += self._whole(ref)
             found += self._unpack(tail)
