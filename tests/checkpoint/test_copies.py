@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +55,7 @@ class Tape:
 
 
 @contextmanager
-def copied(patch: pytest.MonkeyPatch, path: Path, tape: Tape) -> Iterator[SqliteCheckpoints]:
+def copied(patch: pytest.MonkeyPatch, path: Path, tape: Tape) -> Generator[SqliteCheckpoints]:
     patch.setattr(telling, "told", tape.told)
     with SqliteCheckpoints(path) as store:
         yield store

@@ -173,3 +173,37 @@ def test_one_that_the_run_has_not_is_named(home: Home):
     done = home.playhead("fork", "agent-1", "--checkpoint", "0" * 32)
     assert done.returncode == 2
     assert f"agent-1 has no checkpoint {'0' * 32}" in done.stderr
+
+
+OWN = """
+from playhead_checkpoint import Lineage, SqliteCheckpoints
+with SqliteCheckpoints("own.sqlite") as store:
+    store.put({"plan": ["ask", "answer"]}, Lineage(labels=("plan",)))
+    store.put({"plan": ["answer"]})
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "copied"),
+    [
+        ("LEVEL", "exchanges", True),
+        ("CHECKPOINT_COPIES_BYTES", "0", False),
+        ("CONTENT", "metadata", False),
+    ],
+)
+def test_what_a_program_puts_by_itself(tmp_path: Path, setting: str, value: str, copied: bool):
+    home = Home(tmp_path, {f"PLAYHEAD_{setting}": value})
+    (tmp_path / "own.py").write_text(OWN)
+    done = home.playhead("record", "own.py")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "own.sqlite").unlink()
+    first, second = listed(home, "own-1")
+    assert (first["kind"], first["label"], second["label"]) == ("manual", "plan", None)
+    assert first["stored"]["copied"] is second["stored"]["copied"] is copied
+    shown = json.loads(home.playhead("state", "own-1", "--json").stdout)
+    if copied:
+        found = {one["name"]: one["value"]["plan"] for one in shown["states"]}
+        assert found == {"checkpoint plan": ["ask", "answer"], "checkpoint manual": ["answer"]}
+    else:
+        assert shown["states"] == []
+        assert "no state of checkpoint plan: it is in its store alone" in shown["left_out"]

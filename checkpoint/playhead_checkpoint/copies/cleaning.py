@@ -88,10 +88,11 @@ def _clean(value: Any, said: Any, redactor: Redacts) -> Any:
 
 
 def _clean_extension(value: Ext, said: Any, redactor: Redacts) -> Ext:
+    data = bytes(value.data)
     if value.code == TYPED:
-        return Ext(TYPED, pack(_clean(unpack(value.data, _whole), said, redactor)))
+        return Ext(TYPED, pack(_clean(unpack(data, _whole), said, redactor)))
     if value.code == OPEN:
-        refs, tail = nodes.opened_list(value.data)
+        refs, tail = nodes.opened_list(data)
         clean = pack(_clean(unpack(tail, _whole), said, redactor))
         return Ext(OPEN, nodes.open_list(list(refs), clean))
     return value

@@ -59,7 +59,8 @@ def restored(run: Run, path: Path) -> Restored:
                     kept.add(id)
             except (TapeError, NodesGone) as problem:
                 about = str(place.fact.attributes.get(a.PLAYHEAD_CHECKPOINT_ID, ""))[: 2 * ID_BYTES]
-                left_out.append(f"{about}: {problem or 'parts of it are missing'}")
+                why = problem.what if isinstance(problem, TapeError) else "parts of it are missing"
+                left_out.append(f"{about}: {why}")
     return Restored(len(kept), left_out)
 
 

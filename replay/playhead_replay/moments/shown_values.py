@@ -42,13 +42,18 @@ def shown_value(value: Any) -> Any:
 
 
 def _parts(value: Unregistered) -> Any:
-    match value.parts:
-        case {"fields": dict() as fields, **others} if others.keys() <= _MODEL:
-            return shown_value(cast("dict[str, Any]", fields) | (others.get("extra") or {}))
-        case ["msgpack", bytes() as data]:
-            return {"type": value.name, "value": shown_value(_unpacked(data))}
-        case parts:
-            return {"type": value.name, "value": shown_value(parts)}
+    parts = value.parts
+    if type(parts) is dict and cast("dict[str, Any]", parts).keys() == _MODEL:
+        held = cast("dict[str, Any]", parts)
+        fields: Any = held["fields"]
+        extra: Any = held["extra"] or {}
+        if type(fields) is dict and type(extra) is dict:
+            return shown_value(fields | extra)
+    if type(parts) is list and len(cast("list[Any]", parts)) == 2:
+        encoding, data = cast("list[Any]", parts)
+        if encoding == "msgpack" and isinstance(data, bytes):
+            parts = _unpacked(data)
+    return {"type": value.name, "value": shown_value(parts)}
 
 
 def _unpacked(data: bytes | memoryview) -> Any:

@@ -19,8 +19,10 @@ from playhead_replay.run.states import State
 from playhead_semconv.facts import Content, ExchangeId
 
 KIND: Final = "checkpoint"
+SHOWN_BYTES: Final = 1 << 25
+"""Bytes that a state which is shown takes at most, a node counted as often as it stands there."""
 _TYPES: Final = Types()
-"""Those of the standard library; the classes of a program are not there, and their parts are shown."""
+"""Those of the standard library; of the classes of a program the parts are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class StoredStates:
     def value(self, state: State) -> Any:
         """The value of a copy as JSON has it. `TapeError`, `CorruptTape`."""
         copy = read_copy(state.tape.read(state.content))
-        return shown_value(Reader(self._nodes.load, _TYPES).value(copy.packed))
+        reader = Reader(self._nodes.load, _TYPES, most_bytes=SHOWN_BYTES)
+        return shown_value(reader.value(copy.packed))
 
     def _state(self, place: MarkedPlace, stored: StoredState) -> KeptState:
         id = ExchangeId(0, KIND, place.seq)
@@ -82,7 +85,7 @@ class StoredStates:
 
 def _name(place: MarkedPlace, stored: StoredState) -> str:
     """What a state is called: by the thread in which one follows the other."""
-    words = [place.label or place.kind, stored.thread]
-    if place.label == MEMORY or not stored.thread:
-        words.append(stored.name)
+    if not stored.thread:
+        return f"{KIND} {place.label or place.kind}"
+    words = [place.label, stored.thread, stored.name if place.label == MEMORY else ""]
     return " ".join(word for word in words if word)
