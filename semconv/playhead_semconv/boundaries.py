@@ -503,10 +503,16 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "checkpoints",
         EXCHANGES,
         "choice",
-        "which checkpoints savers and sessions put into a store of playhead; read: for which span",
+        "what is put into a store of checkpoints, with its state; read: for which span a framework puts",
         "they are put all the same",
-        _below("playhead_checkpoint.store.linking", "LinkedCheckpoints.put current_span"),
-        on_import=(("playhead_checkpoint.store.linking", "boundaries.stored_checkpoints:patch"),),
+        (
+            *_below("playhead_checkpoint.copies.telling", "told noted"),
+            "playhead_checkpoint.store.linking.current_span",
+        ),
+        on_import=(
+            ("playhead_checkpoint.copies.telling", "boundaries.stored_checkpoints:patch"),
+            ("playhead_checkpoint.store.linking", "boundaries.stored_checkpoints:patch_linking"),
+        ),
         guards=False,
     ),
     Boundary(

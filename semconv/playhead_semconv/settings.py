@@ -149,6 +149,11 @@ class Settings:
         16 << 20,
         "Of a larger file that the program reads or writes the digest is kept, not the content.",
     )
+    checkpoint_copies_bytes: int = _setting(
+        256 << 20,
+        "What copies of the states that a program puts into stores of checkpoints take on the tape of a"
+        " run; 0: none is made. Of states beyond that only id and digest are kept.",
+    )
     span_budget_bytes: int = _setting(1 << 20, "Largest size of one span.")
     quiet: bool = _setting(False, "Say nothing on stderr but errors.")
     disabled: bool = _setting(False, "Do not record.", "OTEL_SDK_DISABLED")

@@ -26,11 +26,11 @@ from langgraph.store.base import (
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes
 from playhead_checkpoint.store.linking import id_in_thread
-from playhead_checkpoint.store.protocol import CheckpointStore, Lineage
+from playhead_checkpoint.store.protocol import MEMORY, CheckpointStore, Lineage
 from playhead_semconv.errors import CheckpointUnknown
 
 _START: Final = '{"memory": '
-_LABELS: Final = ("langgraph", "memory")
+_LABELS: Final = (MEMORY, "langgraph")
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,

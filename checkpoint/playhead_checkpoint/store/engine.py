@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from blake3 import blake3
 
+from playhead_checkpoint.copies import telling
 from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
 from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.node_cache import NodeCache
@@ -172,6 +173,7 @@ class CheckpointEngine(ABC):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
             if stored is wanted:
                 pack.stored(self._cache)
+            telling.told(self.nodes, stored.checkpoint, packed, pack.fresh, pack.packer.roots)
             return stored.checkpoint
 
     def note(
@@ -182,9 +184,10 @@ class CheckpointEngine(ABC):
             pack = _Pack(types or self._types, self._known)
             packed = {key: pack.packer.state(value) for key, value in notes.items()}
             try:
-                return self.write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
+                self.write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
             except NodesGone:
                 continue
+            return telling.noted(self.nodes, id, packed, pack.fresh, replace=replace)
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
         """What was said about a checkpoint."""

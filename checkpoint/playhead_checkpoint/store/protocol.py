@@ -14,6 +14,9 @@ CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
 RESTS_ON_PARENT: Final = "rests-on-parent"
 """Label of a checkpoint of a thread whose state is not whole without its parent."""
 
+MEMORY: Final = "memory"
+"""First label of a checkpoint that is an item: those of other names in its thread stand beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lineage:

@@ -80,14 +80,25 @@ class NotAtHand(Exception):
 
 
 class Reader:
-    """Makes values of packed ones; ``cache``: nodes that were verified already, or will be."""
+    """Makes values of packed ones; ``cache``: nodes that were verified already, or will be.
 
-    def __init__(self, load: Load, types: Types, cache: NodeCache | None = None) -> None:
+    ``most_bytes``: of nodes that one value may take, a node counted as often as it stands there.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        types: Types,
+        cache: NodeCache | None = None,
+        *,
+        most_bytes: int = LARGEST_STATE_BYTES,
+    ) -> None:
+        self._most_bytes = most_bytes
         self._cache = NodeCache() if cache is None else cache
         self._nodes = Nodes(load, self._cache)
         self._types = types
         self._unpack = msgspec.msgpack.Decoder(ext_hook=self._extension).decode
-        self._room = LARGEST_STATE_BYTES
+        self._room = self._most_bytes
         self._depth = 0
 
     def value(self, data: bytes) -> Any:
@@ -100,7 +111,7 @@ class Reader:
 
     def at_hand(self, data: bytes) -> Any:
         """The value, of nodes that this process has read lately. `NotAtHand`."""
-        self._room = LARGEST_STATE_BYTES
+        self._room = self._most_bytes
         self._depth = 0
         try:
             return self._unpack(data)
@@ -131,7 +142,7 @@ class Reader:
         leaves = self._cache.leaves(ref) or self._leaves(ref)
         self._room -= leaves.size
         if self._room < 0:
-            raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
+            raise CorruptTape(f"a stored state takes more than {self._most_bytes} bytes")
         unpack = self._unpack
         if ref.kind == LIST:
             return unpack(leaves.payloads[0])
@@ -152,8 +163,8 @@ class Reader:
         while found[0].level:
             found = [self._node(below) for node in found for below in node.below]
             size += sum(len(node.payload) + _REF_BYTES for node in found)
-            if size > LARGEST_STATE_BYTES:
-                raise CorruptTape(f"a stored state takes more than {LARGEST_STATE_BYTES} bytes")
+            if size > self._most_bytes:
+                raise CorruptTape(f"a stored state takes more than {self._most_bytes} bytes")
         payloads = [node.payload for node in found]
         leaves = Leaves([_one_list(payloads)] if ref.kind == LIST else payloads, size)
         self._cache.add_leaves(ref, leaves)

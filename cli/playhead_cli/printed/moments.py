@@ -116,6 +116,8 @@ class PrintedStoredState(TypedDict):
     """What the framework calls it."""
     size_bytes: int
     digest: str
+    copied: bool
+    """Whether the tape has a copy of it."""
 
 
 class PrintedCheckpoint(TypedDict):
@@ -143,6 +145,17 @@ class PrintedCheckpoints(TypedDict):
     run: str
     trace_id: str
     checkpoints: list[PrintedCheckpoint]
+
+
+class PrintedRestored(TypedDict):
+    """The states of a run, put into a new store of checkpoints."""
+
+    schema_version: int
+    run: str
+    file: str
+    checkpoints: int
+    left_out: list[str]
+    """What could not be put, and why: a sentence each."""
 
 
 class PrintedFact(TypedDict):

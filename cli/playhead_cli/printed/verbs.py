@@ -29,7 +29,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "replay": (runs.PrintedReport,),
     "export": (changes.PrintedExport,),
     "import": (changes.PrintedImport,),
-    "checkpoints": (moments.PrintedCheckpoints,),
+    "checkpoints": (moments.PrintedCheckpoints, moments.PrintedRestored),
     "events": (moments.PrintedFact,),
     "state": (moments.PrintedRunMoment,),
     "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),

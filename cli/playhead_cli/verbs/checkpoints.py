@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,23 +14,39 @@ from playhead_cli.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:
-    from playhead_cli.printed.moments import PrintedCheckpoints, PrintedStoredState
+    from playhead_cli.printed.moments import (
+        PrintedCheckpoints,
+        PrintedRestored,
+        PrintedStoredState,
+    )
     from playhead_replay import Run
     from playhead_replay.moments import MarkedPlace, StoredState
 
 
 @verb("checkpoints", short_help="list the checkpoints of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
-def command(session: Session, target: str | None) -> None:
+@click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Put the states that the program put into stores into a new one, a SQLite file.",
+)
+def command(session: Session, target: str | None, into: Path | None) -> None:
     """List the checkpoints of a run.
 
-    They are what a program marks with playhead.checkpoint(), and what PlayheadSaver and PlayheadSession
-    put into a store. Each is a POINT, and so is its id in the store: playhead state RUN:c1, playhead
-    fork RUN --checkpoint c1, playhead rollback RUN --to c1.
+    They are what a program marks with playhead.checkpoint(), and what it puts into a store, with
+    PlayheadSaver or PlayheadSession or by itself. Each is a POINT, and so is its id in the store:
+    playhead state RUN:c1, playhead fork RUN --checkpoint c1, playhead rollback RUN --to c1.
+
+    The tape has a copy of each state, without credentials. Where the store is lost, --into makes one of
+    these copies, from which the program goes on.
     """
     from playhead_replay.moments import checkpoints_of
 
     with opened_run(session, parse_target(target)) as run:
+        if into is not None:
+            _restore(session, run, into)
+            return
         found = checkpoints_of(run)
         if session.as_json:
             session.print_json(_object(run, found))
@@ -39,6 +56,25 @@ def command(session: Session, target: str | None) -> None:
         print_lines(session, checkpoint_lines(run, found), paged=True)
         if found:
             session.suggest(f"playhead state {run.name}:{found[-1].name}")
+
+
+def _restore(session: Session, run: Run, into: Path) -> None:
+    from playhead_replay.moments.restoring import restored
+
+    found = restored(run, into)
+    if session.as_json:
+        printed: PrintedRestored = {
+            "schema_version": 1,
+            "run": run.name,
+            "file": str(into),
+            "checkpoints": found.checkpoints,
+            "left_out": found.left_out,
+        }
+        session.print_json(printed)
+        return
+    for one in found.left_out:
+        session.say(f"left out: {one}")
+    session.say(f"{found.checkpoints} checkpoints of {run.name} are in {into}")
 
 
 def _object(run: Run, found: list[MarkedPlace]) -> PrintedCheckpoints:
@@ -70,4 +106,5 @@ def _stored_object(one: StoredState) -> PrintedStoredState:
         "name": one.name,
         "size_bytes": one.size_bytes,
         "digest": one.digest,
+        "copied": one.copy is not None,
     }

@@ -1,7 +1,12 @@
-"""Checkpoints that savers and sessions of frameworks put into a store: where on the tape that was."""
+"""What is put into stores of checkpoints, on the tape: where that was, and a copy of the state.
+
+A copy has what no earlier one of the run has, without credentials. So the state can be read, compared
+and put into a store again where the store itself is gone.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -12,14 +17,70 @@ from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.facts import Content
+
+log = logging.getLogger(__name__)
 
 SPAN = "checkpoints/span"
 """Kind of the read of run and span: a replay, which has others, stores the same bytes again."""
 
 
-def patch(linking: ModuleType) -> None:
+class _Copies:
+    """The copies of the session that records now."""
+
+    def __init__(self, make: Callable[[Any, int], Any]) -> None:
+        self._make = make
+        self._session: Session | None = None
+        self._copier: Any = None
+
+    def told(self, original: Callable[..., None], load: Any, stored: Any, *given: Any) -> None:
+        """Layer of what is called after each put."""
+        original(load, stored, *given)
+        session = _recording()
+        if session is not None:
+            copy = self._made(session, lambda run: self._copier.copy(run, load, stored, *given))
+            session.tell(e.PLAYHEAD_CHECKPOINT, _said(session, stored), copy)
+
+    def noted(
+        self, original: Callable[..., None], load: Any, id: bytes, *given: Any, replace: bool
+    ) -> None:
+        """Layer of what is called after something was said about a checkpoint."""
+        original(load, id, *given, replace=replace)
+        session = _recording()
+        if session is not None:
+            copy = self._made(
+                session, lambda run: self._copier.copy_notes(run, load, *given, replace=replace)
+            )
+            if copy is not None:
+                about = {a.PLAYHEAD_CHECKPOINT_ID: id.hex()}
+                session.tell(e.PLAYHEAD_CHECKPOINT_NOTES, about, copy)
+
+    def _made(self, session: Session, make: Callable[[bytes], bytes | None]) -> Content | None:
+        """A copy; None where there is no room for it, where it cannot be made, and in a replay."""
+        if session.mode == "replay" or not session.redactor.content:
+            return None
+        if self._session is not session:
+            most_bytes = session.settings.checkpoint_copies_bytes
+            self._session, self._copier = session, self._make(session.redactor, most_bytes)
+        context = session.here().get_span_context()
+        run, _ = ids_of(context if context.is_valid else None)
+        try:
+            with lanes.Shadow():  # what it looks up in the store is no business of the program
+                copy = make(session.sink.instance + run)
+        except Exception:
+            log.debug("playhead could not copy a checkpoint", exc_info=True)
+            return None
+        return None if copy is None else Content.of(copy)
+
+
+def patch(telling: ModuleType) -> None:
+    """Patch `playhead_checkpoint.copies.telling`."""
+    copies = _Copies(required(telling, "copier"))
+    PATCHES.around_all(telling, {"told": copies.told, "noted": copies.noted})
+
+
+def patch_linking(linking: ModuleType) -> None:
     """Patch `playhead_checkpoint.store.linking`."""
-    PATCHES.around(required(linking, "LinkedCheckpoints"), "put", _put)
     PATCHES.around(linking, "current_span", _span)
 
 
@@ -37,26 +98,24 @@ def _span(original: Callable[[], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
     return run, span
 
 
-def _put(original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Layer of the method with which frameworks put checkpoints."""
-    stored = original(*args, **kwargs)
-    session, lane = current(), lanes.current()
-    if session is not None and lane is not lanes.UNRECORDED and lane is not lanes.GC:
-        _tell(session, stored)
-    return stored
+def _recording() -> Session | None:
+    lane = lanes.current()
+    return None if lane is lanes.UNRECORDED or lane is lanes.GC else current()
 
 
-def _tell(session: Session, stored: Any) -> None:
+def _said(session: Session, stored: Any) -> dict[str, Any]:
+    """What the fact says of a stored checkpoint."""
     lineage, text = stored.lineage, session.redactor.text
     attributes: dict[str, Any] = {
         a.PLAYHEAD_CHECKPOINT_KIND: lineage.kind,
-        a.PLAYHEAD_CHECKPOINT_LABEL: lineage.labels[0],
         a.PLAYHEAD_CHECKPOINT_ID: stored.id.hex(),
         a.PLAYHEAD_CHECKPOINT_THREAD: text(lineage.thread),
         a.PLAYHEAD_CHECKPOINT_NAME: text(lineage.name),
         a.PLAYHEAD_CHECKPOINT_SIZE_BYTES: stored.size_bytes,
         a.PLAYHEAD_CHECKPOINT_DIGEST: stored.digest.hex(),
     }
+    if lineage.labels:
+        attributes[a.PLAYHEAD_CHECKPOINT_LABEL] = text(lineage.labels[0])
     if lineage.parent:
         attributes[a.PLAYHEAD_CHECKPOINT_PARENT] = lineage.parent.hex()
-    session.tell(e.PLAYHEAD_CHECKPOINT, attributes)
+    return attributes

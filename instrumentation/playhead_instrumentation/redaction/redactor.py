@@ -35,7 +35,7 @@ from playhead_semconv.secrets import (
     replaced,
 )
 from playhead_semconv.secrets.finder import Kind
-from playhead_semconv.secrets.masks import BEGINS, united
+from playhead_semconv.secrets.masks import BEGINS, masked, united
 from playhead_semconv.secrets.responses import scrubber
 from playhead_semconv.secrets.scrubbing import Scrubber
 from playhead_semconv.secrets.spellings import spellings, told
@@ -252,6 +252,11 @@ class Redactor:
         if not spans:
             return data, 0
         return data[:start] + replaced(tail, spans), len(united(spans))
+
+    def masked(self, data: bytes) -> bytes:
+        """Return ``data`` with a mask of as many bytes in the place of each credential."""
+        spans = self._found(data)
+        return masked(data, spans) if spans else data
 
     def _found(self, data: bytes) -> list[tuple[int, int]]:
         """Return where credentials are.

@@ -181,10 +181,7 @@ def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
             )
             for one in moment.conversations
         ],
-        states=[
-            NamedState(name=name, step=state.step, value=_value(state), unkept=_unkept(state))
-            for name, state in moment.states.items()
-        ],
+        states=[_state(name, state) for name, state in moment.states.items()],
         files=[_file(path, item) for path, item in moment.files.items()],
         databases=[_database(one, rows) for one in moment.databases],
         stdout=moment.stdout[-SHOWN_BYTES:].decode(errors="replace"),
@@ -235,18 +232,15 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
         yield said("output", str(message.role), parts, span.ended_ns or span.started_ns)
 
 
-def _value(state: State) -> Any:
+def _state(name: str, state: State) -> NamedState:
+    value, unkept = None, list[str]()
     try:
-        return state.value if state.has_content else None
-    except (TapeError, ValueError, RecursionError):
-        return None
-
-
-def _unkept(state: State) -> list[str]:
-    try:
-        return state.unkept
-    except (TapeError, ValueError, RecursionError):
-        return []
+        if state.has_content:
+            value, unkept = state.value, state.unkept
+    except (TapeError, ValueError, RecursionError) as problem:
+        why = problem.what if isinstance(problem, TapeError) else problem
+        unkept = [f"cannot be read: {why}"]
+    return NamedState(name=name, step=state.step, value=value, unkept=unkept)
 
 
 def _file(path: str, item: TreeItem) -> FileThen:

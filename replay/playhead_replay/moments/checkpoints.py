@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from playhead_replay.moments.copies import copy_in
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
+from playhead_semconv.facts import Content, Fact
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
 
@@ -27,6 +28,8 @@ class StoredState:
     """What the framework calls it."""
     size_bytes: int
     digest: str
+    copy: Content | None = field(default=None, compare=False, repr=False)
+    """The state as the tape has it; None: it is in the store alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ class MarkedPlace:
         """``c1``."""
         return f"c{self.number}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By what it can be called: that name, its id in a store, and the name a framework gave it."""
+        return (self.name,) if self.stored is None else (self.name, self.stored.id, self.stored.name)
+
 
 def checkpoints_of(run: Run) -> list[MarkedPlace]:
     """The checkpoints of all processes of a run, in order of time."""
@@ -79,14 +87,15 @@ def checkpoints_of(run: Run) -> list[MarkedPlace]:
                     fact.time_ns,
                     tuple(map(str, cast("list[Any]", names))) if isinstance(names, list) else (),
                     tape,
-                    _stored(at),
+                    _stored(fact),
                 )
             )
     found.sort(key=lambda one: (one.time_ns, one.seq))
     return [replace(one, number=number) for number, one in enumerate(found, 1)]
 
 
-def _stored(at: Mapping[str, Any]) -> StoredState | None:
+def _stored(fact: Fact) -> StoredState | None:
+    at = fact.attributes
     id = str(at.get(a.PLAYHEAD_CHECKPOINT_ID, ""))
     if not id:
         return None
@@ -98,19 +107,25 @@ def _stored(at: Mapping[str, Any]) -> StoredState | None:
         str(at.get(a.PLAYHEAD_CHECKPOINT_NAME, "")),
         size if isinstance(size, int) else 0,
         str(at.get(a.PLAYHEAD_CHECKPOINT_DIGEST, "")),
+        copy_in(fact),
     )
 
 
 def checkpoint_named(run: Run, name: str) -> MarkedPlace:
     """A checkpoint of a run, by ``c1``, its id in a store, or the name that a framework gave it.
 
-    Of one that was put several times, the last. `UsageError` if the run has none of that name.
+    Of one that was put several times, the last; of one that was copied to another thread, the original.
+    `UsageError` if the run has none of that name.
     """
     found = checkpoints_of(run)
-    for one in reversed(found):
-        if one.name == name or (one.stored is not None and name in (one.stored.id, one.stored.name)):
-            return one
+    meant = [one for one in found if name in one.names]
+    if meant:
+        return [one for one in meant if _id(one) == _id(meant[0])][-1]
     has = f"it has c1 to c{len(found)}" if found else "the program marks them: playhead.checkpoint()"
     raise UsageError(
         f"{run.name} has no checkpoint {name}", cause=has, hint=f"playhead checkpoints {run.name}"
     )
+
+
+def _id(place: MarkedPlace) -> str:
+    return place.name if place.stored is None else place.stored.id

@@ -19,6 +19,7 @@ from typing import Final
 
 from playhead_replay.databases.history import DatabaseHistory, DatabaseThen
 from playhead_replay.moments.checkpoints import MarkedPlace
+from playhead_replay.moments.stored_states import StoredStates
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
@@ -62,7 +63,7 @@ class RunMoment:
     conversations: list[LastMessages] = field(default_factory=list[LastMessages])
     """The last of each lane, the latest first."""
     states: dict[str, State] = field(default_factory=dict[str, State])
-    """The last state of each name that the program had reported."""
+    """The last state of each name that the program had reported, or put into a store of checkpoints."""
     stdout: bytes = b""
     """What its first process had printed."""
     stderr: bytes = b""
@@ -153,6 +154,11 @@ class RunMoments:
             count = bisect_left(states, found.ends[instance], key=lambda one: one.seq)
             if count:
                 found.states[name] = states[count - 1]
+        for name, state in self._stored.before(found.ends).items():
+            if state.has_content:
+                found.states[name] = state
+            else:
+                found.left_out.append(f"no state of {name}: it is in its store alone")
         found.stdout, found.stderr = (
             b"".join(data for _, data in pieces[: bisect_left(pieces, ends[0], key=itemgetter(0))])
             for pieces in (self._outputs.stdout.pieces, self._outputs.stderr.pieces)
@@ -206,6 +212,10 @@ class RunMoments:
         for state in self.run.states:
             found.setdefault((state.tape.instance.hex(), state.name), []).append(state)
         return found
+
+    @cached_property
+    def _stored(self) -> StoredStates:
+        return StoredStates(self.run)
 
     @cached_property
     def _outputs(self) -> Outputs:
