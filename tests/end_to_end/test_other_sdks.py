@@ -60,7 +60,7 @@ def test_calls_of_a_version_of_xai(tmp_path: Path, newest: bool):
     assert "cannot record" not in done.stderr
     home.playhead("rederive")
     (run,) = home.runs()
-    assert (run["steps"], run["models"]) == (8, ["grok-4-x", "grok-4"])
-    assert (run["input_tokens"], run["output_tokens"]) == (72, 30)
+    assert (run["steps"], run["models"]) == (18, ["grok-4-x", "grok-4", "grok-imagine-x"])
+    assert (run["input_tokens"], run["output_tokens"]) == (120, 50)
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 from http import HTTPStatus
@@ -19,12 +20,14 @@ SECRET = "sk-received0123456789abcdef"
 
 
 class WebSocketServer:
-    """Runs for the length of the ``with`` block."""
+    """Runs for the length of the ``with`` block. ``identity``: key and certificate, for TLS."""
+
+    def __init__(self, identity: str = "") -> None:
+        self.identity = identity
 
     def __enter__(self) -> WebSocketServer:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        words = [sys.executable, __file__, self.identity]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
         return self
@@ -37,7 +40,7 @@ class WebSocketServer:
                 stream.close()
 
     def url(self, path: str) -> str:
-        return f"ws://127.0.0.1:{self.port}{path}"
+        return f"{'wss' if self.identity else 'ws'}://127.0.0.1:{self.port}{path}"
 
 
 async def chat(connection: Any) -> None:
@@ -100,6 +103,26 @@ async def realtime(connection: Any) -> None:
             await say("response.done", response=whole)
 
 
+async def live(connection: Any) -> None:
+    """A session of Gemini's Live API: calls the tool `weather` once, and says what it gave."""
+    usage = {"promptTokenCount": 30, "responseTokenCount": 9, "totalTokenCount": 39}
+    call = {"id": f"call_{next(COUNT)}", "name": "weather", "args": {"city": "Oslo"}}
+    async for message in connection:
+        asked = json.loads(message)
+        if "setup" in asked:
+            answers: list[Any] = [{"setupComplete": {}}]
+        elif "client_content" in asked:
+            answers = [{"toolCall": {"functionCalls": [call]}, "usageMetadata": usage}]
+        else:
+            (result,) = asked["tool_response"]["functionResponses"]
+            said = ["It is ", result["response"]["sky"]]
+            turns = [{"modelTurn": {"parts": [{"text": text}]}} for text in said]
+            answers = [{"serverContent": one} for one in turns]
+            answers.append({"serverContent": {"turnComplete": True}, "usageMetadata": usage})
+        for answer in answers:
+            await connection.send(json.dumps(answer))
+
+
 def _count() -> Any:
     number = 0
     while True:
@@ -140,9 +163,13 @@ async def main() -> None:
 
     async def talk(connection: Any) -> None:
         path = connection.request.path.partition("?")[0]
-        await (realtime if path.endswith("/realtime") else chat)(connection)
+        kind = realtime if path.endswith("/realtime") else chat
+        await (live if path.endswith("BidiGenerateContent") else kind)(connection)
 
     options: dict[str, Any] = {"process_request": process_request, "max_size": None}
+    if sys.argv[1]:
+        options["ssl"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        options["ssl"].load_cert_chain(sys.argv[1])
     async with serve(talk, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
         print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

@@ -245,6 +245,27 @@ WIRES: Final = (
         "xai.chat:XaiChatStream",
         binary=True,
     ),
+    Wire(
+        "xai.deferred",
+        r"/xai_api\.Chat/StartDeferredCompletion",
+        (),
+        "xai.deferred:XaiDeferred",
+        binary=True,
+    ),
+    Wire(
+        "xai.fetched_deferred",
+        r"/xai_api\.Chat/GetDeferredCompletion",
+        (),
+        "xai.deferred:XaiFetchedDeferred",
+        binary=True,
+    ),
+    Wire(
+        "xai.images",
+        r"/xai_api\.Image/GenerateImage",
+        (),
+        "xai.images:XaiImages",
+        binary=True,
+    ),
 )
 """In the order in which they are tried: several may have the same path."""
 

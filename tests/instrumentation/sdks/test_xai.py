@@ -12,6 +12,7 @@ from support.sdk_table import APART
 from support.sdks import xai
 from support.xai_server import xai_server
 
+from playhead_semconv.genai.messages import to_json
 from playhead_semconv.wire.xai import schema
 from playhead_semconv.wire.xai.protobuf import Schema, read
 
@@ -21,7 +22,9 @@ THOUGHT = {"type": "reasoning", "content": "Let me think"}
 CALL = {"type": "tool_call", "id": "c-1", "name": "weather", "arguments": {"city": "Oslo"}}
 
 
-@pytest.fixture(scope="module", params=["strict", "exchanges"])
+@pytest.fixture(
+    scope="module", params=["exchanges", pytest.param("strict", marks=pytest.mark.acceptance)]
+)
 def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Home:
     folder = tmp_path_factory.mktemp("xai")
     home = Home(folder, {"XAI_SDK_DISABLE_TRACING": "1"})
@@ -32,39 +35,70 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     return home
 
 
+CUT = [THOUGHT, {"type": "text", "content": "Hi"}]
+BOTH = [CALL, {**CALL, "id": "c-2", "arguments": {"city": "Rome"}}]
+MADE = [{"type": "uri", "modality": "image", "uri": "https://x.test/made.png"}]
+STREAMED = [THOUGHT, *SAID]
+CITY = [{"type": "text", "content": '{"city":"Oslo"}'}]
+CHAT = "chat grok-4"
+STEPS: list[tuple[str, bool, str, list[Any]]] = [
+    (CHAT, False, "stop", SAID),
+    (CHAT, True, "stop", STREAMED),
+    (CHAT, False, "tool_call", [CALL]),
+    (CHAT, False, "stop", SAID),
+    (CHAT, False, "", []),
+    (CHAT, True, "error", CUT),
+    (CHAT, True, "tool_call", BOTH),
+    (CHAT, False, "stop", CITY),
+    (CHAT, False, "", []),
+    (CHAT, False, "", []),
+    (CHAT, True, "error", [THOUGHT]),
+    (CHAT, False, "", []),
+    ("fetch_response", False, "", []),
+    ("fetch_response", False, "stop", SAID),
+    ("generate_content grok-imagine", False, "", MADE),
+    (CHAT, False, "stop", SAID),
+    (CHAT, True, "stop", STREAMED),
+    (CHAT, True, "error", [THOUGHT]),
+]
+"""Name, whether streamed, why it ended, what it said; in the order of the program."""
+ERRORS = {
+    5: "grpc.RpcError: INVALID_ARGUMENT: No",
+    6: "grpc.RpcError: UNAVAILABLE: gone",
+    9: "grpc.RpcError: INTERNAL: broken",
+    10: "grpc.RpcError: DEADLINE_EXCEEDED: Deadline Exceeded",
+    18: "grpc.FutureCancelledError: Locally cancelled by application!",
+}
+"""By step."""
+
+
 def test_calls_of_the_sdk_mean_something(recorded: Home):
-    shown: Any = json.loads(recorded.playhead("show", "last", "--json").stdout)
-    steps = shown["steps"]
-    assert [step["name"] for step in steps] == ["chat grok-4"] * 8
     (run,) = recorded.runs()
-    assert (run["steps"], run["models"]) == (8, ["grok-4-x", "grok-4"])
-    assert (run["input_tokens"], run["output_tokens"]) == (72, 30)
-    whole: Any = [
-        json.loads(recorded.playhead("show", f"last:{number}", "--json").stdout)
-        for number in range(1, 9)
-    ]
-    said = [one["output_messages"][0]["parts"] for one in whole if one["output_messages"]]
-    cut = [THOUGHT, {"type": "text", "content": "Hi"}]
-    assert said == [SAID, [THOUGHT, *SAID], [CALL], SAID, cut, SAID, [THOUGHT, *SAID]]
-    at = [one["attributes"] for one in whole]
-    reasons = [one.get("gen_ai.response.finish_reasons", [""])[0] for one in at]
-    assert reasons == ["stop", "stop", "tool_call", "stop", "", "error", "stop", "stop"]
-    assert {one["gen_ai.provider.name"] for one in at} == {"x_ai"}
-    streamed = [one.get("gen_ai.request.stream", False) for one in at]
-    assert streamed == [False, True, False, False, False, True, False, True]
-    assert at[0]["gen_ai.request.temperature"] == 0.7
-    assert at[0]["gen_ai.usage.cache_read.input_tokens"] == 4
-    assert [one["error"] for one in whole if one["error"]] == [
-        "grpc.RpcError: INVALID_ARGUMENT: No",
-        "grpc.RpcError: UNAVAILABLE: gone",
-    ]
-    assert [one["name"] for one in whole[2]["tool_definitions"]] == ["weather"]
-    assert whole[3]["input_messages"][0]["parts"][1] == {
-        "type": "uri",
-        "modality": "image",
-        "uri": "https://x.test/a.png",
-        "detail": "low",
-    }
+    assert (run["steps"], run["models"]) == (len(STEPS), ["grok-4-x", "grok-4", "grok-imagine-x"])
+    assert (run["input_tokens"], run["output_tokens"]) == (120, 50)
+    run = recorded.run("last")
+    told: list[Any] = []
+    for step in run.steps:
+        at, (message, *_) = step.span.attributes, [*run.messages(step).output, None]
+        parts = json.loads(to_json([message]))[0]["parts"] if message else []
+        (reason,) = at.get("gen_ai.response.finish_reasons", [""])
+        told.append((step.span.name, at.get("gen_ai.request.stream", False), reason, parts))
+        assert at["gen_ai.provider.name"] == "x_ai"
+    assert told == STEPS
+    first, tools, looked, schema = (run.steps[number] for number in (0, 2, 3, 7))
+    assert first.span.attributes["gen_ai.request.temperature"] == 0.7
+    assert first.span.attributes["gen_ai.usage.cache_read.input_tokens"] == 4
+    assert schema.span.attributes["gen_ai.output.type"] == "json"
+    assert [one.name for one in run.messages(tools).tools] == ["weather"]
+    (asked,) = json.loads(to_json(run.messages(looked).input))
+    shown = {"type": "uri", "modality": "image", "uri": "https://x.test/a.png", "detail": "low"}
+    assert asked["parts"][1] == shown
+
+
+def test_calls_that_fail_say_why(recorded: Home):
+    shown: Any = json.loads(recorded.playhead("show", "last", "--json").stdout)
+    said = {step["number"]: step["error"] for step in shown["steps"] if step["error"]}
+    assert said == ERRORS
 
 
 def test_it_replays_with_the_server_gone(recorded: Home):
@@ -93,6 +127,10 @@ def descriptors() -> dict[str, Any]:
         "OUTPUT_CHUNK": chat_pb2.CompletionOutputChunk,
         "RESPONSE": chat_pb2.GetChatCompletionResponse,
         "CHUNK": chat_pb2.GetChatCompletionChunk,
+        "DEFERRED": chat_pb2.GetDeferredCompletionResponse,
+        "IMAGES_REQUEST": image_pb2.GenerateImageRequest,
+        "GENERATED": image_pb2.GeneratedImage,
+        "IMAGES": image_pb2.ImageResponse,
     }
 
 

@@ -1,7 +1,11 @@
 """xai-sdk: ``TARGET FOLDER``, where the SDK lies in FOLDER."""
 
 import asyncio
+import json
 import sys
+from datetime import timedelta
+
+from pydantic import BaseModel
 
 TOOL = ("weather", "Weather of a city", {"type": "object", "properties": {"city": {"type": "string"}}})
 
@@ -13,10 +17,22 @@ StatusCode.INVALID_ARGUMENT No
 
 Hi
 StatusCode.UNAVAILABLE
+['Oslo', 'Rome']
+Oslo
+StatusCode.INTERNAL
+StatusCode.DEADLINE_EXCEEDED
+left
+Hi there
+https://x.test/made.png
 Hi there
 ['', 'Hi', ' there']
+cancelled
 """
 """What it prints."""
+
+
+class City(BaseModel):
+    city: str
 
 
 def main() -> None:
@@ -50,11 +66,40 @@ def main() -> None:
     except grpc.RpcError as error:
         print(error.code())
 
+    for _, part in chat("parallel").stream():
+        if part.tool_calls:
+            print([json.loads(one.function.arguments)["city"] for one in part.tool_calls])
+    print(chat("schema").parse(City)[1].city)  # type: ignore[attr-defined]
+    hurried = Client(api_key="k", api_host=target, use_insecure_channel=True, timeout=0.4)
+    for word, made in (("failed", client), ("held", hurried)):
+        try:
+            chat(word, made).sample()
+        except grpc.RpcError as error:
+            print(error.code())
+    for _ in chat("Hello").stream():
+        print("left")
+        break
+    print(chat("deferred").defer(interval=timedelta(milliseconds=10)).content)
+    print(client.image.sample("Draw", "grok-imagine").url)
+
     async def asynchronous() -> None:
         async with AsyncClient(api_key="k", api_host=target, use_insecure_channel=True) as made:
             answer = await chat("Hello", made).sample()
             print(answer.content)
             print([part.content async for _, part in chat("Hello", made).stream()])
+            begun = asyncio.Event()
+
+            async def reading() -> None:
+                async for _ in chat("held", made).stream():
+                    begun.set()
+
+            task = asyncio.create_task(reading())
+            await begun.wait()
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                print("cancelled")
 
     asyncio.run(asynchronous())
 

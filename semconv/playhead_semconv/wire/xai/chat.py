@@ -55,15 +55,7 @@ class XaiChat(OpenAIChat):
             return None
 
     def _body(self, data: bytes) -> Object:
-        said = read(data, RESPONSE)
-        choices = [
-            {
-                "message": _spoken(mapping(mapping(item).get("message"))),
-                "finish_reason": mapping(item).get("finish_reason"),
-            }
-            for item in sequence(said.get("outputs"))
-        ]
-        return {**said, "choices": choices, "usage": _usage(mapping(said.get("usage")))}
+        return answered(read(data, RESPONSE))
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message per choice."""
@@ -99,7 +91,7 @@ class XaiChatStream(XaiChat):
                 }
                 for _, choice in sorted(choices.items())
             ],
-            "usage": _usage(mapping(said.get("usage"))),
+            "usage": usage_of(mapping(said.get("usage"))),
         }
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
@@ -108,6 +100,18 @@ class XaiChatStream(XaiChat):
         found = super().answer(body, request, not ended)
         found.attributes[a.GEN_AI_REQUEST_STREAM] = True
         return found
+
+
+def answered(said: Object) -> Object:
+    """Return a whole answer as OpenAI's chat has it."""
+    choices = [
+        {
+            "message": _spoken(mapping(mapping(item).get("message"))),
+            "finish_reason": mapping(item).get("finish_reason"),
+        }
+        for item in sequence(said.get("outputs"))
+    ]
+    return {**said, "choices": choices, "usage": usage_of(mapping(said.get("usage")))}
 
 
 def _joined(message: Object) -> Object:
@@ -171,7 +175,7 @@ def _tool(tool: Object) -> Object:
     return {"type": kind, kind: fields}
 
 
-def _usage(usage: Object) -> Object:
+def usage_of(usage: Object) -> Object:
     """Return the counts, where OpenAI's chat has them."""
     details = {
         "prompt_tokens_details": {"cached_tokens": usage.get("cached_prompt_text_tokens")},

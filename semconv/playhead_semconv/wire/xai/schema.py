@@ -1,7 +1,7 @@
-"""The messages of xAI's chat, as far as they are read: numbers, names and types of their fields.
+"""The messages of xAI's chat and images, as far as they are read: numbers, names, types of their fields.
 
-Source: the public definition of the API, https://github.com/xai-org/xai-proto,
-``proto/xai/api/v1/chat.proto``, ``usage.proto``, ``sample.proto`` and ``image.proto``.
+Source: the public definition of the API, https://github.com/xai-org/xai-proto, ``proto/xai/api/v1``:
+``chat.proto``, ``usage.proto``, ``sample.proto``, ``deferred.proto`` and ``image.proto``.
 """
 
 from __future__ import annotations
@@ -168,5 +168,24 @@ CHUNK: Final = Schema(
         5: ProtoField("system_fingerprint"),
         6: ProtoField("usage", USAGE),
         7: ProtoField("citations", many=True),
+    }
+)
+DEFERRED: Final = Schema({1: ProtoField("response", RESPONSE)})
+IMAGES_REQUEST: Final = Schema(
+    {
+        1: ProtoField("prompt"),
+        2: ProtoField("model"),
+        3: ProtoField("n", "int"),
+        4: ProtoField("user"),
+        5: ProtoField("image", IMAGE),
+        17: ProtoField("images", IMAGE, many=True),
+    }
+)
+GENERATED: Final = Schema({1: ProtoField("base64"), 3: ProtoField("url")})
+IMAGES: Final = Schema(
+    {
+        1: ProtoField("images", GENERATED, many=True),
+        2: ProtoField("model"),
+        3: ProtoField("usage", USAGE),
     }
 )

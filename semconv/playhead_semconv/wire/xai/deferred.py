@@ -1,0 +1,29 @@
+"""xAI's deferred chat over gRPC: it is begun, and its answer is fetched until it is there."""
+
+from __future__ import annotations
+
+from playhead_semconv.values import GenAiOperationName
+from playhead_semconv.wire.reading import Object, mapping
+from playhead_semconv.wire.xai.chat import XaiChat, answered
+from playhead_semconv.wire.xai.protobuf import read
+from playhead_semconv.wire.xai.schema import DEFERRED
+
+
+class XaiDeferred(XaiChat):
+    """The dialect of ``StartDeferredCompletion``: its answer is an id."""
+
+    wire = "xai.deferred"
+
+
+class XaiFetchedDeferred(XaiChat):
+    """The dialect of ``GetDeferredCompletion``, whose answer alone counts tokens."""
+
+    wire = "xai.fetched_deferred"
+    operation = GenAiOperationName.FETCH_RESPONSE
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return an object without fields: a request has an id."""
+        return b"{}"
+
+    def _body(self, data: bytes) -> Object:
+        return answered(mapping(read(data, DEFERRED).get("response")))
