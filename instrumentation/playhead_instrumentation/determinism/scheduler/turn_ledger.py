@@ -310,6 +310,8 @@ class TurnLedger:
             self._idle[place] = until
             if selects:
                 self._selecting.add(place)
+            else:  # a callback of its loop waits, which uvloop calls without a word
+                self._selecting.discard(place)
             if leaves:
                 self._away.add(place)
             self._grant()

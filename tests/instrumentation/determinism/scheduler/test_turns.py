@@ -13,6 +13,7 @@ from support.scripted import Gate, ScriptedServer, json_reply
 from support.sessions import record, recording, replay
 
 from playhead_instrumentation.determinism.scheduler.stuck import Watched
+from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
 from playhead_instrumentation.session import session
 from playhead_semconv import events as e
 from playhead_semconv.settings import Settings
@@ -75,6 +76,16 @@ def test_a_loop_that_has_ended_is_not_idle(run):
         running = session.current()
         assert running is not None
         assert not running.driver.gate.ledger.quiet()
+
+
+def test_a_loop_whose_callback_waits_is_not_idle():
+    """uvloop calls it without a word. What it has to do next waits for that callback."""
+    ledger = TurnLedger(threading.RLock(), lambda: None, hold_s=1, computing_hold_s=1)
+    ledger.runs_loop(object(), lambda: True)
+    ledger.selecting(None)
+    assert not ledger.quiet()
+    ledger.waits()
+    assert ledger.quiet()
 
 
 def looked_at(does, hold_s=0.05, computing_hold_s=0.1):
