@@ -8,13 +8,15 @@ and nothing else: neither a script inside of a page nor anything from elsewhere.
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import b64encode
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from playhead_receiver.web.first_modules import first_modules, maps_of
 
 FOLDER: Final = Path(__file__).with_name("pages")
 KINDS: Final = {
@@ -24,8 +26,10 @@ KINDS: Final = {
 }
 START: Final = "index.html"
 BELOW: Final = "/web/"
-"""Path below which the files of the pages are; the first page is ``/``."""
+"""Path below which the files of the pages are, each behind the digest of them all: what a browser keeps
+it need not ask for again, and files of another version never meet. The first page is ``/``."""
 
+KEPT: Final = "public, max-age=31536000, immutable"
 NO_LIBRARIES: Final = "the pages have no libraries here: make web"
 
 
@@ -38,8 +42,13 @@ class Pages:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._files = _files()
-        self._headers = _headers(self._files.get("/", b""))
+        named = {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in _paths()}
+        below = f"{BELOW}{_digest(named)}/"
+        self._page = named.pop(START).replace(BELOW.encode(), below.encode())
+        self._files = {below + name: content for name, content in named.items()}
+        self._below = below
+        self._opened: dict[str, bytes] = {}
+        self._headers = _headers(self._page)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI interface."""
@@ -48,37 +57,60 @@ class Pages:
             return
         path = scope["path"]
         if path == "/" or path.startswith(BELOW):
-            await self._answer(path, scope["method"])(scope, receive, send)
+            await self._answer(path, scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _answer(self, path: str, method: str) -> Response:
-        content = self._files.get(path)
-        if method not in ("GET", "HEAD"):
+    def _answer(self, path: str, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
             return PlainTextResponse("only GET", 405, {**self._headers, "allow": "GET, HEAD"})
-        if content is None:
+        if path != "/" and path not in self._files:
             return PlainTextResponse("there is no such page", 404, self._headers)
-        if f"{BELOW}lib/preact.js" not in self._files:
+        if f"{self._below}lib/preact.js" not in self._files:
             return PlainTextResponse(NO_LIBRARIES, 503, self._headers)
-        kind = KINDS[".html" if path == "/" else Path(path).suffix]
-        return Response(content, headers={**self._headers, "content-type": kind})
+        if path == "/":
+            page = self._page_of(self._view(scope["query_string"]))
+            return Response(page, headers={**self._headers, "content-type": KINDS[".html"]})
+        kind = KINDS[Path(path).suffix]
+        headers = {**self._headers, "content-type": kind, "cache-control": KEPT}
+        return Response(self._files[path], headers=headers)
+
+    def _view(self, query: bytes) -> str:
+        """The view of an address, as `viewOf` of the pages finds it."""
+        place = parse_qs(query.decode("latin-1"))
+        view = place.get("view", [""])[-1]
+        if f"{self._below}views/{view}.js" in self._files:
+            return view
+        return "run" if "run" in place else "runs"
+
+    def _page_of(self, view: str) -> bytes:
+        """The page, with links to all modules that a view begins with."""
+        if view not in self._opened:
+            begin = (f"{self._below}{name}.js" for name in ("ahead", "main", f"views/{view}"))
+            links = "".join(
+                f'<link rel="modulepreload" href="{path}">\n'
+                for path in first_modules(self._files, self._page, begin)
+            )
+            self._opened[view] = self._page.replace(b"</head>", links.encode() + b"</head>")
+        return self._opened[view]
 
 
-def _files() -> dict[str, bytes]:
-    """Content of each file of the pages, by its path here."""
-    found = {
-        f"{BELOW}{path.relative_to(FOLDER).as_posix()}": path.read_bytes()
-        for path in FOLDER.rglob("*")
-        if path.suffix in KINDS
-    }
-    found["/"] = found.pop(f"{BELOW}{START}")
-    return found
+def _paths() -> list[Path]:
+    return sorted(path for path in FOLDER.rglob("*") if path.suffix in KINDS)
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    whole = hashlib.sha256()
+    for name, content in files.items():
+        whole.update(name.encode() + hashlib.sha256(content).digest())
+    return whole.hexdigest()[:16]
 
 
 def _headers(page: bytes) -> dict[str, str]:
     """The page names its modules in an import map, the one thing inside of it that a browser reads."""
-    inside = re.findall(rb'<script type="importmap">(.*?)</script>', page, re.DOTALL)
-    digests = " ".join(f"'sha256-{b64encode(hashlib.sha256(one).digest()).decode()}'" for one in inside)
+    digests = " ".join(
+        f"'sha256-{b64encode(hashlib.sha256(one).digest()).decode()}'" for one in maps_of(page)
+    )
     policy = (
         f"default-src 'none'; script-src 'self' {digests}; style-src 'self'; connect-src 'self'; "
         "img-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

@@ -20,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import TRACE
+from support.pages.views import folder_of
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
@@ -284,6 +285,7 @@ def test_a_page_of_another_origin_neither_reads_nor_acts(tmp_path: Path, book: T
     ) as receiver:
         own = receiver.query_endpoint
         port = own.rpartition(":")[2]
+        module = folder_of(own).removeprefix(own) + "main.js"
 
         def statuses(**headers: str) -> set[int]:
             headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -291,7 +293,7 @@ def test_a_page_of_another_origin_neither_reads_nor_acts(tmp_path: Path, book: T
                 httpx.request(method, own + path, headers=token | headers).status_code
                 for method, path in (
                     ("GET", "/"),
-                    ("GET", "/web/main.js"),
+                    ("GET", module),
                     ("GET", "/v1/runs"),
                     ("GET", "/api/echo"),
                     ("DELETE", "/v1/runs/last"),

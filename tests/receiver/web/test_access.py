@@ -11,7 +11,7 @@ import httpx
 import pytest
 from support.cli import refund, store_run
 from support.pages.chromium import Page
-from support.pages.views import VIEWS
+from support.pages.views import VIEWS, folder_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -153,14 +153,15 @@ def elsewhere() -> Iterator[int]:
         server.shutdown()
 
 
-READING = """(async place => {
+READING = """(async (place, folder) => {
   const got = [];
+  const paths = ['/', '/v1/runs', '/v1/runs/refund-1/transcript', '/metrics'];
   for (const mode of ['cors', 'no-cors'])
-    for (const path of ['/', '/v1/runs', '/v1/runs/refund-1/transcript', '/web/main.js', '/metrics'])
-      got.push(await fetch(place + path, {mode}).then(async one => (await one.text()).length, () => 0));
+    for (const address of [folder + 'main.js', ...paths.map(path => place + path)])
+      got.push(await fetch(address, {mode}).then(async one => (await one.text()).length, () => 0));
   return got;
 })"""
-WAYS_WITHOUT_SCRIPT = """(async place => {
+WAYS_WITHOUT_SCRIPT = """(async (place, folder) => {
   const loaded = [];
   const add = (tag, at) => new Promise(done => {
     const one = Object.assign(document.createElement(tag), at);
@@ -169,8 +170,8 @@ WAYS_WITHOUT_SCRIPT = """(async place => {
     document.body.append(one);
   });
   await add('script', {src: place + '/v1/runs'});
-  await add('script', {src: place + '/web/words.js', type: 'module'});
-  await add('link', {rel: 'stylesheet', href: place + '/web/style.css'});
+  await add('script', {src: folder + 'words.js', type: 'module'});
+  await add('link', {rel: 'stylesheet', href: folder + 'style.css'});
   await add('img', {src: place + '/v1/runs'});
   await add('iframe', {src: place + '/', name: 'framed'});
   for (const act of ['fork', 'replay', 'pause']) {
@@ -189,12 +190,12 @@ WAYS_WITHOUT_SCRIPT = """(async place => {
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_page_of_another_origin_can_neither_read_nor_act(page: Page, receiver: Receiver, host: str):
     """At a receiver without tokens, which answers whoever is on this machine."""
-    place = receiver.query_endpoint
+    place, folder = receiver.query_endpoint, folder_of(receiver.query_endpoint)
     with elsewhere() as port:
         page.open(f"http://{host}:{port}/")
-        assert page.run(f"{READING}({json.dumps(place)})") == [0] * 10
+        assert page.run(f"{READING}({json.dumps(place)}, {json.dumps(folder)})") == [0] * 10
         assert page.run(acting(place, "")) == dict.fromkeys(ACTS)
-        loaded = page.run(f"{WAYS_WITHOUT_SCRIPT}({json.dumps(place)})")
+        loaded = page.run(f"{WAYS_WITHOUT_SCRIPT}({json.dumps(place)}, {json.dumps(folder)})")
         assert set(loaded) <= {"iframe"}  # which loads what says why there is nothing
         page.wait("true")
     assert any("frame-ancestors" in one for one in page.complaints)

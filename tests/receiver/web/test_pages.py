@@ -46,7 +46,7 @@ def test_a_run_is_walked_through_by_keys_alone(page: Page, receiver: Receiver):
     page.press("t")
     page.wait("document.querySelector('.row[aria-expanded=true]') !== null")
     page.press("p")
-    page.wait("location.search.includes('view=playhead')")
+    page.wait("document.querySelector('main input[type=range]') !== null")
     page.press("ArrowRight")
     page.wait("location.search.includes('after=2')")
     page.press("?")

@@ -1,6 +1,9 @@
 """Each view of the pages: its address, and what is there when it is shown."""
 
+import re
 from pathlib import Path
+
+import httpx
 
 PICTURES = Path(__file__).parents[3] / "logs" / "pages"
 VIEWS = {
@@ -18,3 +21,10 @@ VIEWS = {
     "find": ("/?view=find&q=%22order%2081%22", "mark"),
     "operations": ("/?view=operations", "table[aria-label=retention]"),
 }
+
+
+def folder_of(endpoint: str) -> str:
+    """The address of the folder of modules and styles that a receiver serves for its pages."""
+    found = re.search(r'src="(/web/[^"]*/)main\.js"', httpx.get(endpoint).text)
+    assert found
+    return endpoint + found[1]

@@ -53,7 +53,7 @@ def asks_for(query: Query, run: RunSummary) -> bool:
     return (
         _of_mode(query.mode, run.mode)
         and query.status in (None, run.status)
-        and query.agent in (None, run.agent, agent_word(run.agent))
+        and (query.agent is None or query.agent in (run.agent, agent_word(run.agent)))
         and query.version in (None, run.version)
         and query.environment in (None, run.environment)
         and query.conversation in (None, run.conversation)

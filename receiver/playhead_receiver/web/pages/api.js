@@ -20,6 +20,28 @@ export class Refused extends Error {
   }
 }
 
+/** Answers that were asked for ahead, by their address. @type {Map<string, Promise<Response>>} */
+const ahead = new Map();
+
+/** @param {string} path below /v1/ @param {Record<string, string | number>} wanted */
+function addressOf(path, wanted) {
+  const query = new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, `${value}`]));
+  return `/v1/${path}${query.size ? `?${query}` : ""}`;
+}
+
+/**
+ * Ask for what will be asked for once.
+ * @param {string} path below /v1/
+ * @param {Record<string, string | number>} wanted
+ * @returns {Promise<unknown>} done when there is an answer; a refusal is for who asks
+ */
+export function askAhead(path, wanted) {
+  const address = addressOf(path, wanted);
+  const answer = answered(address);
+  ahead.set(address, answer);
+  return answer.catch(() => {});
+}
+
 /**
  * An answer of the query API.
  * @param {string} path below /v1/
@@ -28,8 +50,10 @@ export class Refused extends Error {
  * @returns {Promise<any>}
  */
 export async function ask(path, wanted = {}, signal) {
-  const query = new URLSearchParams(Object.entries(wanted).map(([name, value]) => [name, `${value}`]));
-  return (await answered(`/v1/${path}${query.size ? `?${query}` : ""}`, signal)).json();
+  const address = addressOf(path, wanted);
+  const answer = ahead.get(address) ?? answered(address, signal);
+  ahead.delete(address);
+  return (await answer).json();
 }
 
 /**

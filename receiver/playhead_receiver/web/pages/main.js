@@ -1,19 +1,13 @@
 // Which view is shown, and the keys that work in all of them.
+import { answered } from "./ahead.js";
 import { go, here, link } from "./address.js";
-import { keepToken } from "./api.js";
 import { html, render, useEffect, useRef, useState } from "./html.js";
-import { useKeys } from "./parts.js";
-import { Compare } from "./views/compare.js";
-import { Find } from "./views/find.js";
-import { Operations } from "./views/operations.js";
-import { Playhead } from "./views/playhead.js";
-import { Run } from "./views/run.js";
-import { Runs } from "./views/runs.js";
-import { Transcript } from "./views/transcript.js";
+import { useKeys, Waiting } from "./parts.js";
+import { VIEWS, viewOf } from "./views.js";
 import { brief } from "./words.js";
 
-/** @type {Record<string, () => any>} */
-const VIEWS = { runs: Runs, run: Run, transcript: Transcript, playhead: Playhead, compare: Compare, find: Find, operations: Operations };
+/** Views whose modules have come. @type {Map<string, () => any>} */
+const come = new Map();
 const OF_A_RUN = ["run", "transcript", "playhead"];
 
 const KEYS = [
@@ -37,6 +31,19 @@ const KEYS = [
   ["q", "back to the runs"],
 ];
 
+/** Bring the modules of a view. @param {string} name */
+const bring = async (name) => come.set(name, await VIEWS[name]());
+
+/** A view, when its modules have come. @param {{name: string}} props */
+function View({ name }) {
+  const [, setCome] = useState(false);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (!come.has(name)) bring(name).then(() => setCome(true), () => setProblem("the pages here are others by now: load this one anew"));
+  }, []);
+  return come.has(name) ? html`<${come.get(name)} />` : html`<main><${Waiting} problem=${problem} /></main>`;
+}
+
 function App() {
   const [, setPlaced] = useState(0);
   const help = useRef(/** @type {any} */ (null));
@@ -47,7 +54,7 @@ function App() {
     return () => { removeEventListener("placed", placed); removeEventListener("popstate", placed); };
   }, []);
   const place = here();
-  const name = Object.hasOwn(VIEWS, place.view) ? place.view : place.run ? "run" : "runs";
+  const name = viewOf(place);
   useKeys((key) => {
     if (key === "?") help.current.open ? help.current.close() : help.current.showModal();
     else if (key === "q") go({ view: "runs" });
@@ -73,10 +80,12 @@ function App() {
       ${place.run && OF_A_RUN.includes(name) && html`<nav aria-label="views of the run"><span class="quiet">${brief(place.run)}:</span>
       ${OF_A_RUN.map((view) => html`<a key=${view} aria-current=${current(view)} href=${link({ view, run: place.run })}>${view}</a>`)}</nav>`}
       <button aria-label="keys" onClick=${() => help.current.showModal()}>?</button></header>
-    <${VIEWS[name]} key=${`${name} ${place.run ?? ""}`} />
+    <${View} name=${name} key=${`${name} ${place.run ?? ""}`} />
     <dialog ref=${help} aria-label="keys"><table><tbody>${KEYS.map(([keys, what]) => html`<tr key=${keys}><th scope="row">${keys}</th><td>${what}</td></tr>`)}</tbody></table>
       <button onClick=${() => help.current.close()}>close</button></dialog>`;
 }
 
-keepToken();
+await bring(viewOf(here()));
+// Then those of the others, so that a view opened by a key hears the next one. What fails is brought when it is looked at.
+answered.then(() => Object.keys(VIEWS).forEach((name) => bring(name).catch(() => {})));
 render(html`<${App} />`, document.body);

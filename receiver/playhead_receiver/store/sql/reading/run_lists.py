@@ -48,7 +48,7 @@ class RunLists:
         """Summaries of the runs that ``query`` selects, in its order."""
         after = place_after(query)
         now_ns = time.time_ns()
-        rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR summary IS NULL")
+        rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR state IS NULL")
         changing = {row[0]: stored_run(row) for row in rows}
         kept = (one for one in self._kept(query, after) if one[1].row.trace_id not in changing)
         found = merge(kept, self._changing(query, after, changing, now_ns), key=lambda one: one[0])

@@ -109,7 +109,7 @@ let loading;
 /** The library that draws, with its style sheet; asked for when it is first needed. */
 function uPlotLoaded() {
   loading ??= new Promise((done) => {
-    const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/web/lib/uplot.css" });
+    const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: new URL("../lib/uplot.css", import.meta.url).href });
     document.head.append(sheet);
     import("uplot").then((module) => done(module.default));
   });

@@ -2,10 +2,10 @@
 import { ask, order } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { Text, useKeys } from "../parts.js";
+import { pathOf } from "../questions.js";
 import { age, brief, shown } from "../words.js";
 import { changedLines } from "../word_difference.js";
 import { Words } from "./compare.js";
-import { pathOf } from "./runs.js";
 
 const WAIT_S = 5;
 const AGAIN_MS = 2000;

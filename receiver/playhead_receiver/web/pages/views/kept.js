@@ -1,8 +1,8 @@
 // What the recording of a run left out, and which level keeps it.
 import { html } from "../html.js";
 import { useAsked } from "../parts.js";
+import { pathOf } from "../questions.js";
 import { brief } from "../words.js";
-import { pathOf } from "./runs.js";
 
 /** @param {{name: string}} props */
 export function Kept({ name }) {

@@ -2,8 +2,8 @@
 import { here, link, move } from "../address.js";
 import { html, useEffect, useRef } from "../html.js";
 import { Conversation, Json, LeftOut, Text, useAsked, useKeys, Waiting } from "../parts.js";
+import { pathOf } from "../questions.js";
 import { brief, size } from "../words.js";
-import { pathOf } from "./runs.js";
 
 export function Playhead() {
   const { run = "last", after = "0" } = here();

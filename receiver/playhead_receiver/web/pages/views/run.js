@@ -5,19 +5,18 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { useLive } from "../live.js";
 import { foldedSteps, Outline, repeats } from "../outline.js";
 import { useAsked, useKeys, Waiting } from "../parts.js";
+import { FIRST, FIRST_ROWS, pathOf } from "../questions.js";
 import { FIDELITY, useRerun } from "../reruns.js";
 import { drawBars, drawMinimap } from "../timeline.js";
 import { brief, cost, took } from "../words.js";
 import { Control } from "./control.js";
 import { Kept } from "./kept.js";
 import { Rerun } from "./rerun.js";
-import { pathOf } from "./runs.js";
 import { Step, TABS } from "./step.js";
 
 const HEIGHT = 24;
 const SPARE = 8;
 const TALLEST = 12_000_000;
-const FIRST = 300;
 /** What rows are there: steps with repeats folded; spans as a tree; all spans in the order in which they began. */
 const DENSITIES = ["steps", "tree", "everything"];
 
@@ -25,8 +24,8 @@ export function Run() {
   const { run = "last" } = here();
   const [columns, setColumns] = useState(/** @type {any} */ (null));
   const again = useLive(columns?.run.status === "running", run);
-  const begin = useAsked(`${pathOf(run)}/outline`, { limit: FIRST });
-  const short = begin.value && begin.value.spans <= FIRST;
+  const begin = useAsked(...FIRST.run({ run }));
+  const short = begin.value && begin.value.spans <= FIRST_ROWS;
   const asked = useAsked(begin.value && (!short || again) ? `${pathOf(run)}/outline` : "", {}, again);
   useEffect(() => { if (begin.value && !asked.value) setColumns(begin.value); }, [begin.value]);
   useEffect(() => { if (asked.value) setColumns(asked.value); }, [asked.value]);

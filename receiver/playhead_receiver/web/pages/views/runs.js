@@ -1,10 +1,11 @@
 // All runs, with the query language of `playhead ls`: what they sum up to, marks, deletion.
-import { order, part } from "../api.js";
+import { order } from "../api.js";
 import { go, here, link, move } from "../address.js";
 import { html, useEffect, useState } from "../html.js";
 import { useLive } from "../live.js";
 import { useAsked, useKeys, Waiting } from "../parts.js";
 import { completions, fieldAt, OF_RUNS } from "../query_words.js";
+import { FIRST, pathOf } from "../questions.js";
 import { age, brief, cost, shown, took } from "../words.js";
 import { Board } from "./charts.js";
 
@@ -33,7 +34,7 @@ const COLUMNS = {
   tools: { head: "Tools", cell: (run) => brief(run.tools.join(", "), 60) },
   spans: { head: "Spans", right: true, cell: (run) => run.spans },
 };
-const FIRST = ["status", "age", "took", "steps", "failed", "tokens", "cost", "models", "error", "marks", "from"];
+const SHOWN = ["status", "age", "took", "steps", "failed", "tokens", "cost", "models", "error", "marks", "from"];
 
 /** The trace of an origin: what stands before span and step. @param {string} origin */
 const originOf = (origin) => origin.split(/[-:]/)[0];
@@ -45,8 +46,8 @@ export function Runs() {
   const [second, setSecond] = useState(0);
   const [at, setAt] = useState(0);
   const [said, setSaid] = useState("");
-  const wanted = { q: place.q ?? "", sort: place.sort ?? "started", after: place.after ?? "" };
-  const { value, problem } = useAsked("runs", wanted, heard + ordered);
+  const [path, wanted] = /** @type {[string, {q: string, sort: string}]} */ (FIRST.runs(place));
+  const { value, problem } = useAsked(path, wanted, heard + ordered);
   // Sums over all runs may take long, and are asked for when the rows are there.
   const oldest = useAsked(value ? "runs" : "", { q: wanted.q, sort: "started", order: "ascending", limit: 1 }).value?.runs[0];
   useEffect(() => {
@@ -55,7 +56,7 @@ export function Runs() {
   }, []);
   const runs = value?.runs ?? [];
   const chosen = runs[at];
-  const columns = (place.columns ?? localStorage.getItem(KEPT_COLUMNS) ?? FIRST.join(" ")).split(" ").filter((name) => Object.hasOwn(COLUMNS, name));
+  const columns = (place.columns ?? localStorage.getItem(KEPT_COLUMNS) ?? SHOWN.join(" ")).split(" ").filter((name) => Object.hasOwn(COLUMNS, name));
   const names = new Map(runs.map((/** @type {any} */ run) => [run.trace_id, run.name]));
   const narrow = (/** @type {string} */ q) => go({ ...place, view: "runs", q, after: "" });
   useKeys((key) => {
@@ -135,6 +136,3 @@ function Actions({ run, done }) {
     ${MARKS.map((mark) => html`<button key=${mark} aria-pressed=${run.marks.includes(mark)} onClick=${() => set(mark)}>${mark}</button>`)}
     <button name="delete" class=${sure ? "bad" : ""} onBlur=${() => setSure(false)} onClick=${() => (sure ? done(order("DELETE", path)) : setSure(true))}>${sure ? "delete for good" : "delete"}</button></span>`;
 }
-
-/** The path of a run. @param {string} name */
-export const pathOf = (name) => `runs/${part(name)}`;

@@ -2,8 +2,8 @@
 import { here, link, move } from "../address.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { LeftOut, Message, useAsked, Waiting } from "../parts.js";
+import { pathOf } from "../questions.js";
 import { took } from "../words.js";
-import { pathOf } from "./runs.js";
 
 /** As Markdown, for copying. @param {any[]} said */
 export function markdown(said) {
