@@ -23,6 +23,7 @@ from playhead_cli.printed.verbs import OF_VERBS
 AGENT = f"""
 import os, sys
 import playhead
+from playhead_checkpoint import SqliteCheckpoints
 {ASKING}
 open("made.txt", "w").write("made")
 print(asked("Where is order 81?"), flush=True)
@@ -30,6 +31,8 @@ if "KILLED" in os.environ:
     os.kill(os.getpid(), 9)
 print(asked("And 82?"))
 playhead.checkpoint(label="asked")
+with SqliteCheckpoints("kept.sqlite") as store:
+    store.put({{"orders": [81, 82]}})
 sys.exit("BROKEN" in os.environ)
 """
 LINES = """
@@ -57,6 +60,7 @@ diff agent-1 agent-2
 diff --state agent-1:1 agent-1:2
 state agent-1:1
 checkpoints agent-1
+checkpoints agent-1 --into again.sqlite
 events agent-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
