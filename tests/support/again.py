@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.programs import Program
+from support.warm import run
 
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Report
@@ -87,13 +88,11 @@ def again(
 def _run(
     program: Program, words: list[str], stdin: str | None, environ: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run(
         [sys.executable, "-m", "playhead_instrumentation", *words],
         cwd=program.folder,
         env={**program.environ, **environ},
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        text=True,
         timeout=PATIENCE_S,
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from support.warm import playhead
+from support.warm import Process, playhead
 
 from playhead_receiver.store import open_store
 from playhead_replay import Run
@@ -61,7 +61,7 @@ class Home:
 
     def start(self, *words: str | Path, **options: Any) -> subprocess.Popen[str]:
         options.setdefault("env", self.environ)
-        return subprocess.Popen(
+        return Process(
             self.words(*words),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

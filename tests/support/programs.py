@@ -11,6 +11,7 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 from support.spools import forget
+from support.warm import run
 
 from playhead_exporter.spool import SpoolFolders
 from playhead_semconv.facts import Fact
@@ -65,9 +66,11 @@ class Program:
         return self.run("opentelemetry-instrument", *(words or ("python", "agent.py")), **environ)
 
     def recorded(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Run the program recorded, which takes less than `instrumented` takes."""
-        words = (sys.executable, "-m", "playhead_instrumentation", "record", "--", "agent.py")
-        return self.run(*words, *arguments, **environ)
+        """Run the program recorded, in a fork (`support.warm`): a third of what `instrumented` takes."""
+        words = [sys.executable, "-m", "playhead_instrumentation", "record", "--", "agent.py"]
+        return run(
+            [*words, *arguments], cwd=self.folder, env={**self.environ, **environ}, timeout=PATIENCE_S
+        )
 
     def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a command line in the folder of the program."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.warm import Process, run
+
 from playhead_exporter.push import push
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
@@ -75,21 +77,14 @@ def start_agent(
     script: str, *arguments: str, environ: Mapping[str, str], cwd: Path, **options: Any
 ) -> subprocess.Popen[bytes]:
     """Start one of `AGENTS`, recorded."""
-    return subprocess.Popen(record_words(AGENTS / script, *arguments), env=environ, cwd=cwd, **options)
+    return Process(record_words(AGENTS / script, *arguments), env=environ, cwd=cwd, **options)
 
 
 def run_agent(
     script: str, *arguments: str, environ: Mapping[str, str], cwd: Path
 ) -> subprocess.CompletedProcess[str]:
     """Run one of `AGENTS` to its end, recorded; fails if it does not succeed."""
-    done = subprocess.run(
-        record_words(AGENTS / script, *arguments),
-        env=environ,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    done = run(record_words(AGENTS / script, *arguments), env=environ, cwd=cwd, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done
 

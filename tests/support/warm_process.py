@@ -1,7 +1,7 @@
-"""``python -m support.warm_process CONTROL``: runs commands of `support.warm`, each in a fork of itself.
+"""``python -m support.warm_process CONTROL PACKAGE``: forks itself for each process of `support.warm`.
 
-A request is a message of JSON with four descriptors: the standard streams of the command, and a socket
-that is told the process id, the modules that the command imported, and its exit status.
+A request is a message of JSON, with the standard streams of the process. Answers are its process id, and
+a word as soon as its parent is the process that asked.
 """
 
 from __future__ import annotations
@@ -17,54 +17,66 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
-PACKAGE = "playhead_cli"
 LARGEST_BYTES = 1 << 20
-DESCRIPTORS = 4
+STREAMS = 3
+RECORDER = "playhead_instrumentation"
 
 
-def serve(control: socket.socket) -> None:
-    """Fork for each request, until nobody can send one any more. Returns in the process of a command."""
+def serve(control: socket.socket, package: str) -> tuple[dict[str, Any], socket.socket]:
+    """Fork for each request, until nobody can send one any more.
+
+    Returns in each process that is asked for: its request, and where it says what it has imported.
+    """
+    told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    importlib.import_module(f"{package}.bootstrap.command_line" if package == RECORDER else package)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, LARGEST_BYTES, DESCRIPTORS)
+        message, streams, _, _ = socket.recv_fds(control, LARGEST_BYTES, STREAMS)
         if not message:
             os._exit(0)
-        request = json.loads(message)
-        for name in request["imports"]:
+        _import(told)
+        gc.freeze()  # otherwise the first collection in each fork copies all there is
+        threads = len(os.listdir("/proc/self/task"))
+        assert threads == 1, "a module that was imported ahead starts a thread"
+        go, goes = os.pipe()
+        between = os.fork()
+        if between == 0:
+            pid = os.fork()
+            if pid == 0:
+                os.close(goes)
+                control.close()
+                told.close()
+                request = json.loads(message)
+                _become(request, streams)
+                os.read(go, 1)  # its parent is the one who asked, from now on
+                os.close(go)
+                return request, tells
+            control.send(str(pid).encode())
+            os._exit(0)
+        os.close(go)
+        for number in streams:
+            os.close(number)
+        os.waitpid(between, 0)
+        os.close(goes)
+        control.send(b"born")
+
+
+def _import(told: socket.socket) -> None:
+    """Import what earlier processes have imported."""
+    while True:
+        try:
+            names = json.loads(told.recv(LARGEST_BYTES, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return
+        for name in names:
             with suppress(ImportError):
                 importlib.import_module(name)
-        gc.freeze()  # otherwise each fork looks through all modules once more when it ends
-        assert len(os.listdir("/proc/self/task")) == 1, (
-            "a module that was imported ahead starts a thread"
-        )
-        if os.fork() == 0:
-            control.close()
-            *streams, told = descriptors
-            with socket.socket(fileno=told) as said:
-                if _is_command(said):
-                    _become(request, streams)
-                    atexit.register(_tell_imports, said.dup(), set(sys.modules))
-                    return
-        for number in descriptors:
-            os.close(number)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-
-
-def _is_command(said: socket.socket) -> bool:
-    """Fork once more; the process in between tells how the command ends, and ends itself."""
-    pid = os.fork()
-    if pid == 0:
-        return True
-    tell(said, pid=pid)
-    tell(said, status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    os._exit(0)
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> None:
-    """Look like a process that was started for this command."""
+    """Look like a process that was started for this request."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -74,26 +86,56 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
     os.chdir(request["cwd"])
     own = os.environ.get("PYTHONPATH", "")
     sys.path[:2] = [os.getcwd(), *filter(None, own.split(os.pathsep))]
-    sys.argv[1:] = request["words"]
+    sys.orig_argv[:] = request["words"]
+    sys.argv[:] = ["-m", *request["words"][3:]]
+    sys.modules["__main__"] = ModuleType("__main__")
 
 
-def _run() -> int:
-    """Run the command in this process; its exit status."""
+def _tell(tells: socket.socket, known: set[str]) -> None:
+    """Say which modules were imported since, in this order, but for those that bear another name."""
+    names = [
+        name
+        for name, module in list(sys.modules.items())
+        if name not in known and getattr(module, "__spec__", None) and module.__spec__.name == name
+    ]
+    if names:
+        with suppress(BlockingIOError):
+            tells.send(json.dumps(names).encode(), socket.MSG_DONTWAIT)
+
+
+def _record(tells: socket.socket, known: set[str]) -> None:
+    """Record or replay, as an interpreter does.
+
+    Told is what was imported before anything was patched: what is imported later gets what is patched.
+    """
+    from playhead_instrumentation.boundaries import installing
+
+    watch = installing.watch
+
+    def patch(*given: Any) -> None:
+        installing.watch = watch
+        _tell(tells, known)
+        tells.close()
+        watch(*given)
+
+    installing.watch = patch
+    gc.unfreeze()
+    runpy._run_module_as_main(RECORDER)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+
+
+def _command(tells: socket.socket, known: set[str], package: str) -> None:
+    """Run a command, and end as an interpreter does, but free nothing: pages would be copied for it."""
+    atexit.register(_tell, tells, known)
+    status = 0
     try:
-        runpy.run_module(PACKAGE, run_name="__main__", alter_sys=True)
+        runpy._run_module_as_main(package)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return end.code or 0
-        print(end.code, file=sys.stderr)
-        return 1
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if status and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        return 1
-    return 0
-
-
-def _end(status: int) -> None:
-    """End as an interpreter does, but free nothing: each page of the parent would be copied for it."""
+        status = 1
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -101,22 +143,10 @@ def _end(status: int) -> None:
     os._exit(status & 0xFF)
 
 
-def tell(said: socket.socket, **what: Any) -> None:
-    said.send(json.dumps(what).encode())
-
-
-def _tell_imports(said: socket.socket, known: set[str]) -> None:
-    """Modules that were imported since, in this order, but for those that bear another name."""
-    tell(
-        said,
-        imported=[
-            name
-            for name, module in list(sys.modules.items())
-            if name not in known and getattr(module, "__spec__", None) and module.__spec__.name == name
-        ],
-    )
-
-
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
-    _end(_run())
+    request, tells = serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
+    known = set(sys.modules)
+    if request["words"][2] == RECORDER:
+        _record(tells, known)
+    else:
+        _command(tells, known, request["words"][2])
