@@ -279,23 +279,23 @@ class Call:
 
         ``whole``: False keeps only its size.
         """
-        attributes: dict[str, Any] = dict(more or {})
-        kept = data
-        if self.scrub is not None:
-            before = self.scrub.count
-            kept = self.scrub.chunk(data)
-            if self.scrub.count != before:
-                attributes[a.PLAYHEAD_REDACTED_COUNT] = self.scrub.count - before
-            if self.scrub.unpacked:
-                attributes[a.PLAYHEAD_REDACTED_UNPACKED] = self.scrub.unpacked
+        attributes: dict[str, Any] = dict(more) if more else {}
+        scrub, content, kept = self.scrub, self._driver.content, data
+        if scrub is not None:
+            before = scrub.count
+            kept = scrub.chunk(data)
+            if scrub.count != before:
+                attributes[a.PLAYHEAD_REDACTED_COUNT] = scrub.count - before
+            if scrub.unpacked:
+                attributes[a.PLAYHEAD_REDACTED_UNPACKED] = scrub.unpacked
         self._arrived += 1
-        if self._driver.content:
+        if content:
             if self._answer is None:
                 self._answer = blake3.blake3()
             self._answer.update(kept)
         verdict = self.verdict
         played = isinstance(verdict, Played) and verdict.elsewhere and not verdict.past(self._arrived)
-        elsewhere = played or not self._driver.content or not whole
+        elsewhere = played or not content or not whole
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept
@@ -401,8 +401,9 @@ class Call:
         self, name: str, attributes: dict[str, Any], body: Content | None, at: Delivery | None = None
     ) -> None:
         self.time_ns = now_ns = time.time_ns()
-        if self.inherited:
-            return
+        sink = self._driver.sink
+        if sink.instance != self._instance:
+            return  # inherited
         fact = Fact(
             now_ns,
             self.id.lane,
@@ -415,7 +416,7 @@ class Call:
             body,
         )
         try:
-            self.last_seq = self._driver.sink.append(fact)
+            self.last_seq = sink.append(fact)
         except Exception:
             log.debug("playhead could not keep a fact of an exchange", exc_info=True)
 

@@ -78,6 +78,15 @@ _NUMBER = re.compile(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
 _LOGIN_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 
 
+Header = tuple[str | bytes, str | bytes]
+"""Name and value."""
+
+
+def _sent(word: str | bytes) -> bytes:
+    """A word of a header as it is sent."""
+    return word if isinstance(word, bytes) else word.encode("latin-1", "replace")
+
+
 class Redactor:
     """Finds credentials and remembers them. Safe from any thread."""
 
@@ -103,7 +112,7 @@ class Redactor:
         """Values learned since the last call of `late`; None before the tape begins."""
         self.places = Places(())
         """Replay elsewhere: mapping from the folders of this process to those of the recorded one."""
-        self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
+        self._seen_headers: dict[Header, tuple[str, str, int]] = {}
         self._urls: dict[str, str] = {}
 
     @classmethod
@@ -149,7 +158,7 @@ class Redactor:
         """Whether the value under ``name`` in ``where`` is a credential."""
         return self._names.secret(where, name)
 
-    def headers(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[str], int]:
+    def headers(self, headers: Iterable[Header]) -> tuple[list[str], int]:
         """Return name, value, name, value, … with credentials replaced, and how many were replaced."""
         flat: list[str] = []
         count = 0
@@ -162,8 +171,8 @@ class Redactor:
             count += known[2]
         return flat, count
 
-    def _kept_header(self, header: tuple[bytes, bytes]) -> tuple[str, str, int]:
-        name, text = header[0].decode("latin-1"), header[1].decode("latin-1")
+    def _kept_header(self, header: Header) -> tuple[str, str, int]:
+        name, text = (_sent(word).decode("latin-1") for word in header)
         if self.secret("header", name.lower()) and not _NUMBER.match(text):
             kept, count = self._header(name.lower(), text)
         else:

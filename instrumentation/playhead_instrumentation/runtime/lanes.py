@@ -105,15 +105,15 @@ class Outside(Shadow):
     __slots__ = ("_place",)
 
     def __enter__(self) -> None:
-        super().__enter__()
+        self._token = _lane.set(UNRECORDED)
         self._place = threading.get_ident()
         if RUNTIME.outside is not None:
             RUNTIME.outside.leaves()
 
-    def __exit__(self, *problem: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if RUNTIME.outside is not None:
             RUNTIME.outside.returns()
-        super().__exit__(*problem)
+        reset(self._token)
 
     def call_back(self) -> None:
         """End the wait from another thread of the program: the awaited event will not come."""

@@ -19,6 +19,7 @@ from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk import trace as sdk_trace
 from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from playhead_semconv.process.interpreter_threads import make_lock
@@ -186,6 +187,12 @@ def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
         span.set_attributes(attributes)
 
 
+def _decided(sampler: Any, parent: SpanContext) -> bool:
+    """Whether a span below ``parent`` is sampled whatever else is known of it."""
+    below = parent.trace_flags & TraceFlags.SAMPLED and not parent.is_remote
+    return bool(below) and getattr(sampler, "follows_sampled", False)
+
+
 class LightTracer(trace.Tracer):
     """Starts spans of playhead; light ones where a provider has no processor but ours."""
 
@@ -248,26 +255,28 @@ class LightTracer(trace.Tracer):
         enabled = getattr(tracer, "_is_enabled", None)
         if enabled is not None and not enabled():
             return None
-        context = self._adopts(context, kind)
         given = trace.get_current_span(context).get_span_context()
+        if kind is not SpanKind.CLIENT or not given.is_valid:  # else it keeps its parent
+            context = self._adopts(context, kind)
+            given = trace.get_current_span(context).get_span_context()
         parent = given if given.is_valid else None
         ids = self.id_generator or tracer.id_generator
         trace_id = ids.generate_trace_id() if parent is None else parent.trace_id
-        sampled = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
-        decision = sampled.decision
-        if not decision.is_recording():
-            return None
+        if parent is not None and _decided(tracer.sampler, parent):
+            decision, state = Decision.RECORD_AND_SAMPLE, parent.trace_state
+        else:
+            sampled = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
+            decision, state = sampled.decision, sampled.trace_state
+            attributes = sampled.attributes or _NO_MORE
+            if not decision.is_recording():
+                return None
         flags = TraceFlags.SAMPLED if decision.is_sampled() else TraceFlags.DEFAULT
         random = getattr(TraceFlags, "RANDOM_TRACE_ID", 0)
         if random and (ids.is_trace_id_random() if parent is None else parent.trace_flags & random):
             flags |= random
-        span_context = SpanContext(
-            trace_id, ids.generate_span_id(), False, TraceFlags(flags), sampled.trace_state
-        )
+        span_context = SpanContext(trace_id, ids.generate_span_id(), False, TraceFlags(flags), state)
         started_ns = time.time_ns() if start_time_ns is None else start_time_ns
-        span = LightSpan(
-            tracer, name, span_context, parent, kind, sampled.attributes or _NO_MORE, started_ns
-        )
+        span = LightSpan(tracer, name, span_context, parent, kind, attributes, started_ns)
         if links:
             span.link(links)
         metrics = getattr(tracer, "_tracer_metrics", None)

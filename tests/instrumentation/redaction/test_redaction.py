@@ -67,6 +67,17 @@ def test_what_a_header_holds_is_known_whole(name, value, kept, told):
     assert redactor.text(f"<{told}>") == f"<{PLACEHOLDER}>"
 
 
+def test_a_header_is_kept_as_it_is_sent_whether_it_is_given_as_text_or_as_bytes():
+    redactor = Redactor()
+    given = [
+        ("X-Name", "caf\xe9 \u20ac"),
+        (b"X-Name", b"caf\xe9 ?"),
+        ("Authorization", f"Bearer {SECRET}"),
+    ]
+    kept = ["X-Name", "caf\xe9 ?", "X-Name", "caf\xe9 ?", "Authorization", f"Bearer {PLACEHOLDER}"]
+    assert redactor.headers(given) == redactor.headers(given) == (kept, 1)
+
+
 def test_a_signature_of_one_request_is_removed_and_not_looked_for_elsewhere():
     redactor = Redactor.of_process(Settings())
     redactor.late()

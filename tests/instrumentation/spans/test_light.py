@@ -25,6 +25,20 @@ from playhead_instrumentation.spans.light import LightSpan, LightTracer, note
 
 REMOTE = SpanContext(5, 7, True, TraceFlags(1), TraceState([("vendor", "1")]))
 IN_REMOTE = trace.set_span_in_context(trace.NonRecordingSpan(REMOTE))
+IN_SAMPLED, IN_UNSAMPLED = (
+    trace.set_span_in_context(
+        trace.NonRecordingSpan(SpanContext(5, 7, False, TraceFlags(flags), REMOTE[4]))
+    )
+    for flags in (1, 0)
+)
+
+
+PARENTS = {
+    "root": None,
+    "remote parent": IN_REMOTE,
+    "sampled parent": IN_SAMPLED,
+    "unsampled parent": IN_UNSAMPLED,
+}
 
 
 class Ours(SpanProcessor):
@@ -102,8 +116,16 @@ def plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("context", [None, IN_REMOTE], ids=["root", "remote parent"])
-@pytest.mark.parametrize("sampler", [ParentBased(TraceIdRatioBased(1)), TraceIdRatioBased(0), Telling()])
+@pytest.mark.parametrize("context", PARENTS.values(), ids=PARENTS)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        ParentBased(TraceIdRatioBased(1)),
+        ParentBased(TraceIdRatioBased(1), local_parent_sampled=Telling()),
+        TraceIdRatioBased(0),
+        Telling(),
+    ],
+)
 def test_a_light_span_says_what_the_span_of_the_sdk_says(sampler: Sampler, context: Context | None):
     provider, ours, light = tracers(sampler=sampler)
     whole = provider.get_tracer("playhead", "1")

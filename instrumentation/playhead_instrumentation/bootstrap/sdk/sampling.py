@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_ON,
+    Decision,
+    ParentBased,
+    Sampler,
+    SamplingResult,
+)
 from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
@@ -21,6 +27,10 @@ class RecordAll(Sampler):
         """``recording``: whether there is a recorder; if not, the other sampler decides alone."""
         self.sampler = sampler
         self._recording = recording
+        self.follows_sampled = (
+            type(sampler) is ParentBased and getattr(sampler, "_local_parent_sampled", None) is ALWAYS_ON
+        )
+        """Whether a span below a sampled one of this process is sampled too, as it is by default."""
 
     def should_sample(
         self,

@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.driver.exceptions import record_of
+from playhead_instrumentation.redaction.redactor import Header
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt, current_call
 from playhead_instrumentation.spans.light import note
@@ -37,7 +38,7 @@ class Outgoing(NamedTuple):
 
     method: str
     url: str
-    headers: Iterable[tuple[bytes, bytes]]
+    headers: Iterable[Header]
     host: str
     port: int
     """0 if unknown."""
@@ -49,7 +50,7 @@ class Incoming(NamedTuple):
     """The head of an answer, as described by an edge."""
 
     status_code: int
-    headers: Iterable[tuple[bytes, bytes]]
+    headers: Iterable[Header]
     version: str
     """As in the status line: ``HTTP/1.1``."""
     reason: str | None

@@ -24,6 +24,7 @@ from playhead_instrumentation.boundaries.http.framing import Framing, error_of
 from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket, Tee
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
+from playhead_instrumentation.redaction.redactor import Header
 from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, required
 
@@ -343,7 +344,7 @@ def outgoing(
     method: str,
     server: Server,
     target: str,
-    headers: Iterable[tuple[bytes, bytes]],
+    headers: Iterable[Header],
     body: bytes | None,
 ) -> Outgoing:
     """Describe a request for ``target``: a path, or a whole URL for a proxy."""
@@ -362,10 +363,7 @@ def _incoming(response: Any) -> Incoming:
     message = response.headers
     return Incoming(
         response.status,
-        [
-            (name.encode("latin-1", "replace"), str(value).encode("latin-1", "replace"))
-            for name, value in message.items()
-        ],
+        [(name, str(value)) for name, value in message.items()],
         "HTTP/1.0" if response.version == 10 else "HTTP/1.1",
         response.reason,
         message.get("content-type", ""),

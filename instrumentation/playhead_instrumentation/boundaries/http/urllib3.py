@@ -209,9 +209,12 @@ def _placed(error: BaseException, pool: Any, connection: Any, url: str) -> BaseE
 def _outgoing(
     pool: Any, method: str, url: str, headers: Mapping[str, Any] | None, body: bytes | None
 ) -> Outgoing:
-    sent = [(_latin(name), _latin(value)) for name, value in (headers or {}).items()]
+    given: Mapping[Any, Any] = headers or {}
+    if type(given).__module__ == "botocore.awsrequest":
+        given = getattr(given, "_dict", given)  # its own look-up makes a key of each name anew
+    sent = [(_word(name), _word(value)) for name, value in given.items()]
     return outgoing(method, Server(pool.scheme, pool.host, pool.port), url, sent, body)
 
 
-def _latin(text: Any) -> bytes:
-    return text if isinstance(text, bytes) else str(text).encode("latin-1", "replace")
+def _word(word: Any) -> str | bytes:
+    return word if type(word) is str or isinstance(word, bytes) else str(word)
