@@ -13,6 +13,7 @@ from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.store.content.references import References
 from playhead_receiver.store.keeping.retention import Policy
 from playhead_receiver.store.protocol.ageing import History
+from playhead_semconv.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Configuration:
     references: References | None = None
     """Where content lies that spans refer to."""
     programs: Programs = Programs()
+    agents: Settings | None = None
+    """Settings of agents on this machine, whose spool is shown; None: of no spool is anything known."""
 
 
 @dataclass(frozen=True, slots=True)

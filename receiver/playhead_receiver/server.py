@@ -81,6 +81,7 @@ class Receiver:
         self._faces = configuration.faces
         self._references = configuration.references or References()
         self._programs = configuration.programs
+        self._agents = configuration.agents
         self._apart = Apart() if configuration.taking.apart else None
         self._say = say
         self._embedded = had is not None
@@ -309,7 +310,9 @@ class Receiver:
             from playhead_receiver.web import Pages
 
             reruns = Reruns(self._programs) if self._programs.command else None
-            self._serving = Serving(tenants, guard, audit, self._forwarded, self._references, reruns)
+            self._serving = Serving(
+                tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
+            )
             app = query_app(self._serving, FACES)
             app.state.shown = shown
             return OwnOrigin(Pages(app), self._faces.url)

@@ -69,6 +69,7 @@ def receiver_of(
         FaceLimits(settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url),
         References.named(settings.references),
         programs or Programs(),
+        settings,
     )
     return Receiver(data_dir(settings), configuration, say=say)
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.endpoints import Reply, http_endpoint
+
 from playhead_exporter.outlet import SpoolOutlet
 from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
 from playhead_exporter.spool.cursor import START
@@ -80,3 +82,16 @@ def forget(settings: Settings) -> None:
 def files(folder: Path) -> list[str]:
     """Names of all files below ``folder``, sorted; empty if it does not exist."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def undelivered(spool: Path) -> Iterator[Settings]:
+    """Settings of an agent that lives and whose endpoint takes nothing: 3 facts of it wait."""
+    with http_endpoint() as endpoint:
+        endpoint.rule = lambda path, body: Reply(401)
+        settings = Settings(spool_dir=str(spool), endpoint=endpoint.url, quiet=True)
+        with outlet_for(settings) as outlet:
+            for _ in range(3):
+                outlet.sink.append(chunk())
+            endpoint.wait(lambda: endpoint.requests)
+            yield settings

@@ -53,6 +53,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
         Storage(settings.store),
         references=References.named(settings.references),
         programs=programs_of(session),
+        agents=settings,
     )
     with Receiver(session.data_dir, configuration) as receiver:
         yield QueryAddress(receiver.query_endpoint, token, own=True)

@@ -54,6 +54,7 @@ class ApiRequest:
         self.house = house
         self.trees = serving.trees
         self.tallies = serving.tallies
+        self.agents = None if caller.tenant else serving.agents
         self._audit = serving.audit
         self._guard = serving.guard
         self._guarded = serving.guard.required

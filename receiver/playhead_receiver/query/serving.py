@@ -13,6 +13,7 @@ from playhead_receiver.query.tree import Trees
 from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.store.content.references import References
 from playhead_receiver.tenants.tenants import Tenants
+from playhead_semconv.settings import Settings
 
 MOST_LIVE = 64
 """Largest number of concurrent live streams."""
@@ -48,6 +49,7 @@ class Serving:
         destinations: Callable[[], list[Forwarded]] = list,
         references: References | None = None,
         reruns: Reruns | None = None,
+        agents: Settings | None = None,
     ) -> None:
         self.tenants = tenants
         self.guard = guard
@@ -56,6 +58,8 @@ class Serving:
         self.references = references or References()
         self.reruns = reruns
         """None where no program is executed."""
+        self.agents = agents
+        """Settings of agents on this machine; None where their spool is not looked at."""
         self.version = version("playhead-receiver")
         self.trees = Trees()
         self.tallies = Tallies()

@@ -1,10 +1,16 @@
 """The pages in a real browser: each view, sums, keys."""
 
+import os
+import socket
+from pathlib import Path
+
 import httpx
 import pytest
 from support.pages.chromium import Page
 from support.pages.views import PICTURES, VIEWS
+from support.spools import undelivered
 
+from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 pytestmark = pytest.mark.browser
@@ -29,6 +35,21 @@ def test_what_the_page_sums_up_is_what_the_api_says(page: Page, receiver: Receiv
     assert page.run("Number(document.querySelector('.rows').ariaRowCount)") == len(spans)
     levels = page.run("[...document.querySelectorAll('.row')].map(row => Number(row.ariaLevel))")
     assert levels == [one["depth"] + 1 for one in spans]
+
+
+def test_operations_show_what_waits_on_the_machine(page: Page, tmp_path: Path):
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with (
+        undelivered(tmp_path / "spool") as settings,
+        Receiver(tmp_path / "data", Configuration(addresses, agents=settings)) as receiver,
+    ):
+        page.open(f"{receiver.query_endpoint}/?view=operations", "table[aria-label=spool] tbody tr")
+        row = "[...document.querySelector('table[aria-label=spool] tbody tr').cells]"
+        found = page.run(f"{row}.map(one => one.textContent)")
+        assert found[:4] == ["refund", str(os.getpid()), "3", "0"]
+        assert found[5] == "itself: it lives"
+        assert page.run("document.querySelector('main').innerText").count(socket.gethostname()) == 1
+        assert page.complaints == []
 
 
 def test_a_run_is_walked_through_by_keys_alone(page: Page, receiver: Receiver):

@@ -10,6 +10,7 @@ from support.pages.chromium import Chromium, Page
 from support.pages.large_runs import long_talk, many_spans
 from support.pages.measures import (
     COLLAPSING,
+    EVERYTHING,
     KEYS,
     SCROLLING,
     ZOOMING,
@@ -65,6 +66,16 @@ def walked(page: Page) -> dict[str, float]:
     return figures
 
 
+def in_time(page: Page, count: int) -> dict[str, float]:
+    """All rows in the order in which they began: what it takes to put them so, and to scroll them."""
+    before = work_ms(page)
+    figures = {"everything_ms": page.run(EVERYTHING), "everything_work_ms": work_ms(page) - before}
+    assert page.run(ROWS) == count
+    figures["everything_scroll_p99_ms"] = share(page.run(SCROLLING), 0.99)
+    assert page.run("document.querySelectorAll('.row').length") > 20
+    return figures
+
+
 @pytest.mark.parametrize("count", [5_000, pytest.param(50_000, marks=ALL)])
 def test_a_run_of_many_spans(browser: Chromium, page: Page, receiver: Receiver, count: int):
     run = many_spans(receiver.store, count)
@@ -78,6 +89,7 @@ def test_a_run_of_many_spans(browser: Chromium, page: Page, receiver: Receiver, 
     figures |= walked(page)
     figures["collapse_all_ms"] = page.run(COLLAPSING)
     assert page.run(ROWS) == 1 + 8
+    figures |= in_time(page, count)
     note(f"{count} spans", figures)
     assert page.complaints == []
     assert figures["outline_mb"] < 1.5
@@ -127,5 +139,6 @@ def test_a_million_rows_are_scrolled(browser: Chromium, page: Page, receiver: Re
     last = f"document.querySelector('.row[aria-rowindex=\"{count}\"]')"
     page.wait(f"{last} !== null")
     assert page.run(f"{last}.textContent").strip()
+    figures |= in_time(page, count)
     note("1000000 rows", figures)
     assert page.complaints == []

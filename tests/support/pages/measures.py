@@ -98,9 +98,12 @@ KEYS = """(async () => {
 })()"""
 """From each of many keys to the end of the frame after it."""
 
-COLLAPSING = """(async () => {
+PRESSING = """(async name => {
   const began = performance.now();
-  [...document.querySelectorAll('button')].find(one => one.textContent === 'collapse all').click();
+  [...document.querySelectorAll('button')].find(one => one.textContent === name).click();
   await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
   return performance.now() - began;
-})()"""
+})"""
+COLLAPSING = f"{PRESSING}('collapse all')"
+EVERYTHING = f"{PRESSING}('everything')"
+"""From a click to the end of the frame after it."""

@@ -84,6 +84,30 @@ class RetentionState(Model):
     flagged: int
 
 
+class UndeliveredTape(Model):
+    """What a process on this machine recorded and no receiver has taken yet."""
+
+    instance: str
+    """32 hex digits."""
+    agent: str
+    pid: int | None
+    alive: bool
+    """A living process delivers it by itself, what of a dead one is left `playhead spool push` does."""
+    facts: int
+    spans: int
+    size_bytes: int
+
+
+class SpoolState(Model):
+    """The spool of agents on the machine of the receiver, of its own user."""
+
+    machine: str | None
+    """Its name; null: it is not looked at here, or not for the caller's tenant."""
+    undelivered: list[UndeliveredTape]
+    refused: int
+    """Requests that an endpoint refused for good; they are kept in the spool."""
+
+
 class EndedReplay(BaseModel):
     """How a replay, fork or resume ended."""
 

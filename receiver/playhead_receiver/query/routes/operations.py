@@ -1,7 +1,8 @@
-"""``/health``, ``/ready``, ``/metrics``, ``/v1/retention``: for those who run the receiver."""
+"""``/health``, ``/ready``, ``/metrics``, ``/v1/retention``, ``/v1/spool``: for who runs the receiver."""
 
 from __future__ import annotations
 
+import socket
 import time
 
 from fastapi import APIRouter, Request
@@ -17,7 +18,9 @@ from playhead_receiver.query.models.operations import (
     PolicyInForce,
     ReplayCounted,
     RetentionState,
+    SpoolState,
     State,
+    UndeliveredTape,
 )
 from playhead_receiver.store.keeping.amounts import FOREVER_S
 from playhead_receiver.store.keeping.retention import Policy
@@ -83,6 +86,34 @@ def show_retention(asked: Reading) -> RetentionState:
         held=sum(HELD in one for one in marks),
         flagged=sum(FLAGGED in one for one in marks),
     )
+
+
+@router.get("/v1/spool")
+def show_spool(asked: Reading) -> SpoolState:
+    """What waits on the machine of the receiver until it is delivered, as `playhead spool ls` says it.
+
+    Agents on other machines keep theirs: nobody knows of it here.
+    """
+    asked.note("read", "spool")
+    if asked.agents is None:
+        return SpoolState(machine=None, undelivered=[], refused=0)
+    from playhead_exporter.push import pending
+    from playhead_exporter.spool.folders import REJECTED, SpoolFolders
+
+    waiting = [
+        UndeliveredTape(
+            instance=one.instance.hex(),
+            agent=one.agent,
+            pid=one.pid,
+            alive=one.alive,
+            facts=one.facts,
+            spans=one.spans,
+            size_bytes=one.bytes,
+        )
+        for one in pending(asked.agents)
+    ]
+    refused = (SpoolFolders.of(asked.agents).spool / REJECTED).glob("*.txt")
+    return SpoolState(machine=socket.gethostname(), undelivered=waiting, refused=sum(1 for _ in refused))
 
 
 def _in_force(policy: Policy) -> PolicyInForce:

@@ -126,6 +126,9 @@ class InstanceRow(msgspec.Struct, frozen=True):
 
 def without_rings(spans: list[SpanRow]) -> list[SpanRow]:
     """These spans, each below a root: `opened_rings` have no parent."""
+    began = {span.span_id: span.start_ns for span in spans}
+    if all(began.get(span.parent, -1) < span.start_ns for span in spans):
+        return spans  # each after its parent: the way up ends
     in_order = sorted(spans, key=lambda span: (span.start_ns, span.span_id))
     opened = opened_rings({span.span_id: span.parent for span in in_order})
     if not opened:

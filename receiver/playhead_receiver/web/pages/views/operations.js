@@ -3,7 +3,7 @@ import { askText } from "../api.js";
 import { quantile, rate, readFigures, share, valueOf } from "../figures.js";
 import { html, useEffect, useState } from "../html.js";
 import { useAsked, Waiting } from "../parts.js";
-import { shown, size } from "../words.js";
+import { brief, shown, size } from "../words.js";
 import { Audit, Retention, Tokens } from "./retention_and_access.js";
 
 const AGAIN_MS = 2000;
@@ -34,7 +34,7 @@ export function Operations() {
     ${state.value && html`<p role="status" class=${state.value.status === "ok" ? "good" : "bad"}>ready: ${state.value.status} ${shown(state.value.problem ?? "")}</p>`}
     ${problem && html`<${Waiting} problem=${problem} />`}
     ${now && html`<${Figures} first=${looks[0]} now=${now} /><${Destinations} figures=${now.figures} />`}
-    <${Retention} /><${Tokens} /><${Audit} />
+    <${Spool} /><${Retention} /><${Tokens} /><${Audit} />
     <h2>what a receiver does not know of itself</h2>
     <table><tbody>${COMMANDS.map(([command, what]) => html`<tr key=${command}><th scope="row"><code class="text">${command}</code></th><td>${what}</td></tr>`)}</tbody></table>
   </main>`;
@@ -42,11 +42,24 @@ export function Operations() {
 
 const COMMANDS = [
   ["playhead doctor", "where agents deliver, and what of them is not recorded"],
-  ["playhead spool ls", "what waits on a machine until it is delivered"],
+  ["playhead spool ls", "what waits on another machine until it is delivered"],
   ["playhead replay RUN", "whether a run can be replayed, and how exactly"],
   ["playhead gc --dry-run", "which runs retention deletes next"],
   ["playhead verify", "whether all that is stored is as it came"],
 ];
+
+/** What agents on the receiver's machine have not delivered. */
+function Spool() {
+  const { value } = useAsked("spool");
+  if (!value) return null;
+  if (value.machine === null) return html`<p class="note">this receiver looks at no spool: playhead spool ls</p>`;
+  const { undelivered, refused } = value;
+  return html`<h2>spool on this machine, ${brief(value.machine, 60)}</h2>
+    ${refused > 0 && html`<p class="note bad">${refused} requests were refused for good; they are kept there</p>`}
+    ${undelivered.length ? html`<table aria-label="spool"><thead><tr><th scope="col">Agent</th><th scope="col">Process</th><th scope="col" class="right">Facts</th><th scope="col" class="right">Spans</th><th scope="col" class="right">Size</th><th scope="col">Delivered by</th></tr></thead>
+      <tbody>${undelivered.map((/** @type {any} */ one) => html`<tr key=${one.instance}><th scope="row">${brief(one.agent, 40) || one.instance.slice(0, 8)}</th><td>${one.pid ?? ""}</td><td class="right">${one.facts}</td><td class="right">${one.spans}</td><td class="right">${size(one.size_bytes)}</td><td>${one.alive ? "itself: it lives" : html`<code class="text">playhead spool push</code>`}</td></tr>`)}</tbody></table>`
+      : html`<p class="note">nothing waits here to be delivered</p>`}`;
+}
 
 /** @param {{first: Look, now: Look}} props */
 function Figures({ first, now }) {
