@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
+from opentelemetry.trace import NoOpTracer
 
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
@@ -19,6 +20,7 @@ from playhead_instrumentation.session import process_facts, session
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.session.surroundings import Imported
+from playhead_instrumentation.session.tracing import Tracing
 from playhead_semconv.facts import Fact
 from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.settings import Settings
@@ -27,6 +29,8 @@ from playhead_semconv.tape.indexed_tapes import MemoryTape
 T = TypeVar("T")
 
 CAUSAL = Settings(quiet=True, level="causal")
+NO_SPANS = Tracing(NoOpTracer)
+"""Whatever provider another test of this process has set."""
 
 # Each session looks at what is installed and imported: in this process, longer than many a test takes.
 _installed = functools.cache(process_facts.installed)
@@ -72,7 +76,7 @@ def recording(
     """A session for the length of the block; given a tape, a replay of it, or with a plan a fork."""
     sink = MemorySink()
     rerun = None if tape is None else Rerun(tape, allowed=allowed, plan=plan)
-    running = session.start(settings or CAUSAL, sink, rerun=rerun, **parts)
+    running = session.start(settings or CAUSAL, sink, rerun=rerun, **{"tracing": NO_SPANS, **parts})
     tell_imports_once(running)
     installing.watch(PATCHES, running)
     try:
