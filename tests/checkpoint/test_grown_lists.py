@@ -113,3 +113,40 @@ def test_a_list_that_grows_has_one_form_and_frees_all_it_used(store: SqliteCheck
     assert store.count() == 0
     with store._using() as database:  # pyright: ignore[reportPrivateUsage]
         assert database.execute("SELECT count(*) FROM node").fetchone()[0] == 0
+
+
+def nodes_of(store: SqliteCheckpoints) -> int:
+    with store._using() as database:  # pyright: ignore[reportPrivateUsage]
+        return database.execute("SELECT count(*) FROM node").fetchone()[0]
+
+
+def short(name: str, entries: int = 6) -> list[Any]:
+    return [f"{name} {number} " + "word " * 60 for number in range(entries)]
+
+
+def test_a_short_list_takes_no_node_until_a_part_of_it_is_closed(store: SqliteCheckpoints):
+    ids = [store.put({"said": short("f", count), "step": count}).id for count in range(4, 8)]
+    assert nodes_of(store) == 0
+    assert [store.state(id)["said"] for id in ids] == [short("f", count) for count in range(4, 8)]
+    assert [change.path for change in store.difference(ids[0], ids[1])] == [("said", 4), ("step",)]
+    closed = store.put({"said": short("f", 9)})  # the entry 7 ends a leaf
+    assert nodes_of(store) == 1
+    assert store.state(closed.id)["said"] == short("f", 9)
+    assert [change.path for change in store.difference(ids[0], closed.id)] == [
+        ("said", 4), ("said", 5), ("said", 6), ("said", 7), ("said", 8), ("step",)
+    ]  # fmt: skip
+
+
+def test_of_many_short_lists_the_first_ones_take_no_node(store: SqliteCheckpoints):
+    state = {"lists": {name: short(name) for name in "abcdefgh"}}
+    put = store.put(state)
+    assert store.state(put.id) == state
+    assert nodes_of(store) == 6 + 1  # six lists, and a leaf of the first one
+    assert len(store.row(put.id).packed) < 5_000
+
+
+def test_what_is_like_bytes_is_found_behind_a_short_list_that_begins_the_same(store: SqliteCheckpoints):
+    state = {"one": short("a"), "other": {"said": [*short("a"), bytearray(b"x")], "more": [b"y"]}}
+    found = store.state(store.put(state).id)
+    assert found == state
+    assert [type(found["other"]["said"][-1]), type(found["other"]["more"][0])] == [bytearray, bytes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 from blake3 import blake3
@@ -39,6 +40,7 @@ class LinkedCheckpoints:
         return self._store.put(state, lineage, types, replace=replace)
 
 
+@lru_cache(maxsize=128)  # the parent of a checkpoint was put before it
 def id_in_thread(thread: str, name: str) -> bytes:
     """The id of the checkpoint of that name: whoever puts it, it is the same one."""
     return blake3(f"{len(thread)}:{thread}{name}".encode()).digest(16)

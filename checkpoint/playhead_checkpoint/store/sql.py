@@ -10,6 +10,14 @@ from operator import attrgetter
 from typing import Any, Final
 
 from playhead_checkpoint.store.damages import Damage, DamageSearch
+from playhead_checkpoint.store.deletion import (
+    MOST_UNCOUNTED,
+    node_ids,
+    not_needed_of,
+    remove,
+    settle,
+    strays,
+)
 from playhead_checkpoint.store.engine import (
     CheckpointEngine,
     Fresh,
@@ -20,12 +28,10 @@ from playhead_checkpoint.store.engine import (
     Put,
     Row,
 )
-from playhead_checkpoint.store.leaving import not_needed_of, strays
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
 from playhead_checkpoint.store.session import Session, answers
 from playhead_checkpoint.store.stored_nodes import all_roots, roots_of, stretched
-from playhead_checkpoint.store.uses import MOST_UNCOUNTED, node_ids, remove, settle
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointUnknown
 
@@ -52,7 +58,7 @@ _INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted s
 
 
 class SqlCheckpoints(CheckpointEngine):
-    """A `CheckpointStore` in tables. How often nodes are used is counted later (`store.uses`)."""
+    """A `CheckpointStore` in tables. How often nodes are used is counted later (`store.deletion`)."""
 
     def __init__(self, types: Types = TYPES) -> None:
         super().__init__(types)

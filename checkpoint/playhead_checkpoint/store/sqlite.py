@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
+from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
-from playhead_checkpoint.store.uses import ALL_COUNTED
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import StoreUnavailable
 
@@ -50,6 +50,7 @@ _READ_AS_COUNTED: Final = (
 """How a file of version 1 is read that must not be written to."""
 _FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_ERRORS: Final = (sqlite3.Error, OSError)
 
 
 class _Use:
@@ -86,7 +87,7 @@ class _Use:
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         self._lock.release()
-        if isinstance(problem, sqlite3.Error | OSError):
+        if problem is not None and isinstance(problem, _ERRORS):
             raise error_of(self._path, problem) from problem
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import is_
 from typing import Final
 from zlib import crc32
 
@@ -80,16 +81,15 @@ class EntryCutter(ABC):
         if not known.grows:
             return None
         added = b"".join(more)
-        if tail is None:
-            tail = Leaf(more[0], LIST, added, added, len(more), False, False, False, None, SeenModels())
-            parts = known.parts
-        else:
-            count = tail.entries + len(more)
-            tail = tail._replace(
-                raw=tail.raw + added, cut=tail.cut + added, entries=count, seen=SeenModels()
-            )
-            parts = known.parts[:-1]
-        found = known._replace(parts=(*parts, tail), tail=tail, size=known.size + len(added))
+        first, raw, cut, count, parts = more[0], added, added, len(more), known.parts
+        if tail is not None:
+            first, raw, count, parts = tail.first, tail.raw + added, tail.entries + count, parts[:-1]
+            cut = raw if tail.cut is tail.raw else tail.cut + added
+        tail = Leaf(first, LIST, raw, cut, count, False, False, False, None, SeenModels())
+        size, blocks, root = known.size + len(added), known.blocks, known.root
+        found = Grown(
+            known.first, (*parts, tail), blocks, root, known.refs, known.roots, tail, size, True
+        )
         self.stretches.append(found)
         return found
 
@@ -187,9 +187,8 @@ class EntryCutter(ABC):
             )
         )
         self._holds_bytes = before
-        return Leaf(
-            first, kind, whole, b"".join(cut), len(raw), ended, closes, there, None, SeenModels()
-        )
+        joined = whole if all(map(is_, raw, cut)) else b"".join(cut)
+        return Leaf(first, kind, whole, joined, len(raw), ended, closes, there, None, SeenModels())
 
     def _node(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)

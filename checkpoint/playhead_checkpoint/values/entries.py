@@ -9,7 +9,6 @@ import msgspec
 
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.encoding import ValueEncoder
-from playhead_checkpoint.values.models import ModelRow
 from playhead_checkpoint.values.nodes import LIST, pack
 from playhead_checkpoint.values.stretches import Part
 
@@ -62,8 +61,7 @@ class ListEntries:
         header = 1 if part.entries < 16 else 3 if part.entries < 1 << 16 else 5
         if len(found) != len(raw) + header or not found.endswith(raw):
             return False
-        if not seen.tried:
-            seen.row, seen.tried = ModelRow.of(some, self._encoder.types), True
+        seen.see(some, self._encoder.types)
         return True
 
 

@@ -36,7 +36,7 @@ class ModelRow:
     def of(values: list[Any], types: Types) -> ModelRow | None:
         """The row of these; None: not all are models of nothing but plain values, without bytes."""
         kinds = [*map(type, values)]
-        names = {kind: types.model_name(kind) for kind in kinds}
+        names = {kind: types.model_name(kind) for kind in set(kinds)}
         if not all(names.values()) or any(one is not None for one in map(_PRIVATE, values)):
             return None
         fields = _packed(values)
@@ -63,10 +63,16 @@ def _packed(values: list[Any]) -> bytes | None:
 
 
 class SeenModels:
-    """How entries in a row were last seen: as models, or not."""
+    """How entries in a row were last seen: as models, or not. Those that are seen once are not tried."""
 
-    __slots__ = ("row", "tried")
+    __slots__ = ("row", "times")
 
     def __init__(self) -> None:
         self.row: ModelRow | None = None
-        self.tried = False
+        self.times = 0
+
+    def see(self, values: list[Any], types: Types) -> None:
+        """They were packed, and are what they were."""
+        self.times += 1
+        if self.times == 2:
+            self.row = ModelRow.of(values, types)

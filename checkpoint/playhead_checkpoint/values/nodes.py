@@ -150,7 +150,7 @@ def parsed(node: bytes) -> Node:
     return Node(kind, 0, len(payload), payload, (), node)
 
 
-def _count(kind: int, payload: memoryview) -> int:
+def _count(kind: int, payload: bytes | memoryview) -> int:
     """How many entries a packed list or dict has; -1: it is none."""
     small, middle, large = (0x90, 0xDC, 0xDD) if kind == LIST else (0x80, 0xDE, 0xDF)
     first = payload[0] if payload else 0
@@ -203,18 +203,19 @@ def open_list(refs: list[Ref], tail: bytes) -> bytes:
     return _LIST_MARK + bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs) + tail
 
 
-def opened_list(data: bytes | memoryview) -> tuple[tuple[Ref, ...], memoryview]:
+def opened_list(data: bytes | memoryview) -> tuple[tuple[Ref, ...], bytes]:
     """Refs and tail of an extension. `CorruptTape`: it is none."""
-    told = memoryview(data)
+    told = bytes(data)
     begin = len(_LIST_MARK) + 1
-    if len(told) < begin or bytes(told[: begin - 1]) != _LIST_MARK:
+    if len(told) < begin or not told.startswith(_LIST_MARK):
         raise damaged("an open list without a mark")
     end = begin + told[begin - 1] * _REF.size
     if end >= len(told):
         raise damaged("an open list without parts")
-    if _count(LIST, told[end:]) < 0:
+    tail = told[end:]
+    if _count(LIST, tail) < 0:
         raise damaged("an open list of something else")
-    return _refs(bytes(told[begin:end])), told[end:]
+    return _refs(told[begin:end]), tail
 
 
 @lru_cache(maxsize=256)
@@ -238,7 +239,7 @@ def refs_in(data: bytes) -> list[Ref]:
         elif code == OPEN:
             refs, tail = opened_list(data)
             found.extend(refs)
-            found.extend(refs_in(bytes(tail)))
+            found.extend(refs_in(tail))
         else:
             raise damaged(f"an extension {code}")
 

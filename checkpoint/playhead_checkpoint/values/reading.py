@@ -97,7 +97,6 @@ class Reader:
         self._cache = NodeCache() if cache is None else cache
         self._nodes = Nodes(load, self._cache)
         self._types = types
-        self._unpack = msgspec.msgpack.Decoder(ext_hook=self._extension).decode
         self._room = self._most_bytes
         self._depth = 0
 
@@ -117,6 +116,10 @@ class Reader:
             return self._unpack(data)
         except nodes.UNPACKABLE as problem:
             raise damaged(f"{type(problem).__name__}: {problem}") from None
+
+    def _unpack(self, data: bytes | memoryview) -> Any:
+        """A packed value. There is no decoder that is kept: with it the reader would be a circle."""
+        return msgspec.msgpack.decode(data, ext_hook=self._extension)
 
     def _extension(self, code: int, data: memoryview) -> Any:
         self._depth += 1
@@ -143,13 +146,12 @@ class Reader:
         self._room -= leaves.size
         if self._room < 0:
             raise CorruptTape(f"a stored state takes more than {self._most_bytes} bytes")
-        unpack = self._unpack
         if ref.kind == LIST:
-            return unpack(leaves.payloads[0])
+            return self._unpack(leaves.payloads[0])
         if ref.kind == DICT:
             pairs: dict[str, Any] = {}
             for payload in leaves.payloads:
-                pairs.update(unpack(payload))
+                pairs.update(self._unpack(payload))
             if len(pairs) != ref.length:
                 raise damaged(f"{len(pairs)} keys instead of {ref.length}")
             return pairs

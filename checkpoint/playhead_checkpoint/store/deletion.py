@@ -1,5 +1,6 @@
-"""How often nodes are used. A put counts nothing: what many of them wrote is counted at once.
+"""What a deletion takes: checkpoints that no other rests on, and nodes that nothing uses any longer.
 
+How often nodes are used is counted for it. A put counts nothing: what many wrote is counted at once.
 ``counted`` says up to which row of each table uses are counted: before anything is deleted, of all.
 ``use_count`` has a row for each node up to there.
 """
@@ -7,10 +8,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from playhead_checkpoint.store.session import Session, answers, rows_after
+from playhead_checkpoint.store.protocol import RESTS_ON_PARENT
+from playhead_checkpoint.store.session import AT_ONCE, Session, answers, rows_after
 from playhead_checkpoint.store.stored_nodes import (
     nodes_below,
     packed_roots,
@@ -114,3 +116,42 @@ def _freed(database: Session, changes: Counter[bytes], perhaps: Collection[bytes
 def node_ids(database: Session, digests: Collection[bytes]) -> dict[bytes, int]:
     """Ids of nodes by digest, of those that are there."""
     return dict(answers(database, "SELECT digest, id FROM node WHERE digest IN ", list(digests)))
+
+
+def not_needed_of(database: Session, runs: Sequence[bytes]) -> list[bytes]:
+    """The checkpoints of runs, without those that checkpoints of other runs rest on."""
+    return _not_needed(
+        database, dict(answers(database, "SELECT id, thread FROM checkpoint WHERE run IN ", runs))
+    )
+
+
+def strays(
+    database: Session, gone: Callable[[Collection[bytes]], Collection[bytes]], before_ns: int, most: int
+) -> list[bytes]:
+    """The oldest checkpoints that may go; see `SqlCheckpoints.delete_strays`."""
+    question = (
+        "SELECT seq, id, thread, run FROM checkpoint WHERE seq > ? AND time_ns < ? ORDER BY seq LIMIT ?"
+    )
+    seq = -1
+    while rows := database.execute(question, (seq, before_ns, AT_ONCE)).fetchall():
+        seq = rows[-1][0]
+        astray = {b"", *gone({run for *_, run in rows if run})}
+        going = {id: thread for _, id, thread, run in rows if run in astray}
+        if found := _not_needed(database, dict([*going.items()][:most])):
+            return found
+    return []
+
+
+def _not_needed(database: Session, going: dict[bytes, str]) -> list[bytes]:
+    """Those checkpoints, by id with their threads, that no other one rests on."""
+    threads = sorted({*going.values()} - {""})
+    question = "SELECT id, parent, labels FROM checkpoint WHERE thread IN "
+    below = {
+        id: parent
+        for id, parent, labels in answers(database, question, threads)
+        if RESTS_ON_PARENT in labels
+    }
+    for id in below.keys() - going.keys():
+        while going.pop(below.get(id, b""), None) is not None:
+            id = below[id]
+    return list(going)
