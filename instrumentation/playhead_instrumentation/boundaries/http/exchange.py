@@ -74,7 +74,7 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
 class HttpExchange:
     """One open HTTP attempt."""
 
-    __slots__ = ("_observer", "_session", "_span", "attempt", "call")
+    __slots__ = ("_observer", "_session", "_span", "_version", "attempt", "call")
 
     def __init__(self, session: Session, request: Outgoing) -> None:
         redactor = session.redactor
@@ -112,14 +112,11 @@ class HttpExchange:
         attempt.fidelity = call.fidelity
         self._session = session
         self._span = span
+        self._version = ""
         self._observer = observer
         session.opened(self)
         if observer is not None:
             observer.attempt_opened(attempt)
-        if span.is_recording():
-            note(span, {a.PLAYHEAD_EXCHANGE_ID: str(call.id)})
-            if attempt.resend_count:
-                note(span, {a.HTTP_REQUEST_RESEND_COUNT: attempt.resend_count})
 
     def depart(self) -> None:
         """Wait until the request may go out; an operator may have edited it by then."""
@@ -170,19 +167,9 @@ class HttpExchange:
             attempt.status_code = response.status_code
             attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))
             attempt.last_seq = self.call.last_seq
-            if self._span.is_recording():
-                self._describe(response.status_code, response.version.removeprefix("HTTP/"))
+            self._version = response.version
         except Exception:
             log.debug("playhead could not record the head of a response", exc_info=True)
-
-    def _describe(self, status_code: int, version: str) -> None:
-        span = self._span
-        attributes: dict[str, Any] = {a.HTTP_RESPONSE_STATUS_CODE: status_code}
-        attributes[a.NETWORK_PROTOCOL_VERSION] = version
-        if status_code >= 400:
-            attributes[a.ERROR_TYPE] = str(status_code)
-            span.set_status(Status(StatusCode.ERROR))
-        note(span, attributes)
 
     def received(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
         """Record a chunk of the answer before the program gets it.
@@ -269,7 +256,22 @@ class HttpExchange:
             log.debug("playhead could not record the end of an exchange", exc_info=True)
 
     def finish(self) -> None:
-        """End the span, off the caller's path: that takes locks, which a finalizer must not."""
+        """Describe and end the span, off the caller's path: an end takes locks, a finalizer must not."""
+        if self._span.is_recording():
+            self._describe()
         end_span(self._span, self.attempt.end, self.attempt.ended_ns)
         if self._observer is None and self._session.on_unclaimed is not None:
             self._session.on_unclaimed(self.attempt)
+
+    def _describe(self) -> None:
+        attempt = self.attempt
+        attributes: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(attempt.exchange)}
+        if attempt.resend_count:
+            attributes[a.HTTP_REQUEST_RESEND_COUNT] = attempt.resend_count
+        if attempt.status_code is not None:
+            attributes[a.HTTP_RESPONSE_STATUS_CODE] = attempt.status_code
+            attributes[a.NETWORK_PROTOCOL_VERSION] = self._version.removeprefix("HTTP/")
+            if attempt.status_code >= 400:
+                attributes[a.ERROR_TYPE] = str(attempt.status_code)
+                self._span.set_status(Status(StatusCode.ERROR))
+        note(self._span, attributes)
