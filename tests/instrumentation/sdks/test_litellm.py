@@ -14,6 +14,7 @@ from support.scripted import (
     chat_sse,
     json_reply,
     openai_chat,
+    openai_embeddings,
     openai_error,
 )
 from support.sdk_answers import Gemini, Said
@@ -35,6 +36,15 @@ ANSWERS: dict[str, tuple[str, str, Any, Any]] = {
         anthropic_sse(CLAUDE),
     ),
     "gemini": ("gemini/m-1", "gemini.generate_content", GEMINI.reply(SAID), GEMINI.stream(SAID)),
+}
+VECTORS = openai_embeddings.embeddings([[0.5, 0.25]], model="m-1", tokens=3, as_base64=False)
+TEXT = {
+    "id": "c-1",
+    "object": "text_completion",
+    "created": 1,
+    "model": "m-1",
+    "choices": [{"index": 0, "text": "Hi", "finish_reason": "stop", "logprobs": None}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
 }
 
 
@@ -97,6 +107,26 @@ def test_attempts_of_the_client_below_are_attempts_of_the_call(
     assert recorded.call().name == "chat m-1"
     resent = [(one.attributes or {}).get(a.HTTP_REQUEST_RESEND_COUNT) for one in recorded.attempts()]
     assert resent == [None, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "fields", "answer", "operation"),
+    [
+        ("embedding", {"input": ["Hello"]}, VECTORS, "embeddings"),
+        ("text_completion", {"prompt": "Hello"}, TEXT, "text_completion"),
+    ],
+)
+def test_a_call_beside_chat(
+    function: str, fields: Any, answer: Any, operation: str, server: ScriptedServer, recorded: Recorded
+):
+    import litellm
+
+    server.script([json_reply(answer)])
+    where: Any = {"model": "openai/m-1", "api_base": server.openai_url, "api_key": "k"}
+    getattr(litellm, function)(**where, **fields)
+    span: Any = recorded.call()
+    assert (span.name, len(recorded.attempts())) == (f"{operation} m-1", 1)
+    assert span.attributes[a.GEN_AI_USAGE_INPUT_TOKENS] == 3
 
 
 def test_an_answer_that_nobody_was_asked_for(recorded: Recorded):
