@@ -1,4 +1,4 @@
-"""Results of jobs, as they come from an executor to an event loop: `run_in_executor`, `asyncio.to_thread`.
+"""Results of jobs that come from an executor to an event loop: `run_in_executor`, `asyncio.to_thread`.
 
 Where nothing holds threads back, chance decides which of several jobs is done first, and with it which
 task goes on first. So what comes to a loop is a delivery and a `playhead.wake` fact of the kind ``job``,
