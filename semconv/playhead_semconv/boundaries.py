@@ -765,13 +765,14 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "order",
         CAUSAL,
         "level",
-        "deliveries: what one tick of an event loop let in, the ends of threads and jobs",
+        "deliveries: what one tick of an event loop let in, results of jobs, the ends of threads",
         "answers come in the order of the tape",
         (
+            *_below("asyncio.futures", "_chain_future _copy_future_state"),
             *_below("asyncio", "as_completed tasks.as_completed"),
             "concurrent.futures.as_completed",
         ),
-        at_start=("determinism.hooks.as_completed:watch",),
+        at_start=("determinism.hooks.as_completed:watch", "determinism.hooks.job_results:watch"),
     ),
     Boundary(
         "hashes",

@@ -50,13 +50,16 @@ def test_django_on_postgresql(tmp_path: Path):
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize("how", ["sync", "pool", "async"])
-def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str):
-    """Its threads take turns at one connection: an order that *strict* alone holds."""
+@pytest.mark.parametrize(
+    ("how", "level"),
+    [("sync", "strict"), ("pool", "strict"), ("async", "strict"), ("async", "causal")],
+)
+def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str, level: str):
+    """Threads of a blocking saver take turns at one connection: an order that *strict* alone holds."""
     home = home_for(tmp_path, "saved_graphs.py")
     for environ in (home.environ, home.bare):
         environ["PYTHONPATH"] = str(APART)
-    on_postgres(home, "--level", "strict", "saved_graphs.py", how)
+    on_postgres(home, "--level", level, "saved_graphs.py", how)
     identical(home, "saved_graphs-1", 40)
 
 

@@ -110,11 +110,12 @@ class DatabaseExchange(MessageExchange):
         end_span(self._span, self.call.ended, self._ended_ns, self.attributes)
 
 
-def other_side(operation: str) -> WorldBlocked:
+def other_side(operation: str, why: str = "") -> WorldBlocked:
     """The error of a call that one of tape and world answers, over a connection to the other."""
+    opened = "the connection was opened by the other of tape and world"
     return WorldBlocked(
         f"{operation} does not go out over this connection",
-        cause="the connection was opened by the other of tape and world",
+        cause=f"{opened}, and {why}" if why else opened,
         hint="fork before the connection is opened",
     )
 

@@ -32,6 +32,11 @@ _NUMBER = re.compile(rb"\b(_django_curs_|__asyncpg_[a-z]+_)[0-9a-f]+(_)")
 _PASSWORD = re.compile(rb"(?i)\bPASSWORD\s+'((?:[^']|'')+)'")
 
 
+_SETS = re.compile(
+    rb"(?is)\s*(SET\s+(?!LOCAL\b|TRANSACTION\b|CONSTRAINTS\b)|RESET\b|(UN)?LISTEN\b|SELECT\s.*\bset_config\s*\()"
+)
+
+
 class Query(NamedTuple):
     """One statement and its parameters."""
 
@@ -45,6 +50,11 @@ class Query(NamedTuple):
         """Its first word."""
         found = _WORD.match(self.text)
         return found[1].decode().upper() if found else "SQL"
+
+    @property
+    def sets(self) -> bool:
+        """Whether it sets something for the session."""
+        return _SETS.match(self.text) is not None
 
     def plain(self, redactor: Redactor) -> dict[str, Any]:
         """As JSON has it."""

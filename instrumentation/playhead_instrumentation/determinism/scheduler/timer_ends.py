@@ -148,6 +148,11 @@ class Wake:
         else:
             turn.arrives()
 
+    @property
+    def in_order(self) -> bool:
+        """Whether its end has a place in the order: on the tape, or where nothing else keeps one."""
+        return self.due is not None or (self.live and self._wakes.gate.level == "causal")
+
     def turn(self) -> Turn:
         """The turn of its end. If it is live, ask for it when the time is over."""
         gate = self._wakes.gate

@@ -247,6 +247,8 @@ def communicate(pgconn: Any, commands: Any) -> Steps:
     asked, link.queue = link.queue, []
     syncs, link.syncs = link.syncs, 0
     exchange = link.ask(asked, sync=syncs)
+    link.prepared |= link.being_prepared
+    link.being_prepared.clear()
     if exchange is None:
         return (yield from ORIGINAL["pipeline_communicate"](pgconn, commands))
     if link.played is None:

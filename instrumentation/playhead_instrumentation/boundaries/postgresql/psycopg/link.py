@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import (
@@ -48,6 +48,14 @@ class DatabaseLink:
         """Of each message of a pipeline that is not answered: as ``quiet``; None: it is an ask."""
         self.syncs = 0
         """How often the pipeline is to be synchronised with the next statements."""
+        self.reopens: Callable[[str], None] | None = None
+        """Replay: takes the connection to the real server, for an operation."""
+        self.settings: list[Query] = []
+        """Replay: what the tape has set for the session."""
+        self.prepared: dict[bytes, tuple[bytes, Sequence[int]]] = {}
+        """Text and types of the parameters of each prepared statement, by its name."""
+        self.being_prepared: dict[bytes, tuple[bytes, Sequence[int]]] = {}
+        """The same of those whose preparation waits in a pipeline."""
         self.began = False
         """Whether the first piece of a result that comes in pieces has come."""
 
@@ -66,13 +74,25 @@ class DatabaseLink:
             return None
         try:
             self.played = exchange.call.answer(lambda: None, lambda played: played)
-            if (self.played is None) is not (self.stand_in is None):
+            if self.played is None and self.stand_in is not None:
+                self._goes_live(statement.operation)
+            elif self.played is not None and self.stand_in is None:
                 raise other_side(statement.operation)
         except BaseException as error:
             exchange.failed(error)
             self.exchange = None
             raise
+        if self.played is not None:
+            self.settings += [query for query in asked if query.sets]
         return exchange
+
+    def _goes_live(self, operation: str) -> None:
+        """The world answers, over a connection that the tape opened."""
+        if self.reopens is None or self.stand_in is None:
+            raise other_side(operation)
+        self.reopens(operation)
+        self.stand_in.close()
+        self.stand_in = None
 
     def abandon(self) -> None:
         """What was asked is not read any further."""

@@ -14,6 +14,7 @@ from playhead_instrumentation.boundaries.postgresql import messages
 from playhead_instrumentation.boundaries.postgresql.psycopg import results
 from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
 from playhead_instrumentation.boundaries.postgresql.psycopg.links import LINKS, ORIGINAL, libpq, module
+from playhead_instrumentation.boundaries.postgresql.psycopg.reopening import Reopening
 from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import Steps, arrival, outside
 from playhead_instrumentation.boundaries.recording import recording_requests
@@ -68,7 +69,8 @@ def connect(conninfo: str) -> Steps:
     known = results.ServerNews(pgconn)
     said = messages.welcome(known.parameters, pgconn.backend_pid, results.STATES[0])
     link = DatabaseLink(session, server, opening.opened(at, said), known)
-    link.stand_in = stand_in
+    if stand_in is not None:
+        link.stand_in, link.reopens = stand_in, Reopening(link, pgconn, _asked_anew(params))
     LINKS[pgconn] = link
     return pgconn
 
@@ -105,6 +107,12 @@ def _server(params: dict[str, Any]) -> Server:
     return Server(
         "postgresql", host, int(port) if port.isdigit() else 0, said("dbname", "PGDATABASE", user)
     )
+
+
+def _asked_anew(params: dict[str, Any]) -> dict[str, Any]:
+    """What a connection is opened with at the real server, whose name is looked up again."""
+    by_name = {name: value for name, value in params.items() if name != "hostaddr"}
+    return by_name if _name_of(by_name) else params
 
 
 def _name_of(params: Any) -> str:

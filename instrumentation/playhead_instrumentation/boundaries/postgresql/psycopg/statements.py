@@ -53,6 +53,8 @@ def preparing(original: Any, cursor: Any, name: Any, query: Any) -> Any:
     link = link_of(cursor._pgconn)
     if link is not None:
         _quietly(cursor._conn, link, messages.PREPARED)
+        known = link.being_prepared if cursor._conn._pipeline else link.prepared
+        known[name] = query.query, query.types
     return original(cursor, name, query)
 
 
@@ -74,6 +76,7 @@ def commanding(original: Any, connection: Any, command: Any, *args: Any, **kwarg
             command = command.as_bytes(connection)
         if command.startswith(b"DEALLOCATE"):
             _quietly(connection, link, messages.message(b"C", b"DEALLOCATE\0"))
+            link.prepared.clear()
         else:
             _asked(connection, link, Query(command))
     return (yield from steps(original)(connection, command, *args, **kwargs))
@@ -84,6 +87,7 @@ def deallocating(original: Any, connection: Any, name: Any) -> Steps:
     link = link_of(connection.pgconn)
     if link is not None:
         _quietly(connection, link, messages.CLOSED)
+        link.prepared.pop(name, None)
     return (yield from steps(original)(connection, name))
 
 
