@@ -9,6 +9,7 @@ import argparse
 import json
 import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from support.pages.measures import FRAMES, first_seen, heap_mb, share, work_ms
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
+from playhead_receiver.standalone import SWITCH_S
 
 TIMES = 5
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -128,6 +130,7 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true", help="Phoenix too, in an environment of its own")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)  # as in `playhead up`, which has a process to itself
     with tempfile.TemporaryDirectory() as place, chromium(Path(place) / "profile") as browser:
         found = lists(browser, given.spans) if given.spans else {}
         found |= runs(browser, Path(place), given.run, given.peers)

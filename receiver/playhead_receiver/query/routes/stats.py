@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from playhead_receiver.asking.asked_runs import ask_runs
 from playhead_receiver.asking.language import read_language
 from playhead_receiver.asking.sums import MOST_RUNS, By, summed
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models.sums import Group, Stats
+from playhead_receiver.query.patience import while_wanted
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store.protocol.offers import offered
 from playhead_receiver.store.protocol.search import Search
@@ -18,14 +19,14 @@ router = APIRouter(tags=["runs"])
 
 
 @router.get("/v1/stats")
-def show_stats(asked: Reading, q: Q = "", by: By = "none") -> Stats:
+def show_stats(request: Request, asked: Reading, q: Q = "", by: By = "none") -> Stats:
     """Sums over the runs that are asked for, and over groups of them.
 
     A run with several models, tools or kinds of error counts whole in the group of each.
     """
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     asked.note("read", "stats")
-    total, groups = summed(ask_runs(asked.store, wanted), by)
+    total, groups = summed(while_wanted(request, ask_runs(asked.store, wanted)), by)
     search = offered(asked.store, Search)
     return Stats(
         total=Group.model_validate(total),
