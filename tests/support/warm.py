@@ -1,15 +1,13 @@
 """Starts ``python -m playhead_cli`` and ``python -m playhead_instrumentation`` already imported.
 
-Those are most of a start. Such a process is a fork, and else as if it had been started: a child of this
-process, with its own streams, environment, folder and arguments. What is about starts itself, about
+Imports are most of a start. Such a process is a fork, and else as if it had been started: a child of
+this process, with its own streams, environment, folder and arguments. What is about starts itself, about
 `/proc/PID/cmdline` or about imports, starts its processes with `subprocess`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import inspect
-import json
 import os
 import socket
 import subprocess
@@ -20,16 +18,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support.warm_process import LARGEST_BYTES, RECORDER
+from support.forked import AT_START, LARGEST_BYTES, RECORDER, Forked, at_start, fork
 
 TESTS = Path(__file__).parents[1]
 PACKAGES = frozenset(("playhead_cli", RECORDER))
 
-AT_START = ("PYTHON", "LC_", "LANG")
-"""What an interpreter reads of its environment at its start: forks of one process have the same."""
-
 COLD = ("OTEL_", "LD_", "MALLOC_")
 """What libraries read when they are imported or loaded: with such variables, a process is started."""
+
+STARTS = {
+    "record": ("record",),
+    "replay": ("replay", "fork"),
+    "golden": ("replay",),
+    "fork": ("fork",),
+    "resume": ("fork",),
+}
+"""How the verbs of ``playhead`` start programs."""
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -42,15 +46,20 @@ def playhead(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``playhead`` without a terminal. `subprocess.TimeoutExpired`."""
     command = [sys.executable, "-m", "playhead_cli", *words]
-    return run(command, env=environ, cwd=cwd, timeout=timeout_s, input=input)
+    return run(command, env=environ, cwd=cwd, timeout=timeout_s, input=input, kind=WithForks)
 
 
 def run(
-    words: Sequence[str], *, input: str | None = None, timeout: float, **options: Any
+    words: Sequence[str],
+    *,
+    input: str | None = None,
+    timeout: float,
+    kind: type[Process] | None = None,
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """`subprocess.run` of a command line, with captured text."""
     pipes = dict.fromkeys(("stdout", "stderr", *(() if input is None else ("stdin",))), subprocess.PIPE)
-    with Process(words, text=True, **{**options, **pipes}) as process:
+    with (kind or Process)(words, text=True, **{**options, **pipes}) as process:
         try:
             out, err = process.communicate(input, timeout=timeout)
         except BaseException:
@@ -59,97 +68,72 @@ def run(
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
-class Process(subprocess.Popen[Any]):
-    """A process that is a fork where it can be; else it is started like any other."""
+class Process(Forked):
+    """A command, a recording or a replay."""
 
-    def _execute_child(self, *given: Any) -> None:
-        original = subprocess.Popen._execute_child  # pyright: ignore
-        asked = inspect.signature(original).bind(self, *given).arguments
-        streams = [asked[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        streams = [number if one == -1 else one for number, one in enumerate(streams)]
-        environ = {**(os.environ if asked["env"] is None else asked["env"])}
-        if not _plain(asked) or any(map(os.isatty, streams)) or any(map(_is_cold, environ)):
-            original(self, *given)
-            return
-        folder = os.fspath(asked["cwd"] or os.getcwd())
-        request = {"words": [os.fspath(one) for one in asked["args"]], "environ": environ, "cwd": folder}
-        self.pid = _for(request["words"], environ).fork(request, streams)
-        self._child_created = True
-        self._close_pipe_fds(*(asked[name] for name in _PIPES))  # pyright: ignore
+    def _fork(self, words: list[str], environ: dict[str, str], cwd: str, streams: list[int]) -> int:
+        ours = len(words) > 3 and words[:2] == [sys.executable, "-m"] and words[2] in PACKAGES
+        cold = any(name.startswith(COLD) for name in environ) or any(map(os.isatty, streams))
+        if cold or not ours:
+            return 0
+        request = {"words": words, "environ": environ, "cwd": cwd, "isolated": []}
+        helpers = self._helpers(words[3], environ)
+        return _for(words[2], words[3], environ).adopted(request, streams, helpers)
+
+    def _helpers(self, verb: str, environ: Mapping[str, str]) -> Mapping[str, _Warm]:
+        """What is forked for what the process starts itself, by how that is started."""
+        return {}
 
 
-_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+class WithForks(Process):
+    """A command whose recordings and replays are forks, too: for one that nobody sends a signal."""
 
-_USUAL = {
-    "executable": None,
-    "preexec_fn": None,
-    "close_fds": True,
-    "pass_fds": (),
-    "shell": False,
-    "restore_signals": True,
-    "start_new_session": False,
-    "process_group": -1,
-    "umask": -1,
-    "uid": None,
-    "gid": None,
-    "gids": None,
-}
+    def _helpers(self, verb: str, environ: Mapping[str, str]) -> Mapping[str, _Warm]:
+        environ = {"PYTHONHASHSEED": "0", **environ}  # the one of a recording
+        return {how: _for(RECORDER, how, environ) for how in STARTS.get(verb, ())}
 
 
-def _plain(asked: Mapping[str, Any]) -> bool:
-    """Whether this is a command line of ours, with nothing unusual."""
-    words = asked["args"]
-    ours = isinstance(words, list) and len(words) > 3 and words[:2] == [sys.executable, "-m"]
-    return (
-        ours
-        and words[2] in PACKAGES
-        and all(asked.get(name, value) == value for name, value in _USUAL.items())
-    )
-
-
-def _is_cold(name: str) -> bool:
-    return name.startswith(COLD)
-
-
-def _for(words: Sequence[str], environ: Mapping[str, str]) -> _Warm:
+def _for(package: str, verb: str, environ: Mapping[str, str]) -> _Warm:
     """The process to fork. A replay imports other things before it patches anything than a recording."""
-    package, verb = words[2:4]
-    at_start = {name: value for name, value in environ.items() if name.startswith(AT_START)}
-    at_start.pop("PYTHONPATH", None)
-    return _process(package, verb if package == RECORDER else "", frozenset(at_start.items()))
+    return _process(package, verb if package == RECORDER else "", at_start(environ))
 
 
 @cache
 def _process(package: str, verb: str, environ: frozenset[tuple[str, str]]) -> _Warm:
-    return _Warm(package, dict(environ))
+    return _Warm(package, environ)
 
 
 class _Warm:
     """The process that is forked. It ends with this one."""
 
-    def __init__(self, package: str, environ: Mapping[str, str]) -> None:
-        self._control, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, package: str, environ: frozenset[tuple[str, str]]) -> None:
+        self.environ = environ
+        self.control, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         known = (*AT_START, *COLD)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(known)}
         with its:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "support.warm_process", str(its.fileno()), package],
-                env={**kept, **environ, "PYTHONPATH": str(TESTS)},
+                env={**kept, **dict(environ), "PYTHONPATH": str(TESTS)},
                 cwd="/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[its.fileno()],
             )
 
-    def fork(self, request: Mapping[str, Any], streams: Sequence[int]) -> int:
+    def adopted(
+        self, request: dict[str, Any], streams: Sequence[int], helpers: Mapping[str, _Warm]
+    ) -> int:
         """The process id of a new child of this process."""
+        request |= {"adopted": True}
+        request["helpers"] = [[verb, sorted(one.environ)] for verb, one in helpers.items()]
+        more = [one.control.fileno() for one in helpers.values()]
         with _ADOPTING:
             _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             try:
-                socket.send_fds(self._control, [json.dumps(request).encode()], streams)
-                pid = self._control.recv(LARGEST_BYTES)
-                assert pid, "the process that is forked is gone"
-                self._control.recv(LARGEST_BYTES)
+                pid, said = fork(self.control, request, streams, more)
+                with said:
+                    said.recv(LARGEST_BYTES)
             finally:
                 _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        return int(pid)
+        return pid

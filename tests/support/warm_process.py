@@ -1,7 +1,7 @@
 """``python -m support.warm_process CONTROL PACKAGE``: forks itself for each process of `support.warm`.
 
-A request is a message of JSON, with the standard streams of the process. Answers are its process id, and
-a word as soon as its parent is the process that asked.
+A request is a message of JSON, with the standard streams of the process and a socket. That is told the
+process id, and then, as ``adopted`` says, that the process is a child of who asked, or how it ended.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import importlib
 import json
 import os
 import runpy
+import select
+import signal
 import socket
 import sys
 import threading
@@ -20,47 +22,70 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-LARGEST_BYTES = 1 << 20
+from support import warm_children
+from support.forked import LARGEST_BYTES, RECORDER
+
 STREAMS = 3
-RECORDER = "playhead_instrumentation"
+DESCRIPTORS = 9
 
 
-def serve(control: socket.socket, package: str) -> tuple[dict[str, Any], socket.socket]:
+def serve(control: socket.socket, package: str) -> tuple[dict[str, Any], list[int], socket.socket]:
     """Fork for each request, until nobody can send one any more.
 
-    Returns in each process that is asked for: its request, and where it says what it has imported.
+    Returns in each process that is asked for: its request, descriptors that came with it besides its
+    streams, and where it says what it has imported.
     """
     told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     importlib.import_module(f"{package}.bootstrap.command_line" if package == RECORDER else package)
     while True:
-        message, streams, _, _ = socket.recv_fds(control, LARGEST_BYTES, STREAMS)
+        message, descriptors, _, _ = socket.recv_fds(control, LARGEST_BYTES, DESCRIPTORS)
         if not message:
             os._exit(0)
+        request = json.loads(message)
         _import(told)
         gc.freeze()  # otherwise the first collection in each fork copies all there is
         threads = len(os.listdir("/proc/self/task"))
         assert threads == 1, "a module that was imported ahead starts a thread"
+        streams, said, more = descriptors[:STREAMS], descriptors[STREAMS], descriptors[STREAMS + 1 :]
         go, goes = os.pipe()
         between = os.fork()
         if between == 0:
-            pid = os.fork()
-            if pid == 0:
-                os.close(goes)
-                control.close()
-                told.close()
-                request = json.loads(message)
-                _become(request, streams)
-                os.read(go, 1)  # its parent is the one who asked, from now on
-                os.close(go)
-                return request, tells
-            control.send(str(pid).encode())
-            os._exit(0)
+            os.close(goes)
+            with socket.socket(fileno=said) as asker:
+                if _is_born(request, asker):
+                    control.close()
+                    told.close()
+                    os.read(go, 1)
+                    os.close(go)
+                    _become(request, streams)
+                    return request, more, tells
         os.close(go)
-        for number in streams:
-            os.close(number)
-        os.waitpid(between, 0)
+        if request["adopted"]:
+            os.waitpid(between, 0)
         os.close(goes)
-        control.send(b"born")
+        with socket.socket(fileno=said) as asker:
+            if request["adopted"]:
+                asker.send(b"adopted")
+        for number in (*streams, *more):
+            os.close(number)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _is_born(request: dict[str, Any], asker: socket.socket) -> bool:
+    """Fork once more. The process in between ends, so that who asked is the parent, or tells the end."""
+    pid = os.fork()
+    if pid == 0:
+        return True
+    asker.send(str(pid).encode())
+    if not request["adopted"]:
+        over = os.pidfd_open(pid)
+        if over in select.select([over, asker], [], [])[0]:
+            with suppress(BrokenPipeError):
+                asker.send(str(os.waitpid(pid, 0)[1]).encode())
+            os.kill(request["asker"], signal.SIGCHLD)
+    os._exit(0)
 
 
 def _import(told: socket.socket) -> None:
@@ -101,6 +126,18 @@ def _tell(tells: socket.socket, known: set[str]) -> None:
     if names:
         with suppress(BlockingIOError):
             tells.send(json.dumps(names).encode(), socket.MSG_DONTWAIT)
+
+
+def _isolate(words: list[str]) -> None:
+    """What a replay does before it becomes the program. ``words``: the folder for that, and options."""
+    if words:
+        folder, *options = words
+        options[options.index("--parent") + 1] = str(os.getppid())
+        sys.path.insert(0, os.path.dirname(folder))
+        importlib.import_module("isolated.entering").enter(options)
+        del sys.path[0]
+        for name in [name for name in sys.modules if name.partition(".")[0] == "isolated"]:
+            del sys.modules[name]
 
 
 def _record(tells: socket.socket, known: set[str]) -> None:
@@ -144,9 +181,12 @@ def _command(tells: socket.socket, known: set[str], package: str) -> None:
 
 
 if __name__ == "__main__":
-    request, tells = serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
+    request, more, tells = serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
     known = set(sys.modules)
     if request["words"][2] == RECORDER:
+        _isolate(request["isolated"])
         _record(tells, known)
     else:
+        if more:
+            warm_children.start_by_forks(request["helpers"], more)
         _command(tells, known, request["words"][2])

@@ -184,8 +184,8 @@ def controlled(home: Home) -> Iterator[tuple[str, str]]:
     """Schema and kind of what verbs print that control a running agent."""
     (home.folder / "asks.py").write_text(ASKS)
     agent = home.start("record", "--control", "pause model=*", "asks.py")
-    until(lambda: [run for run in home.runs() if run["name"] == "asks-1"], "it has begun")
     try:
+        until(lambda: home.playhead("pause", "asks-1").returncode == 0, "it takes orders")
         for line in ORDERS:
             yield from named(line.split(), home)
     finally:
