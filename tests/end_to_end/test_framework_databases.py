@@ -52,7 +52,7 @@ def test_django_on_postgresql(tmp_path: Path):
 @pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("how", "level"),
-    [("sync", "strict"), ("pool", "strict"), ("async", "strict"), ("async", "causal")],
+    [("sync", "strict"), ("pool", "strict"), ("together", "strict"), ("async", "causal")],
 )
 def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str, level: str):
     """Threads of a blocking saver take turns at one connection: an order that *strict* alone holds."""
@@ -63,14 +63,27 @@ def test_savers_of_langgraph_on_postgresql(tmp_path: Path, how: str, level: str)
     identical(home, "saved_graphs-1", 40)
 
 
-def celery_on_redis(home: Home, level: str, pool: str, asks: str) -> None:
+def celery_on_redis(home: Home, level: str, pool: str, asks: str, *more: str) -> None:
     """Record a client and a worker, which is ended by a signal. Replay both."""
     server = RedisServer()
     try:
         for environ in (home.environ, home.bare):
             environ["REDIS_URL"] = server.url
         quiet = ("--without-mingle", "--without-gossip", "--without-heartbeat")
-        words = ("-q", "-A", "celery_tasks", "worker", "-l", "INFO", *quiet, "--pool", pool, "-c", "2")
+        words = (
+            "-q",
+            "-A",
+            "celery_tasks",
+            "worker",
+            "-l",
+            "INFO",
+            *quiet,
+            "--pool",
+            pool,
+            "-c",
+            "2",
+            *more,
+        )
         worker = home.start("record", "--level", level, "-m", "celery", *words)
         assert worker.stderr is not None
         assert any("ready." in line for line in worker.stderr)
@@ -103,3 +116,9 @@ def test_celery_on_redis(tmp_path: Path):
 )
 def test_more_of_celery_on_redis(tmp_path: Path, level: str, pool: str):
     celery_on_redis(home_for(tmp_path, "celery_tasks.py"), level, pool, "several")
+
+
+@pytest.mark.acceptance
+def test_celery_whose_processes_are_replaced(tmp_path: Path):
+    more = ("--max-tasks-per-child", "1")
+    celery_on_redis(home_for(tmp_path, "celery_tasks.py"), "causal", "prefork", "several", *more)

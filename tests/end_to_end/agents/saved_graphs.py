@@ -1,6 +1,6 @@
 """Graphs of LangGraph that are interrupted and resumed, with their checkpoints in PostgreSQL.
 
-The argument says how the saver asks: ``sync``, ``pool`` or ``async``.
+The argument says how the saver asks: ``sync``, ``pool`` or ``async``. ``together``: two graphs at once.
 """
 
 import asyncio
@@ -58,7 +58,11 @@ async def run_async():
             await graph.ainvoke({"said": ["hello"]}, thread)
             print((await graph.ainvoke(Command(resume=name), thread))["said"])
 
-        await asyncio.gather(one("Ada"), one("Grace"))
+        if sys.argv[1] == "together":
+            await asyncio.gather(one("Ada"), one("Grace"))
+        else:
+            await one("Ada")
+            await one("Grace")
 
 
 if sys.argv[1] == "sync":
