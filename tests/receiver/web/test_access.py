@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.batches import span_of
 from support.cli import refund, store_run
 from support.pages.chromium import Page
 from support.pages.views import VIEWS, folder_of
@@ -17,6 +18,7 @@ from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
 
 pytestmark = pytest.mark.browser
 
@@ -93,6 +95,28 @@ def test_who_may_read_looks_and_does_not_act(page: Page, guarded: tuple[Receiver
     with httpx.Client(base_url=receiver.query_endpoint, headers=headers) as api:
         assert api.get("/v1/runs/refund-1/marks").json()["marks"] == []
         assert api.get("/v1/reruns").json()["reruns"] == []
+
+
+def test_the_tenant_is_chosen_among_those_whose_tokens_were_handed_over(page: Page, tmp_path: Path):
+    file = AccessFile(tmp_path)
+    tokens = {name: TokenBook(file).create("who", ["read"], tenant=name)[1] for name in ("", "acme")}
+    file.close()
+    chosen = "document.querySelector('select[name=tenant]')"
+    runs = "document.querySelectorAll('main tbody a').length"
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with Receiver(tmp_path, Configuration(addresses, Access(guarded=True))) as receiver:
+        for tenant, numbers in (("", (1, 2, 3)), ("acme", (4, 5))):
+            made = [span_of(bytes([number]) * 16, 1) for number in numbers]
+            receiver.tenants.house(tenant).store.commit(Batch(made))
+        page.open(f"{receiver.query_endpoint}/#token={tokens['acme']}", "main tbody a")
+        page.wait("document.querySelector('main').innerText.includes('tenant acme')")
+        assert page.run(runs) == 2
+        page.run(f"location.hash = 'token={tokens['']}'")
+        page.wait(f"{chosen}?.value === '' && {runs} === 3")
+        assert page.run("location.hash") == ""
+        page.run(f"{chosen}.value = 'acme', {chosen}.dispatchEvent(new Event('change'))")
+        page.wait(f"{chosen}?.value === 'acme' && {runs} === 2")
+    assert page.complaints == []
 
 
 def test_tokens_are_shown_to_an_admin_alone(page: Page, guarded: tuple[Receiver, dict[str, str]]):

@@ -51,6 +51,17 @@ class TokenList(Model):
     tokens: list[TokenItem]
 
 
+class CallerItem(Model):
+    """Who asks."""
+
+    name: str
+    """Of the token; empty where none is needed."""
+    tenant: str
+    """Whose runs are seen; empty: those of the data folder itself."""
+    scopes: list[Scope]
+    """What may be done; `admin` includes the others."""
+
+
 class NextDeletion(Model):
     """The run whose time is over first."""
 

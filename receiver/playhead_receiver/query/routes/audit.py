@@ -1,4 +1,4 @@
-"""``/v1/audit`` and ``/v1/tokens``: who has read, marked, exported or deleted what, and who may."""
+"""``/v1/audit``, ``/v1/tokens``, ``/v1/caller``: who has read or done what, who may, and who asks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from playhead_receiver.query.asked import Administrating, Limit
-from playhead_receiver.query.models.operations import AuditNote, AuditPage, TokenItem, TokenList
+from playhead_receiver.query.asked import Administrating, Limit, Reading
+from playhead_receiver.query.models.operations import (
+    AuditNote,
+    AuditPage,
+    CallerItem,
+    TokenItem,
+    TokenList,
+)
 
 router = APIRouter(tags=["audit"])
 
@@ -30,3 +36,10 @@ def list_tokens(asked: Administrating) -> TokenList:
     tokens = [TokenItem.model_validate(token) for token in asked.tokens()]
     asked.note("read", "tokens")
     return TokenList(tokens=tokens)
+
+
+@router.get("/v1/caller")
+def show_caller(asked: Reading) -> CallerItem:
+    """Who asks, and for which tenant."""
+    caller = asked.caller
+    return CallerItem(name=caller.name, tenant=caller.tenant, scopes=sorted(caller.scopes))

@@ -5,6 +5,8 @@ import { FIRST } from "./questions.js";
 import { viewOf } from "./views.js";
 
 keepToken();
+// An address that differs in its fragment alone opens no page anew.
+addEventListener("hashchange", () => keepToken() && location.reload());
 const place = here();
 const first = FIRST[viewOf(place)];
 /** Done when the first question is answered. */

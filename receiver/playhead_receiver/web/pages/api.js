@@ -1,14 +1,32 @@
-// Asks the query API. The token came once in the fragment of the address and is kept for this session.
+// Asks the query API. A token came once in the fragment of the address and is kept for this session.
 
 const KEPT = "playhead-token";
+const GIVEN = "playhead-tokens";
 
-/** Take the token out of the address, so that no link or history holds it. */
+/** Take the token out of the address, so that no link or history holds it. @returns {boolean} whether there was one */
 export function keepToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    sessionStorage.setItem(KEPT, given);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
+  if (!given) return false;
+  use(given);
+  sessionStorage.setItem(GIVEN, JSON.stringify([...new Set([...tokens(), given])]));
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
+}
+
+/** Ask with this token from now on. @param {string} token */
+export function use(token) {
+  sessionStorage.setItem(KEPT, token);
+}
+
+/** The tokens that were handed over in this session. @returns {string[]} */
+export function tokens() {
+  return JSON.parse(sessionStorage.getItem(GIVEN) ?? "[]");
+}
+
+/** Whose a token is, and whether it is the one that is asked with. @param {string} token */
+export async function holder(token) {
+  const { tenant } = await (await answered("/v1/caller", undefined, "GET", undefined, token)).json();
+  return { token, tenant, current: token === sessionStorage.getItem(KEPT) };
 }
 
 /** A refusal, with what the API says of it. */
@@ -82,9 +100,8 @@ export async function order(method, path, body) {
   return (await answered(`/v1/${path}`, undefined, method, body)).json();
 }
 
-/** @param {string} address @param {AbortSignal} [signal] @param {string} [method] @param {any} [body] */
-async function answered(address, signal, method = "GET", body = undefined) {
-  const token = sessionStorage.getItem(KEPT);
+/** @param {string} address @param {AbortSignal} [signal] @param {string} [method] @param {any} [body] @param {string | null} [token] */
+async function answered(address, signal, method = "GET", body = undefined, token = sessionStorage.getItem(KEPT)) {
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   if (body !== undefined) headers["content-type"] = "application/json";

@@ -8,6 +8,7 @@ import { completions, fieldAt, OF_RUNS } from "../query_words.js";
 import { FIRST, pathOf } from "../questions.js";
 import { age, brief, cost, shown, took } from "../words.js";
 import { Board } from "./charts.js";
+import { Tenants } from "./tenants.js";
 
 const SECOND_MS = 1000;
 const SUMS_EVERY = 10;
@@ -109,6 +110,7 @@ function Asking({ query, sort, columns, narrow }) {
   return html`<form class="bar" onSubmit=${(/** @type {any} */ event) => { event.preventDefault(); narrow(event.target.q.value); }}>
       <input type="search" name="q" list="queries" aria-label="query" value=${typed} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} placeholder=${'agent:refund status:failure since:2d "order 81"'} />
       <datalist id="queries">${completions(typed, (values?.groups ?? []).map((/** @type {any} */ one) => one.key)).map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
+      <${Tenants} />
       <label>by <select value=${sort} onChange=${(/** @type {any} */ event) => move({ sort: event.target.value, after: "" })}>
         ${["started", "duration", "steps", "cost", "tokens"].map((one) => html`<option key=${one}>${one}</option>`)}</select></label>
       <details class="menu"><summary>columns</summary><div>${Object.entries(COLUMNS).map(([name, { head }]) => html`<label key=${name}><input type="checkbox" checked=${columns.includes(name)} onChange=${(/** @type {any} */ event) => show(name, event.target.checked)} /> ${head}</label>`)}</div></details>
