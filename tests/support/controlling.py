@@ -24,6 +24,9 @@ def said_back(request: Request) -> Reply:
     return json_reply(openai_chat.completion(f"You said {last}"))
 
 
+NOT_CONTROLLED = "urn:playhead:not-controlled"
+
+
 class Operator:
     """Somebody who asks the query API."""
 
@@ -36,9 +39,14 @@ class Operator:
         return self._client.post(f"/v1/runs/{run}/{what}", json={"by": self.by, **said})
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
-        asked = f"/v1/runs/{run}/control"
-        until(lambda: self._client.get(asked).status_code != 404, f"{run} is heard of")
-        answer = self.post(run, what, **said)
+        """Give an order, as soon as the run is heard of and its process listens."""
+
+        def heard() -> httpx.Response | None:
+            answer = self.post(run, what, **said)
+            early = answer.status_code == 404 or answer.json().get("type") == NOT_CONTROLLED
+            return None if early else answer
+
+        answer = until(heard, f"{run} is connected")
         assert answer.status_code == 200, answer.text
         assert answer.json()["taken"]
         return answer.json()
