@@ -67,10 +67,9 @@ def packed_roots(packed: object) -> set[bytes]:
 
 def state_roots(digest: object, packed: object) -> set[bytes]:
     """The same, for a state. `CorruptTape`: also when it is not that of its digest."""
-    found = packed_roots(packed)
-    if blake3(packed).digest() != digest:
+    if not isinstance(packed, bytes) or blake3(packed).digest() != digest:
         raise damaged("it differs from its digest")
-    return found
+    return packed_roots(packed)
 
 
 def roots_of(packed: object) -> set[bytes]:
