@@ -86,11 +86,12 @@ suite: .venv/ready web ## all tests but the long counts
 
 lint: style types ## ruff, names, pyright
 
-check: style ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j 2 types unit
+# Style and types first, each on a core; the tests begin when one of them has passed.
+check: ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 style types unit
 
-test: .venv/ready .web-tools/ready web ## lint beside suite (13 to 14 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j 2 suite lint
+test: ## lint and suite (13 to 14 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j 2 style types suite
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
 	$(PYTHON) -m venv .venv-programs

@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from support.batches import facts_of, span_of
 from support.object_server import ObjectServer
+from support.warm import Process
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
@@ -310,7 +311,7 @@ def test_a_client_hears_that_it_may_send_again(url: str, bucket: ObjectServer, t
 def test_up_takes_the_place_as_a_flag(url: str, bucket: ObjectServer, tmp_path: Path):
     words = [sys.executable, "-m", "playhead_cli", "up", "--http-port", "0", "--grpc-port", "0"]
     words += ["--query-port", "0", "--json", "--data-dir", str(tmp_path), "--blobs", url]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as up:
+    with Process(words, stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         assert json.loads(up.stdout.readline())["data_dir"] == str(tmp_path)
         up.terminate()

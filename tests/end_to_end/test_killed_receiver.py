@@ -20,6 +20,7 @@ from support.running import (
     whole_tape,
 )
 from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
+from support.warm import Process
 
 from playhead_receiver.host.writer_lock import running as listening
 from playhead_receiver.store import Query, open_store
@@ -40,7 +41,7 @@ def free_port() -> int:
 
 def start_receiver(data_dir: Path, port: int) -> subprocess.Popen[bytes]:
     words = ["-m", "playhead_cli", "up", "--data-dir", str(data_dir), "--http-port", str(port)]
-    child = subprocess.Popen(
+    child = Process(
         [sys.executable, *words, "--grpc-port", "0"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

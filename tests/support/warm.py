@@ -24,7 +24,10 @@ TESTS = Path(__file__).parents[1]
 PACKAGES = frozenset(("playhead_cli", RECORDER))
 
 COLD = ("OTEL_", "LD_", "MALLOC_")
-"""What libraries read when they are imported or loaded: with such variables, a process is started."""
+"""What libraries read when they are imported or loaded: with such variables, a process is started.
+
+So is a recording or a replay with a search path of its own, which may have other libraries.
+"""
 
 STARTS = {
     "record": ("record",),
@@ -74,7 +77,7 @@ class Process(Forked):
     def _fork(self, words: list[str], environ: dict[str, str], cwd: str, streams: list[int]) -> int:
         ours = len(words) > 3 and words[:2] == [sys.executable, "-m"] and words[2] in PACKAGES
         cold = any(name.startswith(COLD) for name in environ) or any(map(os.isatty, streams))
-        if cold or not ours:
+        if cold or not ours or (words[2] == RECORDER and "PYTHONPATH" in environ):
             return 0
         request = {"words": words, "environ": environ, "cwd": cwd, "isolated": []}
         helpers = self._helpers(words[3], environ)

@@ -38,7 +38,7 @@ def start_by_forks(helpers: Sequence[Any], descriptors: Sequence[int]) -> None:
         if own[:3] != [sys.executable, "-m", RECORDER] or (at and float(isolated[-1])):
             return 0  # not ours, or its isolation waits for what it forks itself
         control = controls.get((own[3], at_start(environ)))
-        if control is None:
+        if control is None or "PYTHONPATH" in environ:
             return 0
         request = {"words": own, "environ": dict(environ), "cwd": cwd, "isolated": isolated[:-2]}
         request |= {"adopted": False, "asker": os.getpid()}

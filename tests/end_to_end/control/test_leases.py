@@ -14,6 +14,7 @@ from support.controlling import Operator, Stage, on_stage, said_back
 from support.home import Home
 from support.running import until
 from support.scripted import ScriptedServer
+from support.warm import Process
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -143,7 +144,7 @@ def test_control_needs_its_scope(tmp_path: Path):
 def receiver_of_its_own(folder: Path) -> subprocess.Popen[bytes]:
     words = ["-m", "playhead_cli", "up", "--data-dir", str(folder / "data")]
     ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
-    child = subprocess.Popen([sys.executable, *words, *ports], stderr=subprocess.DEVNULL)
+    child = Process([sys.executable, *words, *ports], stderr=subprocess.DEVNULL)
     until(lambda: (found := running(folder / "data")) is not None and found.query, "it listens")
     return child
 

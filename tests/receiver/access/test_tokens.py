@@ -21,6 +21,7 @@ from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import TRACE
 from support.pages.views import folder_of
+from support.warm import Process
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
@@ -522,7 +523,7 @@ def test_nothing_of_a_request_is_in_the_logs(tmp_path: Path, book: TokenBook):
     _, text = book.create("ops", ["admin"])
     up = [sys.executable, "-m", "playhead_cli", "up", "--json", "--data-dir", str(tmp_path)]
     ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
-    with subprocess.Popen(
+    with Process(
         [*up, *ports, "--no-config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

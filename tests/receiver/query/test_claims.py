@@ -17,6 +17,7 @@ from support.controlling import on_stage
 from support.postgres import PostgresServer
 from support.running import until
 from support.sessions import record, replay
+from support.warm import Process
 
 import playhead
 from playhead_checkpoint.claims import leased, messages, open_claims, remote
@@ -203,7 +204,7 @@ def elsewhere(tmp_path: Path) -> Iterator[str]:
     """The query API of a receiver of another process: one of this process would be recorded as well."""
     ports = ("--http-port", "0", "--grpc-port", "0", "--query-port", "0")
     words = ["-m", "playhead_cli", "up", "--json", "--data-dir", str(tmp_path / "receiver"), *ports]
-    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True) as up:
+    with Process([sys.executable, *words], stdout=subprocess.PIPE, text=True) as up:
         assert up.stdout is not None
         yield json.loads(up.stdout.readline())["query"]
         up.terminate()
