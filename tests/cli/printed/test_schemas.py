@@ -30,6 +30,9 @@ if "KILLED" in os.environ:
     os.kill(os.getpid(), 9)
 print(asked("And 82?"))
 playhead.checkpoint(label="asked")
+if "KEPT" in os.environ:
+    from playhead_checkpoint import SqliteCheckpoints
+    SqliteCheckpoints("own.sqlite").put([81, 82])
 sys.exit("BROKEN" in os.environ)
 """
 LINES = """
@@ -86,6 +89,8 @@ spool push
 delete agent-4 --dry-run
 delete agent-4 --yes
 show agent-4 --custody
+record agent.py | KEPT=1
+checkpoints --into kept.sqlite
 completion bash
 demo --keep
 demo --env
