@@ -43,17 +43,17 @@ def shown_value(value: Any) -> Any:
 
 def _parts(value: Unregistered) -> Any:
     parts = value.parts
-    if type(parts) is dict and cast("dict[str, Any]", parts).keys() == _MODEL:
-        held = cast("dict[str, Any]", parts)
-        fields: Any = held["fields"]
-        extra: Any = held["extra"] or {}
-        if type(fields) is dict and type(extra) is dict:
-            return shown_value(fields | extra)
+    if _dict(parts).keys() == _MODEL:
+        return shown_value(_dict(parts["fields"]) | _dict(parts["extra"]))
     if type(parts) is list and len(cast("list[Any]", parts)) == 2:
         encoding, data = cast("list[Any]", parts)
         if encoding == "msgpack" and isinstance(data, bytes):
             parts = _unpacked(data)
     return {"type": value.name, "value": shown_value(parts)}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _unpacked(data: bytes | memoryview) -> Any:
