@@ -52,12 +52,13 @@ class Claude:
                 yield event.type
 
     async def aask(self, wants: str = "") -> object:
-        answer = await self.client(True).messages.create(model=cases.MODEL, **asked(wants))
+        async with self.client(True) as client:
+            answer = await client.messages.create(model=cases.MODEL, **asked(wants))
         return [one.to_dict() for one in answer.content]
 
     async def astream(self, wants: str = "") -> AsyncIterator[object]:
         asks = {"model": cases.MODEL, **asked(wants), "stream": True}
-        async with await self.client(True).messages.create(**asks) as events:
+        async with self.client(True) as client, await client.messages.create(**asks) as events:
             async for event in events:
                 yield event.type
 

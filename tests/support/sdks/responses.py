@@ -43,11 +43,14 @@ class Responses:
                 yield event.type
 
     async def aask(self, wants: str = "") -> object:
-        return said(await self.client(openai.AsyncOpenAI).responses.create(**self.asked(wants)))
+        async with self.client(openai.AsyncOpenAI) as client:
+            return said(await client.responses.create(**self.asked(wants)))
 
     async def astream(self, wants: str = "") -> AsyncIterator[object]:
-        client = self.client(openai.AsyncOpenAI)
-        async with await client.responses.create(**self.asked(wants), stream=True) as events:
+        async with (
+            self.client(openai.AsyncOpenAI) as client,
+            await client.responses.create(**self.asked(wants), stream=True) as events,
+        ):
             async for event in events:
                 yield event.type
 

@@ -31,12 +31,15 @@ class Stainless:
                 yield chat.said(part.choices[0].delta) if part.choices else None
 
     async def aask(self, wants: str = "") -> object:
-        answer = await self.client(True).chat.completions.create(**chat.asked(wants))
+        async with self.client(True) as client:
+            answer = await client.chat.completions.create(**chat.asked(wants))
         return chat.said(answer.choices[0].message)
 
     async def astream(self, wants: str = "") -> AsyncIterator[object]:
-        parts = await self.client(True).chat.completions.create(**chat.asked(wants), stream=True)
-        async with parts:
+        async with (
+            self.client(True) as client,
+            await client.chat.completions.create(**chat.asked(wants), stream=True) as parts,
+        ):
             async for part in parts:
                 yield chat.said(part.choices[0].delta) if part.choices else None
 
