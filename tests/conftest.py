@@ -27,6 +27,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    if "hypothesis" in sys.modules:  # how long an example takes says how busy the machine is
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -93,7 +93,7 @@ def under_pytest(home: Home, *paths: str) -> subprocess.CompletedProcess[str]:
 def identical(home: Home, name: str, *words: str) -> dict[str, Any]:
     """The report of a replay; fails if it differs from the recording."""
     status, report = home.report(name, *words)
-    assert report["divergences"] == []
+    assert report["divergences"] == [], report["divergences"]
     assert (status, report["verdict"]) == (0, "identical")
     assert report["fidelity"]["exact"] == report["asked"]
     assert report["outputs"]["inbound response"]["identical"] is True

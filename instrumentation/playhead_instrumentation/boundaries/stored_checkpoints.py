@@ -57,7 +57,7 @@ class _Copies:
 
     def _made(self, session: Session, make: Callable[[bytes], bytes | None]) -> Content | None:
         """A copy; None where there is no room for it, where it cannot be made, and in a replay."""
-        if session.mode == "replay" or not session.redactor.content:
+        if not session.keeps_copies:
             return None
         if self._session is not session:
             most_bytes = session.settings.checkpoint_copies_bytes

@@ -121,6 +121,11 @@ class Session:
         """``record``, ``replay``, ``fork`` or ``resume``."""
         return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
 
+    @property
+    def keeps_copies(self) -> bool:
+        """Whether the tape gets copies of states: a replay's origin has them, and metadata are none."""
+        return self.mode != "replay" and self.redactor.content
+
     def has(self, boundary: str) -> bool:
         """Whether the recording (the one being made, or the played one) has a boundary."""
         return boundary in self._recorded

@@ -30,6 +30,7 @@ WRITTEN = "kept\n"
 OPEN = ("GET /health", "GET /ready")
 READ = (
     "GET /metrics",
+    "GET /v1/caller",
     "GET /v1/checkpoint-threads",
     "GET /v1/checkpoints",
     "GET /v1/checkpoints/{id}",
@@ -65,6 +66,7 @@ READ = (
     "GET /v1/spans/{trace_id}/{span_id}/messages",
     "GET /v1/spans/{trace_id}/{span_id}/otlp",
     "GET /v1/spans/{trace_id}/{span_id}/raw",
+    "GET /v1/spool",
     "GET /v1/stats",
     "POST /v1/checkpoint-nodes",
 )
@@ -202,7 +204,7 @@ def test_the_description_has_every_endpoint(guarded: tuple[Receiver, dict[str, s
 def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str]]):
     """But for what tells nothing of runs."""
     receiver, tokens = guarded
-    silent = ("/metrics", "/api/echo", "/api/status/buildinfo", "/capabilities")
+    silent = ("/metrics", "/v1/caller", "/v1/spool", "/api/echo", "/api/status/buildinfo", "/capabilities")
     window = "query.start_time_min=2020-01-01T00:00:00Z&query.start_time_max=2040-01-01T00:00:00Z"
     questions = {
         "/v3/traces": window,

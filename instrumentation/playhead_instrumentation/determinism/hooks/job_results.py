@@ -2,7 +2,9 @@
 
 Where nothing holds threads back, chance decides which of several jobs is done first, and with it which
 task goes on first. So what comes to a loop is a delivery and a `playhead.wake` fact of the kind ``job``,
-named by the lane that waits for it. A recording in which one thread runs at a time needs none.
+named by the lane that waits for it. A recording in which one thread runs at a time needs none. What
+serves a request has none either: it is replayed without the other requests, whose deliveries stand
+between its own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import concurrent.futures
 from typing import Any, Final
 
 from playhead_instrumentation.determinism.scheduler.timer_ends import Wake, opened
+from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
 from playhead_semconv.facts import Delivery
 
@@ -35,7 +38,7 @@ def _hook() -> None:
 
 def _chained(chain: Any, source: Any, destination: Any) -> None:
     if isinstance(source, concurrent.futures.Future) and asyncio.isfuture(destination):
-        wake = opened("job")
+        wake = None if lanes.current().of_request else opened("job")
         if wake is not None:
             vars(source)[KEPT] = wake
     chain(source, destination)
