@@ -204,7 +204,14 @@ def test_the_description_has_every_endpoint(guarded: tuple[Receiver, dict[str, s
 def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str]]):
     """But for what tells nothing of runs."""
     receiver, tokens = guarded
-    silent = ("/metrics", "/v1/caller", "/v1/spool", "/api/echo", "/api/status/buildinfo", "/capabilities")
+    silent = (
+        "/metrics",
+        "/v1/caller",
+        "/v1/spool",
+        "/api/echo",
+        "/api/status/buildinfo",
+        "/capabilities",
+    )
     window = "query.start_time_min=2020-01-01T00:00:00Z&query.start_time_max=2040-01-01T00:00:00Z"
     questions = {
         "/v3/traces": window,
