@@ -28,8 +28,8 @@ CLASSES = {
     "files": "netrc, ini, `.env`, YAML, JSON that the program reads or writes",
     "known values": "whatever was found once, wherever it turns up again: as it is, in JSON, in URLs, in"
     " base64, over several chunks of an answer, over several events in which a model says it (but for at"
-    " most its first five characters); not the signature of one request to AWS, which is worth nothing in"
-    " another",
+    " most its first five characters); not the signature of one request to AWS, which is worth nothing"
+    " in another",
 }
 """What is hidden, by class."""
 
