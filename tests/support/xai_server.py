@@ -141,7 +141,9 @@ def main() -> None:
     class Image(image_pb2_grpc.ImageServicer):
         def GenerateImage(self, request: Any, context: Any) -> Any:
             made = image_pb2.GeneratedImage(url="https://x.test/made.png", respect_moderation=True)
-            return image_pb2.ImageResponse(images=[made], model="grok-imagine-x", usage=counts)
+            known = image_pb2.ImageResponse.DESCRIPTOR.fields_by_name  # old ones tell no usage
+            used = {"usage": counts} if "usage" in known else {}
+            return image_pb2.ImageResponse(images=[made], model="grok-imagine-x", **used)
 
     server = grpc.server(ThreadPoolExecutor(8))
     chat_pb2_grpc.add_ChatServicer_to_server(Chat(), server)
