@@ -55,7 +55,7 @@ class _Reading:
         self.holds_bytes = False
 
     def extension(self, code: int, data: memoryview) -> Any:
-        """What is inside of an extension; nothing is inside of a reference."""
+        """The value inside an extension; a reference has none."""
         if code not in (TYPED, OPEN):
             return None
         inside = bytes(data if code == TYPED else nodes.opened_list(data)[1])

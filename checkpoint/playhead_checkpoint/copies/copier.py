@@ -73,7 +73,7 @@ def _read(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
 
 
 class _Run:
-    """What is on the tape of a run, and how many bytes may still come."""
+    """The nodes that the tape of a run holds, and how many bytes it may still take."""
 
     def __init__(self, left_bytes: int) -> None:
         self.left_bytes = left_bytes

@@ -36,7 +36,7 @@ class DamageSearch:
         self._database = database
         self._used: set[bytes] = set()
         self._counted: Counter[bytes] = Counter()
-        """What is used by that of which uses were counted."""
+        """How often the rows that are counted refer to each node."""
         self._lost: set[bytes] = set()
         """Nodes that are damaged or missing, and those above them."""
 

@@ -196,13 +196,7 @@ def _conversation_object(one: LastMessages) -> PrintedLastMessages:
 
 
 def _state_object(name: str, state: State) -> PrintedState:
-    value, unkept = None, list[str]()
-    try:
-        if state.has_content:
-            value, unkept = state.value, state.unkept
-    except (TapeError, ValueError, RecursionError) as problem:
-        why = problem.what if isinstance(problem, TapeError) else problem
-        unkept = [f"cannot be read: {why}"]
+    value, unkept = state.shown()
     return {"name": name, "step": state.step, "value": value, "unkept": unkept}
 
 

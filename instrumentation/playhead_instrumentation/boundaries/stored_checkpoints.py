@@ -1,4 +1,4 @@
-"""What is put into stores of checkpoints, on the tape: where that was, and a copy of the state.
+"""Records on the tape what a program puts into stores of checkpoints: where, and a copy of the state.
 
 A copy has what no earlier one of the run has, without credentials. So the state can be read, compared
 and put into a store again where the store itself is gone.

@@ -233,13 +233,7 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
 
 
 def _state(name: str, state: State) -> NamedState:
-    value, unkept = None, list[str]()
-    try:
-        if state.has_content:
-            value, unkept = state.value, state.unkept
-    except (TapeError, ValueError, RecursionError) as problem:
-        why = problem.what if isinstance(problem, TapeError) else problem
-        unkept = [f"cannot be read: {why}"]
+    value, unkept = state.shown()
     return NamedState(name=name, step=state.step, value=value, unkept=unkept)
 
 

@@ -46,6 +46,14 @@ class State:
         """The bytes on the tape. `TapeError`."""
         return self.tape.read(self.content)
 
+    def shown(self) -> tuple[Any, list[str]]:
+        """The value and what could not be kept of it; where it cannot be read, None and the reason."""
+        try:
+            return (self.value, self.unkept) if self.has_content else (None, [])
+        except (TapeError, ValueError, RecursionError) as problem:
+            why = problem.what if isinstance(problem, TapeError) else problem
+            return None, [f"cannot be read: {why}"]
+
     @property
     def document(self) -> Any:
         """The decoded body, including markers for values that are not plain JSON."""

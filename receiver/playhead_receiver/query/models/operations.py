@@ -52,7 +52,7 @@ class TokenList(Model):
 
 
 class CallerItem(Model):
-    """Who asks."""
+    """The caller: name, tenant and scopes of its token."""
 
     name: str
     """Of the token; empty where none is needed."""

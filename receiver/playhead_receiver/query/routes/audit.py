@@ -40,6 +40,6 @@ def list_tokens(asked: Administrating) -> TokenList:
 
 @router.get("/v1/caller")
 def show_caller(asked: Reading) -> CallerItem:
-    """Who asks, and for which tenant."""
+    """Say who asks, and for which tenant."""
     caller = asked.caller
     return CallerItem(name=caller.name, tenant=caller.tenant, scopes=sorted(caller.scopes))
