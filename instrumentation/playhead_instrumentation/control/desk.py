@@ -215,7 +215,8 @@ class Desk:
     def halted(self) -> list[Halted]:
         """What waits, oldest first."""
         with self._lock:
-            waiting = list[Halt | HeldArrival](self._halts.values())
+            halts = (halt for halt in self._halts.values() if halt.is_recorded)
+            waiting = list[Halt | HeldArrival](halts)
             waiting = [one for one in (*waiting, *self._arrivals.values()) if not one.going]
         left, told = MOST_BODIES_BYTES, list[Halted]()
         for one in waiting[:MOST_HALTED]:
@@ -383,10 +384,12 @@ class Desk:
         """The halted ask that an order is about."""
         if order.halt:
             halt = self._halts.get(order.halt)
-            if halt is None or halt.going or not self._held.has(halt.trace_id, order.trace_id):
+            if halt is None or not halt.is_recorded or halt.going:
+                raise self._none(order)
+            if not self._held.has(halt.trace_id, order.trace_id):
                 raise self._none(order)
             return halt
-        halts = self._of(order.trace_id)
+        halts = [halt for halt in self._of(order.trace_id) if halt.is_recorded]
         if not halts:
             raise self._none(order)
         if len(halts) > 1:

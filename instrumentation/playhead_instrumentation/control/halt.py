@@ -129,6 +129,8 @@ class Halt(Waiter):
         self.by_rule: Final = by_rule
         self.number = 0
         """Given by the hall."""
+        self.is_recorded = False
+        """Whether the tape says that it waits. Before that no operator sees or edits it."""
         self.since_ns = time.time_ns()
         self.trace_id: Final = hall.trace_of(ask.call)
         self._hall: Final = hall
@@ -203,6 +205,7 @@ class Halt(Waiter):
             e.PLAYHEAD_CONTROL_HALT,
             {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._hall.halter(self)},
         )
+        self.is_recorded = True
 
     def edit(self, order: ControlOrder) -> None:
         """Put another body in the place of what would go out. `UsageError`, ValueError."""

@@ -97,6 +97,28 @@ def test_a_state_is_edited_where_the_program_waits_and_a_replay_repeats_it(
     ]
 
 
+def test_an_operator_sees_a_halt_only_when_the_tape_has_it():
+    taken = list[tuple[list[Any], str]]()
+
+    def budget() -> int:
+        """The state is taken while the halt is recorded, before the fact that says so."""
+        taken.append((operator.desk.halted(), operator.order("edit", edits=[Edit("x", 2)])))
+        return 1
+
+    playhead.register_state("budget", budget)
+    try:
+        with at_desk() as operator:
+            operator.order("pause")
+            running = going(program)
+            (waits,) = operator.halted()
+            assert taken == [([], "nothing waits")]
+            assert waits.number == 1
+            operator.order("continue")
+            running.result(60)
+    finally:
+        checkpoint._registered.clear()
+
+
 class Order(pydantic.BaseModel):
     number: int
     tags: list[str] = []
