@@ -85,7 +85,9 @@ def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> N
 
 
 def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> None:
-    """Record the status."""
+    """Record the status, unless the program has given the call up before."""
+    if exchange.over:
+        return
     try:
         redactor = exchange.session.redactor
         code, details = int(status.code), redactor.text(status.details or "")

@@ -12,9 +12,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from playhead_semconv.wire.reading import Object, mapping
 
-GRPC: Final = "application/grpc"
-"""Media type of calls over gRPC."""
-
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
