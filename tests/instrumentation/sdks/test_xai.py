@@ -20,6 +20,7 @@ from playhead_semconv.wire.xai import schema
 from playhead_semconv.wire.xai.protobuf import Schema, read
 
 PROGRAM = Path(program.__file__)
+TESTS = PROGRAM.parents[2]
 VARYING = (a.PLAYHEAD_EXCHANGE_ID, a.PLAYHEAD_EXCHANGE_REF)
 
 
@@ -112,6 +113,48 @@ def test_spans_of_the_sdk_are_one_step_with_its_calls(tmp_path: Path):
     home = record(tmp_path, "exchanges", cases).home
     (row,) = home.runs()
     assert (row["steps"], row["input_tokens"], row["output_tokens"]) == (len(cases), 60, 25)
+    status, report = home.report("last")
+    assert (status, report["verdict"]) == (0, "identical")
+
+
+SPENDING = """
+import asyncio, sys
+target, *folders = sys.argv[1:]
+sys.path += folders
+from support.sdks.xai import Xai
+import playhead
+
+@playhead.tool
+def look():
+    return "looked"
+
+xai = Xai(target)
+for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stream())):
+    print(asked())
+    try:
+        print(look())
+    except Exception as problem:
+        print(problem.what)
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", ["tokens>50", pytest.param("cost>0.0002", marks=pytest.mark.acceptance)]
+)
+def test_a_limit_counts_its_calls(tmp_path: Path, limit: str):
+    from support.xai_answers import replies
+
+    home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": f"stop {limit}"}), tmp_path / "spending.py"
+    home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"
+    script.write_text(SPENDING)
+    home.environ["PLAYHEAD_PRICES"] = str(tmp_path / "prices.toml")
+    (tmp_path / "prices.toml").write_text('[[price]]\nmodel = "m-1"\ninput = 2\noutput = 10\n')
+    words = ("record", "--level", "exchanges", script)
+    with ScriptedGrpc() as server:
+        server.script([*replies("plain"), *replies("async"), *replies("stream")])
+        done = home.playhead(*words, server.target, APART, TESTS)
+    looked = ["Hi there", "looked"]
+    assert done.stdout.splitlines() == [*looked, *looked, "Hi there", f"the rule stop {limit} applies"]
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")
 

@@ -40,10 +40,14 @@ def grpc_response(exchange: Exchange, received: Sequence[bytes]) -> WireResponse
     if isinstance(code, int) and code:
         name = STATUSES[code] if 0 <= code < len(STATUSES) else str(code)
         error = (name, str(said.get(a.PLAYHEAD_GRPC_DETAILS, "")))
-    return WireResponse(
-        200 if received or exchange.head or code is not None else None,
-        [("content-type", GRPC)],
-        [prefixed(message) for message in received],
-        complete=end is not None and end.how == "complete",
-        error=error,
-    )
+    response = grpc_messages(received, complete=end is not None and end.how == "complete")
+    response.error = error
+    if not (received or exchange.head or code is not None):
+        response.status_code = None
+    return response
+
+
+def grpc_messages(received: Sequence[bytes], *, complete: bool) -> WireResponse:
+    """Return an answer of which these messages have come. ``complete``: there are no more."""
+    body = [prefixed(message) for message in received]
+    return WireResponse(200, [("content-type", GRPC)], body, complete=complete)
