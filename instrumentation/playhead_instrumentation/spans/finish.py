@@ -36,13 +36,13 @@ from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
+    MALFORMED,
     Derived,
     PrefixCache,
     derive,
 )
 
 TRUNCATED = "truncated_response"
-MALFORMED = "malformed_response"
 
 
 @dataclass(frozen=True, slots=True)
