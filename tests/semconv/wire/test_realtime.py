@@ -15,7 +15,12 @@ CREATED = {
 }
 UPDATED = {
     "type": "session.updated",
-    "session": {"instructions": "Be brief.", "tools": [TOOL], "max_output_tokens": 99},
+    "session": {
+        "instructions": "Be brief.",
+        "tools": [TOOL],
+        "max_output_tokens": 99,
+        "reasoning": {"effort": "low"},
+    },
 }
 ASKED = {"id": "i1", "type": "message", "role": "user", "content": [{"type": "input_audio"}]}
 CALL = {
@@ -75,6 +80,7 @@ def test_a_realtime_session():
     assert at["gen_ai.response.model"] == "gpt-realtime-2026"
     assert at["gen_ai.conversation.id"] == "conv_1"
     assert (at["gen_ai.output.type"], at["gen_ai.request.max_tokens"]) == ("speech", 99)
+    assert at["gen_ai.request.reasoning.level"] == "low"
     assert at["gen_ai.response.finish_reasons"] == ["tool_call"]
     assert (at["gen_ai.usage.input_tokens"], at["gen_ai.usage.output_tokens"]) == (30, 9)
     assert at["gen_ai.usage.audio.output_tokens"] == 6

@@ -108,6 +108,13 @@ def test_a_message_that_cannot_be_read(wire, what):
     assert outcome(call) == ("", "", ["stop"], None)
 
 
+def test_a_question_of_which_nothing_is_answered():
+    create = (SENT, {"type": "conversation.item.create", "item": _item("", "Hi")})
+    (call,) = session(REALTIME, (CAME, CREATED), create, ASK, (SENT, closed(1000)))
+    assert content(call, "input.messages")[0]["parts"] == [{"type": "text", "content": "Hi"}]
+    assert outcome(call) == ("", "", None, "abandoned")
+
+
 def test_why_a_response_is_over():
     half = HALVES["openai"][1]
     reasons = {

@@ -70,7 +70,7 @@ class _Event(NamedTuple):
     kind: str
     identity: str | None
     asked: Object
-    """Of ``response.create``: what it asks for this response alone."""
+    """What it asks for this response alone; the item that it creates."""
 
 
 class _Response(msgspec.Struct):
@@ -116,16 +116,20 @@ class OpenAIRealtimeFold:
         """Return the calls, also of what was asked and never answered; none if no session was begun."""
         if not self._begun:
             return []
-        unanswered = [event for event in self._waiting if event.kind == "response.create"]
-        for event in unanswered:
-            self._response(event.time_ns, event.asked, f"unanswered {len(self._responses)}")
+        for place, event in enumerate(self._waiting):
+            identity = f"unanswered {place}"
+            if event.kind == "conversation.item.create":
+                self._items[identity] = event.asked
+                self._new.append(identity)
+            elif event.kind == "response.create":
+                self._response(event.time_ns, event.asked, identity)
         self._waiting = []
         return [self._call(one) for one in self._responses.values()]
 
     def _sent(self, time_ns: int, value: Object) -> None:
         kind = text(value.get("type")) or ""
         if kind in _ANSWERED:
-            asked = mapping(value.get("response"))
+            asked = mapping(value.get("response")) or mapping(value.get("item"))
             self._waiting.append(_Event(time_ns, kind, text(value.get("event_id")), asked))
 
     def _came(self, time_ns: int, kind: str, value: Object) -> None:
@@ -279,6 +283,7 @@ class OpenAIRealtimeFold:
                 a.GEN_AI_RESPONSE_MODEL: text(asked.get("model")),
                 a.GEN_AI_REQUEST_TEMPERATURE: number(asked.get("temperature")),
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(limit),
+                a.GEN_AI_REQUEST_REASONING_LEVEL: text(mapping(asked.get("reasoning")).get("effort")),
                 a.GEN_AI_OUTPUT_TYPE: GenAiOutputType.SPEECH if "audio" in aloud else None,
             }
         )
