@@ -108,6 +108,7 @@ LEFT = Call("error", HI, left=True, whole=False)
 PLAIN = [Call("stop", HI_THERE)]
 COMMON = {
     "plain": PLAIN,
+    "frames": PLAIN,
     "closed": [Call("error", HI, "1011", whole=False)],
     "closed early": [Call("error", HI, "truncated_response", whole=False)],
     "cut": [Call("error", HI, LOST, whole=False)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.talks.program import TOOL
-from support.talks.server import HOLD, LATE, Close, Cut, Hear, Refuse, Script, Step
+from support.talks.server import HOLD, LATE, Close, Cut, Hear, InFrames, Ping, Refuse, Script, Step
 
 USAGE = {"promptTokenCount": 12, "responseTokenCount": 5, "totalTokenCount": 17}
 OPENED: list[Step] = [Hear(), {"setupComplete": {"sessionId": "live-1"}}]
@@ -55,6 +55,7 @@ SCRIPTS: dict[str, list[Script]] = {
     "no object": [[*HALF, [1], HOLD]],
     "wrong shape": [[*HALF, {"serverContent": {"modelTurn": "no"}}, HOLD]],
     "unknown": [[*HALF, {"ofTomorrow": {}}, HOLD]],
+    "frames": [[*HALF, Ping(b"there?"), InFrames(said(" there")), OVER, HOLD]],
     "large": [[*HALF, said("!" * 900_000), *WHOLE]],
     "huge": [[*HALF, said("!" * 2_000_000), *WHOLE]],
     "refused": [[Refuse(401, '{"error": {"code": 401, "message": "who are you"}}')]],

@@ -17,9 +17,11 @@ class Live:
     """The client, which has asyncio alone."""
 
     blocks = False
+    vertex = False
 
     def __init__(self, url: str) -> None:
-        self.client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url))
+        options = types.HttpOptions(base_url=url)
+        self.client = genai.Client(api_key="k", vertexai=self.vertex, http_options=options)
 
     @asynccontextmanager
     async def connect(
@@ -48,6 +50,12 @@ class Live:
             async with asyncio.timeout(open_s):
                 await session.open()
             yield session
+
+
+class LiveOnVertex(Live):
+    """The same for Vertex."""
+
+    vertex = True
 
 
 class Session:
@@ -83,6 +91,10 @@ class Session:
 
     async def stop(self) -> None:
         raise NotImplementedError("the wire has no means for it")
+
+    async def wait(self) -> str:
+        async with asyncio.timeout(program.PATIENCE_S):
+            return (await self.hear())[0]
 
     async def hear(self) -> tuple[str, bool]:
         self.events = self.events or self.connection.receive()

@@ -43,6 +43,10 @@ def with_tools(*cities: str) -> list[Call]:
     ]
 
 
+RESUMED = [
+    Call("error", HI, "1012", whole=False),
+    Call("stop", HI_THERE, more={a.GEN_AI_SYSTEM_INSTRUCTIONS: None}),
+]
 OPENAI = Wire(
     "openai.realtime",
     SCRIPTS,
@@ -54,9 +58,7 @@ OPENAI = Wire(
         "refusal": [Call("content_filter", HI)],
         "length": [Call("length", HI)],
         "failed": [Call("error", [], "overloaded")],
-        "invalid": [
-            Call("", [], "invalid_value", whole=False, pieces=False),
-        ],
+        "invalid": [Call("", [], "invalid_value", whole=False, pieces=False)],
         "session error": [Call("error", HI, "session_expired", whole=False)],
         "no object": [Call("stop", HI_THERE, "malformed_response")],
         "wrong shape": PLAIN,
@@ -67,10 +69,8 @@ OPENAI = Wire(
             Call("turn_detected", HI),
             Call("stop", YES, input=user(text("Stop"), id="i2"), more=SECOND),
         ],
-        "resumed": [
-            Call("error", HI, "1012", whole=False),
-            Call("stop", HI_THERE, more={a.GEN_AI_SYSTEM_INSTRUCTIONS: None}),
-        ],
+        "resumed": RESUMED,
+        "resumed late": RESUMED,
     },
     {
         a.GEN_AI_OPERATION_NAME: "chat",

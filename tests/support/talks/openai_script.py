@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.talks.program import ABOUT, HELLO, INSTRUCTIONS, MODEL, PIXEL, SCHEMA, TOOL
-from support.talks.server import HOLD, LATE, Close, Cut, Hear, Refuse, Script, Step
+from support.talks.server import HOLD, LATE, Close, Cut, Hear, InFrames, Ping, Refuse, Script, Step
 
 USAGE = {
     "input_tokens": 12,
@@ -113,6 +113,9 @@ def with_tools(*calls: dict[str, Any]) -> Script:
     return [*EQUIPPED, *QUESTION, begun(), done([*calls]), *answers, Hear(), *ends, HOLD]
 
 
+AGAIN: Script = [OPENED[0], *QUESTION, begun(), delta("Hi"), *WHOLE]
+"""On a new connection after one that was lost."""
+
 SCRIPTS: dict[str, list[Script]] = {
     "plain": [[*HALF, *WHOLE]],
     "image": [[*OPENED, *asked(SAID, SHOWN), begun(), delta("Hi"), *WHOLE]],
@@ -132,6 +135,7 @@ SCRIPTS: dict[str, list[Script]] = {
     "no object": [[*HALF, [1], *WHOLE]],
     "wrong shape": [[*HALF, delta("") | {"response_id": 7, "delta": {"a": 1}}, *WHOLE]],
     "unknown": [[*HALF, {"type": "response.of.tomorrow", "event_id": "e8"}, *WHOLE]],
+    "frames": [[*HALF, Ping(b"there?"), InFrames(delta(" there")), WHOLE[1], HOLD]],
     "huge": [[*HALF, delta("!" * 3_000_000), *WHOLE]],
     "refused": [[Refuse(401, '{"error": {"message": "who are you"}}')]],
     "limited": [[Refuse(429, '{"error": {"message": "slow down"}}')]],
@@ -158,8 +162,13 @@ SCRIPTS: dict[str, list[Script]] = {
     "waited": [[*HALF, HOLD]],
     "resumed": [
         [*HALF, Close(1012, "restart")],
-        [OPENED[0], *QUESTION, begun(), delta("Hi"), *WHOLE],
+        AGAIN,
+    ],
+    "resumed late": [
+        [*HALF, Close(1012, "restart")],
+        [Refuse(503, "Later")],
+        AGAIN,
     ],
 }
-ASYNC = ("cancelled", "waited")
+ASYNC = ("cancelled",)
 """Cases that a blocking client has no means for."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,8 +21,10 @@ class Realtime:
     blocks = True
 
     def __init__(self, url: str) -> None:
-        made = openai.OpenAI if self.blocks else openai.AsyncOpenAI
-        self.client: Any = made(api_key="sk-test", websocket_base_url=f"{url}/v1")
+        self.client = self.made(url)
+
+    def made(self, url: str) -> Any:
+        return openai.OpenAI(api_key="sk-test", websocket_base_url=f"{url}/v1")
 
     @asynccontextmanager
     async def connect(
@@ -42,6 +46,21 @@ class AsyncRealtime(Realtime):
     """The client with asyncio."""
 
     blocks = False
+
+    def made(self, url: str) -> Any:
+        return openai.AsyncOpenAI(api_key="sk-test", websocket_base_url=f"{url}/v1")
+
+
+class AzureRealtime(Realtime):
+    """The blocking client for Azure."""
+
+    def made(self, url: str) -> Any:
+        return openai.AzureOpenAI(
+            api_key="azure-test",
+            api_version="2026-01-01",
+            azure_endpoint="https://azure.test",
+            websocket_base_url=f"{url}/openai",
+        )
 
 
 class Session:
@@ -95,6 +114,10 @@ class Session:
     async def stop(self) -> None:
         await self.done(self.connection.response.cancel())
 
+    async def wait(self) -> str:
+        async with asyncio.timeout(program.PATIENCE_S):
+            return (await self.hear())[0]
+
     async def hear(self) -> tuple[str, bool]:
         event = await self.received()
         kind = getattr(event, "type", None)
@@ -117,3 +140,10 @@ class Blocking(Session):
     async def received(self) -> Any:
         self.events = self.events or iter(self.connection)
         return next(self.events, None)
+
+    async def wait(self) -> str:
+        closing = threading.Timer(program.PATIENCE_S, self.connection.close)
+        closing.start()
+        event, _ = await self.hear()
+        closing.join()
+        return event

@@ -45,13 +45,27 @@ class Cut(NamedTuple):
     raw: bytes = b""
 
 
+class Ping(NamedTuple):
+    """Send a ping."""
+
+    data: bytes
+
+
+class InFrames(NamedTuple):
+    """Send a message in frames: two, and an empty one, with which `websockets` ends it."""
+
+    value: dict[str, Any]
+
+
 LATE = Refuse(0, "")
 """Do not answer the handshake."""
 HOLD = Hear(1_000)
 """Wait until the program leaves."""
 
-Step = Hear | Close | Refuse | Cut | dict[str, Any] | list[Any] | str | bytes
+Step = Hear | Close | Refuse | Cut | Ping | InFrames | dict[str, Any] | list[Any] | str | bytes
 Script = Sequence[Step]
+Frame = tuple[str, bytes]
+"""Opcode and bytes."""
 
 
 class TalkServer:
@@ -84,13 +98,21 @@ class TalkServer:
                 server.shutdown()
                 thread.join()
 
-    def encoded(self, step: Step) -> str | bytes | None:
-        """Return the message that a step sends; None: it sends none."""
-        if isinstance(step, tuple):
-            return None
-        if isinstance(step, str | bytes):
-            return step
-        said = json.dumps(step)
+    def frames(self, step: Step) -> list[Frame]:
+        """Return the frames that a step sends."""
+        if isinstance(step, Ping):
+            return [("ping", step.data)]
+        if isinstance(step, Close):
+            return [("close", step.code.to_bytes(2, "big") + step.reason.encode())]
+        if isinstance(step, InFrames):
+            ((opcode, data),) = self.frames(step.value)
+            return [(opcode, data[:9]), ("continuation", data[9:]), ("continuation", b"")]
+        return [] if isinstance(step, tuple) else [frame(self._encoded(step))]
+
+    def _encoded(self, value: Any) -> str | bytes:
+        if isinstance(value, str | bytes):
+            return value
+        said = json.dumps(value)
         return said.encode() if self._binary else said
 
     def _admit(self, connection: ServerConnection, request: Any) -> Any:
@@ -123,10 +145,18 @@ class TalkServer:
             with suppress(OSError):  # the program may have left upon the first of them
                 connection.socket.sendall(step.raw)
                 connection.socket.shutdown(socket.SHUT_RDWR)
+        elif isinstance(step, Ping):
+            connection.ping(step.data)
+        elif isinstance(step, InFrames):
+            said = self._encoded(step.value)
+            connection.send([said[:9], said[9:]])
         else:
-            said = self.encoded(step)
-            assert said is not None
-            connection.send(said)
+            connection.send(self._encoded(step))
+
+
+def frame(message: str | bytes) -> Frame:
+    """The frame of a whole message."""
+    return ("text", message.encode()) if isinstance(message, str) else ("binary", message)
 
 
 def _serve(server: Server) -> None:
