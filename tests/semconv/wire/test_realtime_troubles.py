@@ -224,6 +224,11 @@ def test_why_a_turn_is_over():
         (call,) = session(LIVE, SET_UP, QUESTION, over)
         assert outcome(call) == ("", "", [told], None)
         assert "gen_ai.output.messages" not in call.attributes
+    sound = (SENT, {"realtimeInput": {"audio": {"data": "AAAA", "mimeType": "audio/pcm"}}})
+    refused = {"turnComplete": True, "turnCompleteReason": "PROHIBITED_INPUT_CONTENT"}
+    (call,) = session(LIVE, SET_UP, sound, (CAME, {"serverContent": refused}))
+    assert outcome(call) == ("", "", ["content_filter"], None)
+    assert session(LIVE, SET_UP, sound, OVER) == []
 
 
 def test_a_live_answer_is_interrupted_by_a_question():

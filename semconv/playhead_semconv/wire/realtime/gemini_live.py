@@ -162,12 +162,11 @@ class GeminiLiveFold:
         if self._interrupted and self._open is None:
             self._interrupted = False
             return
-        if self._open is None and self._waits:  # the model says nothing
+        refused = any(part in word for part in _REFUSED)
+        if self._open is None and (self._waits or refused):  # the model says nothing
             self._answer(time_ns)
         reason = FinishReason.STOP if word in _NO_REASONS else word.lower()
-        if any(part in word for part in _REFUSED):
-            reason = FinishReason.CONTENT_FILTER
-        self._end(reason, time_ns)
+        self._end(FinishReason.CONTENT_FILTER if refused else reason, time_ns)
 
     def _tool_called(self, value: Any, time_ns: int) -> None:
         calls = sequence(camel(value).get("functionCalls"))
