@@ -237,6 +237,12 @@ WIRES: Final = (
         (("model", _TEXT), ("input", _EITHER)),
         "ollama.embed:OllamaEmbed",
     ),
+    Wire(
+        "hugging_face.feature_extraction",
+        r"/models/.+/pipeline/feature-extraction",
+        (("inputs", _EITHER),),
+        "hugging_face.feature_extraction:HuggingFaceFeatureExtraction",
+    ),
     Wire("xai.chat", r"/xai_api\.Chat/GetCompletion", (), "xai.chat:XaiChat", binary=True),
     Wire(
         "xai.chat_stream",
@@ -274,7 +280,10 @@ BODILESS: Final = frozenset(wire.name for wire in WIRES if wire.method == "GET")
 """Wires whose requests have no body."""
 
 _LONGEST_PATH = 4096
-_MODEL = re.compile(r"/(?:models?|deployments|tunedModels)/([^/]+?)(?::[a-z]+(?:[A-Z][a-z]+)*)?(?:/|\Z)")
+_MODEL = re.compile(
+    r"/(?:models?|deployments|tunedModels)/"
+    r"([^/]+(?:/[^/]+)?(?=/pipeline/)|[^/]+?(?=(?::[a-z]+(?:[A-Z][a-z]+)*)?(?:/|\Z)))"
+)
 
 
 class LazyDialects(Mapping[str, Dialect]):
@@ -334,6 +343,6 @@ def _is_one(value: Any, types: Types) -> bool:
 
 
 def model_in(url: str) -> str:
-    """Return the model that a URL names, as those of Bedrock, Gemini and Azure do; else nothing."""
+    """Return the model that a URL names, as those of Bedrock, Gemini and others do; else nothing."""
     found = _MODEL.search(path_of(url)[-_LONGEST_PATH:])
     return unquote(found[1]) if found else ""

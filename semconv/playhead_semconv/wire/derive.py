@@ -34,6 +34,8 @@ CONTENT_ATTRIBUTES = (
 )
 """Attributes that a span may leave out, because they can be derived from its exchange."""
 
+ENDED_EARLY = "the response body ended early"
+
 
 class WireResponse(msgspec.Struct):
     """A response as received over the wire, possibly incomplete."""
@@ -124,11 +126,11 @@ def _answer(
     derived.streamed = read is not None and (read is not array or "stream" in path_of(url))
     if read is not None:
         fold = dialect.fold()
-        broken = _events(fold, read(data))
+        broken, hanging = _events(fold, read(data))
         derived.malformed = bool(broken)
         problems += broken
         body: Any = fold.body()
-        derived.content_complete = fold.ended(whole)
+        derived.content_complete = fold.ended(whole and not hanging)
         cut_short = not derived.content_complete
         if cut_short and not any(error_of(body)):
             problems.append("the stream ended early")
@@ -139,6 +141,9 @@ def _answer(
         try:
             body = None if refused else dialect.media(kind, data)
             derived.content_complete = whole and body is not None
+            cut_short = body is not None and not whole
+            if cut_short:
+                problems.append(ENDED_EARLY)
             if body is None:
                 body = parse(data)
                 derived.content_complete = True
@@ -149,7 +154,7 @@ def _answer(
         except (ValueError, RecursionError) as error:
             body = None
             derived.malformed = whole
-            problems.append(f"response body: {error}" if whole else "the response body ended early")
+            problems.append(f"response body: {error}" if whole else ENDED_EARLY)
     fields = cast(Object, body) if isinstance(body, dict) else {}
     answer = dialect.answer(fields, request.fields, cut_short)
     derived.attributes |= counted_in(response.headers) | answer.attributes
@@ -173,13 +178,13 @@ def _answer(
     return problems
 
 
-def _events(fold: Fold, events: Events) -> list[str]:
-    """Feed a stream's events to ``fold``; returns problems.
+def _events(fold: Fold, events: Events) -> tuple[list[str], bool]:
+    """Feed a stream's events to ``fold``; returns problems, and whether the last event is unfinished.
 
     An event that is not a JSON object is skipped.
     """
     problems: list[str] = []
-    last = events.unfinished
+    last, hanging = events.unfinished, False
     for number, event in enumerate([*events.whole, last] if last else events.whole):
         if event.data.strip() == b"[DONE]":
             fold.done()
@@ -187,11 +192,13 @@ def _events(fold: Fold, events: Events) -> list[str]:
         try:
             value = parse(event.data)
         except (ValueError, RecursionError) as error:
-            if event is not last:
+            if event is last:
+                hanging = True
+            else:
                 problems.append(f"event {number} of the stream: {error}")
             continue
         if isinstance(value, dict):
             fold.event(event.name, cast(Object, value))
         else:
             problems.append(f"event {number} of the stream is no object")
-    return [*problems, events.problem] if events.problem else problems
+    return [*problems, events.problem] if events.problem else problems, hanging

@@ -37,6 +37,7 @@ CODE = {
     ("<string>", "threading"): (MADE, False, True),
     (f"{PACKAGES}/somebody/tools.py", "somebody.tools"): (LIBRARY, True, True),
     (f"{PACKAGES}/httpx/_client.py", "httpx._client"): (LIBRARY, False, False),
+    (f"{PACKAGES}/httpx/_multipart.py", "httpx._multipart"): (LIBRARY, True, False),
     (f"{PACKAGES}/openai/_base_client.py", "openai._base_client"): (LIBRARY, False, True),
     (f"{PACKAGES}/google/auth/x.py", "google.auth.x"): (LIBRARY, False, False),
     (f"{PACKAGES}/google/cloud/x.py", "google.cloud.x"): (LIBRARY, True, True),

@@ -110,3 +110,13 @@ def test_a_batch_of_anthropic(server):
     assert [again(one) for one in (begun, fetched, last)] == [False, True, True]
     assert found.attributes["gen_ai.response.finish_reasons"] == ["stop"]
     assert found.attributes["gen_ai.response.model"] == "claude-opus-5"
+
+
+def test_results_that_end_within_a_line():
+    results = {"custom_id": "a", "result": {"type": "expired"}}
+    line = json.dumps(results).encode()
+    wire = "anthropic.batch_results"
+    for data, whole in ((line, True), (line + b"\n", True), (line + b"\n{brok", False)):
+        found = derive(wire, b"", WireResponse(200, LINES, [data], True))
+        assert found.content_complete is whole
+        assert found.problem == ("" if whole else "the stream ended early")

@@ -123,7 +123,8 @@ def test_a_text_is_spoken(server, gpt):
     (part,) = content(found, "output.messages")[0]["parts"]
     assert (part["mime_type"], base64.b64decode(part["content"])) == ("audio/mpeg", b"ID3 sound")
     cut = derive("openai.speech", server.requests[0].body, WireResponse(200, [], [b"ID3"], False))
-    assert not cut.content_complete
+    assert (cut.content_complete, cut.problem) == (False, "the response body ended early")
+    assert cut.attributes["gen_ai.response.finish_reasons"] == ["error"]
     refused = WireResponse(401, JSON, [b'{"error": {"code": "no_key", "message": "who?"}}'], True)
     assert derive("openai.speech", server.requests[0].body, refused).error_type == "no_key"
 

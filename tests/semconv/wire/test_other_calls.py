@@ -121,3 +121,24 @@ def test_a_conversation_is_compacted():
     assert found.attributes["gen_ai.response.finish_reasons"] == ["compaction"]
     assert found.attributes["gen_ai.conversation.compacted"] is True
     assert found.attributes["gen_ai.usage.output_tokens"] == 4
+
+
+def test_texts_are_embedded_by_hugging_face():
+    url = (
+        "https://router.huggingface.co/hf-inference/models/intfloat/e5-small/pipeline/feature-extraction"
+    )
+    request = {"inputs": ["Hi", "Ho"], "normalize": True}
+    wire = "hugging_face.feature_extraction"
+    assert recognised("POST", url, dump(request)) == wire
+    found = derive(wire, dump(request), whole([[0.5, 0.25, 1.0], [1, 2, 3]]), url=url)
+    assert (found.operation, found.request_model) == ("embeddings", "intfloat/e5-small")
+    assert (found.provider, found.problem, found.content_complete) == ("hugging_face", "", True)
+    assert found.attributes["gen_ai.embeddings.dimension.count"] == 3
+    texts = [message["parts"][0]["content"] for message in content(found, "input.messages")]
+    assert texts == ["Hi", "Ho"]
+    tokens = derive(wire, dump(request), whole([[[0.5, 0.25], [1, 2]]]), url=url)
+    assert tokens.attributes["gen_ai.embeddings.dimension.count"] == 2
+    refused = derive(wire, dump(request), whole({"error": "Model is loading"}, 503), url=url)
+    assert (refused.error_type, refused.error_message) == ("503", "Model is loading")
+    broken = derive(wire, dump(request), whole({"error": "No"}), url=url)
+    assert (broken.error_type, broken.malformed) == ("_OTHER", False)

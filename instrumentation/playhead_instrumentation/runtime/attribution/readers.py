@@ -60,6 +60,11 @@ BELOW_MODULES: Final = frozenset(
 """Modules that read for their own purposes in packages that also read for the program: the ages of
 connections in a pool and of what a cache holds, which depend on what a process has done before."""
 
+WRITERS: Final = frozenset(
+    "aiohttp.multipart httpx._multipart httpx2._multipart urllib3.filepost".split()
+)
+"""Modules of packages in `BELOW` whose draws are sent: the line between the fields of a form."""
+
 RUNNERS: Final = frozenset("_pytest iniconfig pluggy pytest xdist".split())
 """Test runners. A recorded test runner prints its reads of clocks."""
 
@@ -227,6 +232,8 @@ class _OfValues(Readers):
 
     def _of_module(self, module: str, top: str) -> int:
         loaded = getattr(sys.modules.get(module), "__file__", None)
+        if module in WRITERS:
+            return AGENT
         if top in _below or module in BELOW_MODULES:
             return MACHINERY
         if isinstance(loaded, str) and owner_of(loaded) is Owner.STANDARD:

@@ -1,5 +1,6 @@
 """Clocks and entropy: programs recorded in a process of their own, replayed in another."""
 
+import asyncio
 import copy
 import datetime as dt
 import json
@@ -13,7 +14,11 @@ import time
 import uuid
 from collections import Counter
 
+import aiohttp
+import httpx
+import httpx2
 import pytest
+import requests
 from support.again import again
 from support.scripted import ScriptedServer, chat_sse, json_reply, openai_chat
 from support.sessions import record, replay
@@ -348,3 +353,28 @@ def test_a_seeded_program_draws_what_it_draws_unrecorded(tmp_path):
     alone = subprocess.run([sys.executable, "-c", source.format("")], capture_output=True, text=True)
     printed, _, _ = replayed(tmp_path, source.format(asking))
     assert printed == alone.stdout
+
+
+def test_a_form_has_the_same_line_between_its_fields_again():
+    async def sent_async():
+        form = aiohttp.FormData()
+        form.add_field("file", b"text", filename="a.txt")
+        async with aiohttp.ClientSession() as session, session.post(server.url, data=form) as answer:
+            return await answer.json()
+
+    def sent():
+        answers = [send(server.url, files={"file": b"text"}).json() for send in senders]
+        return [*answers, asyncio.run(sent_async())]
+
+    senders = httpx.post, httpx2.post, requests.post
+    with ScriptedServer() as server:
+        server.script([json_reply({"number": number}) for number in range(4)])
+        said, tape = record(sent)
+        borders = [request.body.partition(b"\r\n")[0] for request in server.requests]
+    again, now = replay(sent, tape)
+    assert again == said == [{"number": number} for number in range(4)]
+    assert len(set(borders)) == 4
+    assert kinds(tape)["entropy/os.urandom"] == 4
+    report = compare(tape, now)
+    assert report.verdict == "identical", "\n".join(report.lines())
+    assert report.boundaries["http"] == {Fidelity.EXACT: 4}

@@ -1,0 +1,1 @@
+"""Hugging Face, what of its inference has a wire of its own: embeddings."""
