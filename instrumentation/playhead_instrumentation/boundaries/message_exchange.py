@@ -127,7 +127,9 @@ class MessageExchange:
         """Return the delivery of the ``place``-th item after ``at`` that arrived together with it."""
         if at is None or not place:
             return at
-        if running_loop() is not None and self.session.driver.gate.level == "causal":  # a batch a tick
+        if (
+            running_loop() is not None and self.session.driver.gate.level == "causal"
+        ):  # a tick is one batch
             return self.call.arrive().wait()
         return Delivery(at.batch, at.order + place)
 

@@ -186,6 +186,8 @@ WORDS = st.sampled_from(
     setup clientContent realtimeInput toolResponse serverContent toolCall usageMetadata turns parts
     text modelTurn turnComplete interrupted inputTranscription outputTranscription functionCalls
     functionResponses model systemInstruction generationConfig functionDeclarations inlineData a
+    event_id input item_reference conversation.item.create conversation.item.deleted response.cancel
+    cancelled failed reason code contextUpdate setupComplete generationComplete turnCompleteReason
     """.split()
 )
 VALUES = st.recursive(

@@ -1,6 +1,7 @@
 """A WebSocket server that says what its script says, and keeps what it hears.
 
-The first word of a path names the case. Each of its connections has a script: a list of steps.
+The first word of a path names the case, with ``-`` for spaces. Each of its connections has a script: a
+list of steps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.server import Server, ServerConnection, serve
+from websockets.sync.server import ServerConnection, serve
 
 
 class Hear(NamedTuple):
@@ -72,7 +73,9 @@ class TalkServer:
     """Plays ``scripts``: those of the connections of a case, in order."""
 
     def __init__(self, scripts: dict[str, list[Script]], binary: bool) -> None:
-        self._left = {name.replace(" ", "-"): iter(each) for name, each in scripts.items()}
+        self._left = {case: iter(each) for case, each in scripts.items()}
+        self._playing: dict[Any, tuple[str, Script]] = {}
+        """Id of a connection → its case and script."""
         self._binary = binary
         self._closing = threading.Event()
         self.heard: dict[str, list[list[str | bytes]]] = defaultdict(list)
@@ -89,7 +92,7 @@ class TalkServer:
         options: Any = {"process_request": self._admit, "max_size": None, "ssl": tls}
         with serve(self._talk, "127.0.0.1", 0, **options) as server:
             self.port = server.socket.getsockname()[1]
-            thread = threading.Thread(target=_serve, args=(server,), name="playhead-talks")
+            thread = threading.Thread(target=server.serve_forever, name="playhead-talks")
             thread.start()
             try:
                 yield self
@@ -116,21 +119,22 @@ class TalkServer:
         return said.encode() if self._binary else said
 
     def _admit(self, connection: ServerConnection, request: Any) -> Any:
-        script = next(self._left[request.path.split("/")[1]])
-        first: Any = script[0] if script else None
+        case = request.path.split("/")[1].replace("-", " ")
+        script = next(self._left[case])
+        first = script[0]
         if first is LATE:
             self._closing.wait()
         if isinstance(first, Refuse) and first.status:
             return connection.respond(HTTPStatus(first.status), first.body)
-        connection.script = script  # type: ignore[attr-defined]
+        self._playing[connection.id] = case, script
         return None
 
     def _talk(self, connection: ServerConnection) -> None:
-        case = connection.request.path.split("/")[1].replace("-", " ")  # type: ignore[union-attr]
+        case, script = self._playing[connection.id]
         heard: list[str | bytes] = []
         self.heard[case].append(heard)
         try:
-            for step in connection.script:  # type: ignore[attr-defined]
+            for step in script:
                 self._do(connection, heard, step)
         except ConnectionClosed:
             return
@@ -157,7 +161,3 @@ class TalkServer:
 def frame(message: str | bytes) -> Frame:
     """The frame of a whole message."""
     return ("text", message.encode()) if isinstance(message, str) else ("binary", message)
-
-
-def _serve(server: Server) -> None:
-    server.serve_forever()
