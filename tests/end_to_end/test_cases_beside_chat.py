@@ -13,14 +13,14 @@ from support.home import Home
 from support.scripted import Reply, ScriptedServer
 from support.sdk_expected import OF_THE_TAPE, read
 from support.sdk_table import APART, surroundings
-from support.sdks import beside
+from support.sdks import program
 
 from playhead_replay import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.messages import to_json
 
-ONE = ("edited images", "strict")
+ONE = ("edited_images", "strict")
 """What every run of the suite has; the others are for acceptance."""
 
 
@@ -42,13 +42,13 @@ def test_a_recorded_call_replays(tmp_path: Path, name: str, level: str):
         environ.update(surroundings(tmp_path))
     answers = {case: row.replies(case) for case in row.cases}
     with ScriptedServer() as server:
-        held = answers["cancelled"][0].before
+        held = answers["cancelled answer"][0].before
         assert held is not None
         server.on("/reached", lambda _: held.wait_reached() or Reply())
         for one in answers.values():
             server.script([*([] if row.lead is None else [row.lead(server.url)]), *one])
-        program = Path(beside.__file__)
-        done = home.playhead("record", "--level", level, program, server.url, APART, name, *row.cases)
+        words = (Path(program.__file__), server.url, APART, f"beside:{name}", *row.cases)
+        done = home.playhead("record", "--level", level, *words)
     assert done.returncode == 0, done.stderr
     assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == row.cases
     home.playhead("rederive")
@@ -76,7 +76,7 @@ def said(run: Run, step: Step, row: Row, case: str) -> Any:
         left.pop(name, None)
     if row.streamed(case) and case in ANSWERED:
         assert 0 < left.pop(a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK), case
-    if case == "malformed stream":  # whether the SDK has read the rest
+    if case == "malformed":  # whether the SDK has read the rest
         assert left.pop(a.PLAYHEAD_END_HOW, "abandoned") == "abandoned"
     return as_json(left)
 
@@ -94,7 +94,7 @@ def told_as_it_was(run: Run, step: Step, asked: list[bytes], answers: list[Reply
     assert [one.request for one in exchanges] == asked, case
     for exchange, reply in zip(exchanges, answers, strict=True):
         got = b"".join(chunk.data for chunk in exchange.chunks)
-        if case in (*WHOLE, "refused", "failed", "malformed") and reply is answers[-1]:
+        if case in (*WHOLE, "refused", "failed", "malformed answer") and reply is answers[-1]:
             assert got == sent(reply), case
         else:
             assert sent(reply).startswith(got), case

@@ -30,15 +30,15 @@ from support.scripted import (
     sse,
     sse_reply,
 )
-from support.sdks.beside import MODEL
+from support.sdks.cases import MODEL
 
 from playhead_semconv import attributes as a
 
-NO_STREAM = frozenset(("malformed stream",))
+NO_STREAM = frozenset(("malformed",))
 """What a call does not have whose API has no stream, but whose answer can be read as it comes."""
 NO_PARTS = STREAMS
 """What a call does not have whose SDK reads it as a whole."""
-NO_RETRY = STREAMS | {"again"}
+NO_RETRY = STREAMS | {"again twice"}
 
 
 def encoded(data: bytes) -> str:
@@ -56,6 +56,13 @@ DIMENSION = {a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: 2}
 EMBEDDED = {**DIMENSION, a.GEN_AI_RESPONSE_MODEL: MODEL, a.GEN_AI_USAGE_INPUT_TOKENS: 3}
 VECTORS = openai_embeddings.embeddings([[0.5, 0.25]], model=MODEL, tokens=3)
 NUMBERS = openai_embeddings.embeddings([[0.5, 0.25]], model=MODEL, tokens=3, as_base64=False)
+BY_TYPE = {
+    "id": "e-1",
+    "texts": ["Hello"],
+    "embeddings": {"float": [[0.5, 0.25]]},
+    "response_type": "embeddings_by_type",
+    "meta": {"billed_units": {"input_tokens": 3}},
+}
 
 
 def pictures(kind: str) -> tuple[bytes, ...]:
@@ -171,7 +178,7 @@ ROWS: dict[str, Row] = {
         pictures("image_generation"),
         made(blob("image/png", HALF), whole=False),
     ),
-    "edited images": Row(
+    "edited_images": Row(
         "openai.images",
         json_reply(PICTURES),
         asked("generate_content", TEXT, blob("image/png", SENT), **IMAGE),
@@ -180,7 +187,7 @@ ROWS: dict[str, Row] = {
         made(blob("image/png", HALF), whole=False),
         form=True,
     ),
-    "varied images": Row(
+    "varied_images": Row(
         "openai.images",
         json_reply(PICTURES),
         asked("generate_content", blob("image/png", SENT), **IMAGE),
@@ -195,9 +202,9 @@ ROWS: dict[str, Row] = {
         made(blob("audio/mpeg", encoded(b"ID3 sound!"))),
         begun=made(blob("audio/mpeg", encoded(b"ID3 s")), whole=False),
         cut=made(blob("audio/mpeg", encoded(b"ID3 s")), whole=False),
-        without=NO_STREAM | {"malformed"},
+        without=NO_STREAM | {"malformed answer"},
     ),
-    "events of speech": Row(
+    "events_of_speech": Row(
         "openai.speech",
         sse_reply(SPOKEN),
         asked("generate_content", TEXT, **SPEECH),
@@ -205,7 +212,7 @@ ROWS: dict[str, Row] = {
         SPOKEN,
         made(blob("audio/mpeg", encoded(b"ID3 sound")), whole=False),
         made(blob("audio/mpeg", encoded(b"ID3 sound")), whole=False),
-        OPENAI | {"malformed": "truncated_response"},
+        OPENAI | {"malformed answer": "truncated_response"},
         always_streams=True,
         reads_on=True,
     ),
@@ -247,7 +254,7 @@ ROWS: dict[str, Row] = {
         },
         without=NO_STREAM,
     ),
-    "fetched response": Row(
+    "fetched_response": Row(
         "openai.fetched_response",
         json_reply(RESPONSE),
         asked("fetch_response", model="", **RESPONSES),
@@ -255,7 +262,7 @@ ROWS: dict[str, Row] = {
         tuple(sse.events(openai_responses.events(RESPONSE))),
         FETCHED | BROKEN,
     ),
-    "batch file": Row(
+    "batch_file": Row(
         "openai.batch_file",
         json_reply(FILE),
         asked("upload_batch"),
@@ -270,21 +277,21 @@ ROWS: dict[str, Row] = {
         {a.GEN_AI_RESPONSE_ID: "batch_1"},
         without=NO_STREAM,
     ),
-    "fetched batch": Row(
+    "fetched_batch": Row(
         "openai.fetched_batch",
         json_reply(BATCH),
         asked("fetch_batch", model=""),
         {a.GEN_AI_RESPONSE_ID: "batch_1"},
         without=NO_STREAM,
     ),
-    "claude's tokens": Row(
+    "claude_tokens": Row(
         "anthropic.count_tokens",
         json_reply({"input_tokens": 3}),
         asked("count_tokens", TEXT),
         fails=ANTHROPIC,
         without=NO_STREAM,
     ),
-    "claude's batch": Row(
+    "claude_batch": Row(
         "anthropic.batch",
         json_reply(MESSAGES),
         asked("create_batch")
@@ -293,7 +300,7 @@ ROWS: dict[str, Row] = {
         fails=ANTHROPIC,
         without=NO_STREAM,
     ),
-    "claude's fetched batch": Row(
+    "claude_fetched_batch": Row(
         "anthropic.fetched_batch",
         json_reply(MESSAGES),
         asked("fetch_batch", model=""),
@@ -301,14 +308,15 @@ ROWS: dict[str, Row] = {
         fails=ANTHROPIC,
         without=NO_STREAM,
     ),
-    "claude's results": Row(
+    "claude_results": Row(
         "anthropic.batch_results",
         Reply([LINES], 200, [("content-type", "application/x-jsonl")]),
         asked("fetch_response", model=""),
         results("1", "2"),
         begun=results("1"),
         cut=results("1"),
-        fails=ANTHROPIC | {"cut": "httpx2.RemoteProtocolError", "malformed": "truncated_response"},
+        fails=ANTHROPIC
+        | {"cut answer": "httpx2.RemoteProtocolError", "malformed answer": "truncated_response"},
         always_streams=True,
         begins=0.8,  # the SDK reads 64 bytes at a time
         without=NO_STREAM,
@@ -316,7 +324,7 @@ ROWS: dict[str, Row] = {
             MESSAGES | {"results_url": f"{url}/v1/messages/batches/msgbatch_1/results"}
         ),
     ),
-    "gemini": Row(
+    "GeminiVectors": Row(
         "gemini.batch_embed_contents",
         json_reply({"embeddings": [{"values": [0.5, 0.25]}]}),
         asked("embeddings", TEXT, **GOOGLE),
@@ -325,7 +333,7 @@ ROWS: dict[str, Row] = {
         refusal=refusal_of_google,
         without=NO_PARTS,
     ),
-    "gemini's tokens": Row(
+    "GeminiTokens": Row(
         "gemini.count_tokens",
         json_reply({"totalTokens": 3}),
         asked("count_tokens", TEXT, **GOOGLE),
@@ -333,7 +341,7 @@ ROWS: dict[str, Row] = {
         refusal=refusal_of_google,
         without=NO_PARTS,
     ),
-    "mistral": Row(
+    "MistralVectors": Row(
         "openai.embeddings",
         json_reply(NUMBERS | {"id": "e-1"}),
         asked("embeddings", TEXT),
@@ -341,17 +349,9 @@ ROWS: dict[str, Row] = {
         fails=GEMINI,
         without=NO_PARTS,
     ),
-    "cohere": Row(
+    "CohereVectors": Row(
         "cohere.embed",
-        json_reply(
-            {
-                "id": "e-1",
-                "texts": ["Hello"],
-                "embeddings": {"float": [[0.5, 0.25]]},
-                "response_type": "embeddings_by_type",
-                "meta": {"billed_units": {"input_tokens": 3}},
-            }
-        ),
+        json_reply(BY_TYPE),
         asked("embeddings", TEXT)
         | {a.GEN_AI_PROVIDER_NAME: "cohere", a.GEN_AI_REQUEST_ENCODING_FORMATS: ["float"]},
         {**DIMENSION, a.GEN_AI_RESPONSE_ID: "e-1", a.GEN_AI_USAGE_INPUT_TOKENS: 3},
@@ -359,7 +359,7 @@ ROWS: dict[str, Row] = {
         refusal=lambda message, *_: {"message": message},
         without=NO_PARTS,
     ),
-    "ollama": Row(
+    "OllamaVectors": Row(
         "ollama.embed",
         json_reply({"model": MODEL, "embeddings": [[0.5, 0.25]], "prompt_eval_count": 3}),
         asked("embeddings", TEXT) | {a.GEN_AI_PROVIDER_NAME: "ollama"},
@@ -368,7 +368,7 @@ ROWS: dict[str, Row] = {
         refusal=lambda message, *_: {"error": message},
         without=NO_RETRY,
     ),
-    "huggingface_hub": Row(
+    "HuggingFaceVectors": Row(
         "hugging_face.feature_extraction",
         json_reply([[0.5, 0.25]]),
         asked("embeddings", TEXT) | {a.GEN_AI_PROVIDER_NAME: "hugging_face"},
@@ -378,4 +378,4 @@ ROWS: dict[str, Row] = {
         without=NO_RETRY,
     ),
 }
-"""By the names of `support.sdks.beside.CALLS`."""
+"""By the names of the calls there."""

@@ -7,19 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from support.scripted import Gate, Reply, json_reply, sse_reply
-from support.sdks.beside import ASYNC, HELLO, MODEL, SYNC
+from support.sdks.cases import HELLO, MODEL
 
 from playhead_semconv import attributes as a
 
-STREAMS = frozenset(
-    ("stream", "cut stream", "malformed stream", "abandoned", "async stream", "cancelled stream")
+CASES = (
+    *("plain", "refused", "failed", "again twice", "timeout", "cut answer", "malformed answer"),
+    *("stream", "cut", "malformed", "abandoned"),
+    *("async", "async stream", "cancelled answer", "cancelled"),
 )
-"""Cases that read an answer as it comes."""
-WHOLE = frozenset(("plain", "again", "stream", "async", "async stream"))
-"""Cases that get a whole answer."""
+"""Cases of `support.sdks.cases`, in order."""
+STREAMS = frozenset(("stream", "cut", "malformed", "abandoned", "async stream", "cancelled"))
+"""Those that read an answer as it comes."""
+WHOLE = frozenset(("plain", "again twice", "stream", "async", "async stream"))
+"""Those that get a whole answer."""
 BEGUN = STREAMS - WHOLE
-"""Cases that get its first part."""
-ANSWERED = WHOLE | BEGUN | {"cut", "malformed"}
+"""Those that get its first part."""
+ANSWERED = WHOLE | BEGUN | {"cut answer", "malformed answer"}
 
 MALFORMED = "malformed_response"
 CANCELLED = "asyncio.exceptions.CancelledError"
@@ -31,12 +35,12 @@ def failures(sdk: str, http: str, refused: str, failed: str, malformed: str) -> 
         "refused": refused,
         "failed": failed,
         "timeout": f"{sdk}.APITimeoutError" if sdk else f"{http}.ReadTimeout",
-        "cut": f"{sdk}.APIConnectionError" if sdk else f"{http}.RemoteProtocolError",
-        "malformed": malformed,
-        "cut stream": f"{http}.RemoteProtocolError",
-        "malformed stream": MALFORMED,
+        "cut answer": f"{sdk}.APIConnectionError" if sdk else f"{http}.RemoteProtocolError",
+        "malformed answer": malformed,
+        "cut": f"{http}.RemoteProtocolError",
+        "malformed": MALFORMED,
+        "cancelled answer": CANCELLED,
         "cancelled": CANCELLED,
-        "cancelled stream": CANCELLED,
     }
 
 
@@ -97,7 +101,7 @@ class Row:
     @property
     def cases(self) -> list[str]:
         """Its cases, in order."""
-        return [case for case in (*SYNC, *ASYNC) if case not in self.without]
+        return [case for case in CASES if case not in self.without]
 
     @property
     def body(self) -> bytes:
@@ -120,30 +124,30 @@ class Row:
             return [self.error(400)]
         if case == "failed":
             return [self.error(500)]
-        if case == "again":
+        if case == "again twice":
             return [self.error(429), self.error(500), self.reply]
-        if case in ("timeout", "cancelled"):
+        if case in ("timeout", "cancelled answer"):
             return [self.reply.but(before=Gate())]
-        if case == "cut":
+        if case == "cut answer":
             return [self.reply.but(truncate_at=len(self.body) // 2)]
-        if case == "malformed":
+        if case == "malformed answer":
             return [self.reply.but(parts=[b"{broken"])]
-        if case == "cut stream":
+        if case == "cut":
             return [self.stream(first, *others).but(truncate_at=len(first) + 3 * bool(self.events))]
-        if case == "malformed stream":
+        if case == "malformed":
             return [self.stream(first, b"data: {broken\n\n", *others)]
-        if case in ("abandoned", "cancelled stream"):
+        if case in ("abandoned", "cancelled"):
             return [self.stream(first, Gate())]
         return [self.stream(first, *others) if case in STREAMS else self.reply]
 
     def expected(self, case: str, port: int) -> dict[str, Any]:
         """All attributes of its span, but those of its place on the tape and the time it took."""
         found = {**self.asks, a.SERVER_ADDRESS: "127.0.0.1", a.SERVER_PORT: port}
-        if case in WHOLE or (case == "malformed stream" and self.reads_on):
+        if case in WHOLE or (case == "malformed" and self.reads_on):
             found |= self.told
         elif case in BEGUN:
             found |= self.begun
-        elif case == "cut":
+        elif case == "cut answer":
             found |= self.cut
         if self.streamed(case):
             found[a.GEN_AI_REQUEST_STREAM] = True

@@ -1,4 +1,4 @@
-"""``URL FOLDER NAME CASE…``: one call beside chat, each case once. It knows nothing of playhead.
+"""Calls beside chat: embeddings, media, batches and their like.
 
 A call is given as functions of its SDK's client. What its API does not stream is read as the bytes of
 the answer come, where the SDK lets a program do that.
@@ -6,25 +6,27 @@ the answer come, where the SDK lets a program do that.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-HELLO, MODEL = "Hello", "m-1"
+from support.sdks.cases import HELLO, MODEL
+
 ASKED: Any = [{"role": "user", "content": HELLO}]
 PICTURE, SOUND = ("a.png", b"\x89PNG"), ("a.wav", b"RIFF")
 LINES = ("lines.jsonl", json.dumps({"custom_id": "1", "body": {"model": MODEL}}).encode())
 ENDPOINT, WINDOW = "/v1/chat/completions", "24h"
 BATCH = [{"custom_id": "1", "params": {"model": MODEL, "max_tokens": 9, "messages": ASKED}}]
-PATIENCE_S, SHORT_S = 20.0, 0.4
+PATIENCE_S = 20.0
 
 Ask = Callable[[Any], Any]
 """Client → answer, or something to await."""
+
+
+def told(answer: Any) -> object:
+    """What to print of an answer."""
+    return type(answer).__name__
 
 
 class Call:
@@ -125,7 +127,7 @@ class Other(Call):
         return told(await self.asks_async(self.client(True)))
 
 
-class Gemini(Other):
+class GeminiVectors(Other):
     def client(self, asynchronous: bool, tries: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         from support.sdks.gemini import Gemini
 
@@ -136,12 +138,12 @@ class Gemini(Other):
         return client.embed_content(model=MODEL, contents=HELLO)
 
 
-class GeminiTokens(Gemini):
+class GeminiTokens(GeminiVectors):
     def asks(self, client: Any) -> Any:
         return client.count_tokens(model=MODEL, contents=HELLO)
 
 
-class Mistral(Other):
+class MistralVectors(Other):
     def client(self, asynchronous: bool, tries: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         from support.sdks.mistral import Mistral
 
@@ -154,7 +156,7 @@ class Mistral(Other):
         return client.embeddings.create_async(model=MODEL, inputs=[HELLO])
 
 
-class Cohere(Other):
+class CohereVectors(Other):
     def client(self, asynchronous: bool, tries: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         import cohere
         from support.sdks.cohere_sdk import Cohere
@@ -173,7 +175,7 @@ class Cohere(Other):
         )
 
 
-class Ollama(Other):
+class OllamaVectors(Other):
     def client(self, asynchronous: bool, tries: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         import ollama
 
@@ -184,7 +186,7 @@ class Ollama(Other):
         return client.embed(model=MODEL, input=HELLO)
 
 
-class HuggingFace(Other):
+class HuggingFaceVectors(Other):
     def client(self, asynchronous: bool, tries: int = 1, timeout_s: float = PATIENCE_S) -> Any:
         import huggingface_hub
 
@@ -211,15 +213,15 @@ def claude(asks: Ask) -> Callable[[str], Call]:
     return stainless("anthropic:Anthropic", asks)
 
 
-def images(client: Any, **more: Any) -> Any:
+def generated(client: Any, **more: Any) -> Any:
     return client.images.generate(model=MODEL, prompt=HELLO, **more)
 
 
-def edited(client: Any, **more: Any) -> Any:
+def changed(client: Any, **more: Any) -> Any:
     return client.images.edit(model=MODEL, prompt=HELLO, image=PICTURE, **more)
 
 
-def speech(client: Any, **more: Any) -> Any:
+def spoken(client: Any, **more: Any) -> Any:
     return client.audio.speech.create(model=MODEL, voice="ash", input=HELLO, **more)
 
 
@@ -227,132 +229,34 @@ def heard(client: Any, **more: Any) -> Any:
     return client.audio.transcriptions.create(model=MODEL, file=SOUND, **more)
 
 
-def results(client: Any) -> Any:
+def fetched(client: Any, **more: Any) -> Any:
+    return client.responses.retrieve("resp_1", **more)
+
+
+def of_batch(client: Any) -> Any:
     return client.messages.batches.results("msgbatch_1")
 
 
-CALLS: dict[str, Callable[[str], Call]] = {
-    "embeddings": gpt(lambda it: it.embeddings.create(model=MODEL, input=HELLO)),
-    "images": gpt(images, lambda it: images(it, stream=True, partial_images=1)),
-    "edited images": gpt(edited, lambda it: edited(it, stream=True, partial_images=1)),
-    "varied images": gpt(lambda it: it.images.create_variation(model=MODEL, image=PICTURE)),
-    "speech": gpt(speech),
-    "events of speech": gpt(lambda it: speech(it, stream_format="sse")),
-    "transcription": gpt(heard, lambda it: heard(it, stream=True)),
-    "translation": gpt(lambda it: it.audio.translations.create(model=MODEL, file=SOUND)),
-    "moderation": gpt(lambda it: it.moderations.create(model=MODEL, input=HELLO)),
-    "compaction": gpt(lambda it: it.responses.compact(model=MODEL, input=HELLO)),
-    "fetched response": gpt(
-        lambda it: it.responses.retrieve("resp_1"),
-        lambda it: it.responses.retrieve("resp_1", stream=True),
-    ),
-    "batch file": gpt(lambda it: it.files.create(file=LINES, purpose="batch")),
-    "batch": gpt(
-        lambda it: it.batches.create(input_file_id="file-1", endpoint=ENDPOINT, completion_window=WINDOW)
-    ),
-    "fetched batch": gpt(lambda it: it.batches.retrieve("batch_1")),
-    "claude's tokens": claude(lambda it: it.messages.count_tokens(model=MODEL, messages=ASKED)),
-    "claude's batch": claude(lambda it: it.messages.batches.create(requests=BATCH)),
-    "claude's fetched batch": claude(lambda it: it.messages.batches.retrieve("msgbatch_1")),
-    "claude's results": lambda url: Results(url, "anthropic:Anthropic", results, results),
-    "gemini": Gemini,
-    "gemini's tokens": GeminiTokens,
-    "mistral": Mistral,
-    "cohere": Cohere,
-    "ollama": Ollama,
-    "huggingface_hub": HuggingFace,
-}
-"""Calls by name; those of openai without that of their SDK."""
+embeddings = gpt(lambda it: it.embeddings.create(model=MODEL, input=HELLO))
+images = gpt(generated, lambda it: generated(it, stream=True, partial_images=1))
+edited_images = gpt(changed, lambda it: changed(it, stream=True, partial_images=1))
+varied_images = gpt(lambda it: it.images.create_variation(model=MODEL, image=PICTURE))
+speech = gpt(spoken)
+events_of_speech = gpt(lambda it: spoken(it, stream_format="sse"))
+transcription = gpt(heard, lambda it: heard(it, stream=True))
+translation = gpt(lambda it: it.audio.translations.create(model=MODEL, file=SOUND))
+moderation = gpt(lambda it: it.moderations.create(model=MODEL, input=HELLO))
+compaction = gpt(lambda it: it.responses.compact(model=MODEL, input=HELLO))
+fetched_response = gpt(fetched, lambda it: fetched(it, stream=True))
+batch_file = gpt(lambda it: it.files.create(file=LINES, purpose="batch"))
+batch = gpt(
+    lambda it: it.batches.create(input_file_id="file-1", endpoint=ENDPOINT, completion_window=WINDOW)
+)
+fetched_batch = gpt(lambda it: it.batches.retrieve("batch_1"))
+claude_tokens = claude(lambda it: it.messages.count_tokens(model=MODEL, messages=ASKED))
+claude_batch = claude(lambda it: it.messages.batches.create(requests=BATCH))
+claude_fetched_batch = claude(lambda it: it.messages.batches.retrieve("msgbatch_1"))
 
 
-def told(answer: Any) -> object:
-    """What to print of an answer."""
-    return type(answer).__name__
-
-
-def abandoned(call: Call) -> object:
-    """Read one part and leave."""
-    parts = call.stream()
-    first = next(parts)
-    parts.close()  # type: ignore[attr-defined]
-    return first
-
-
-async def read(call: Call) -> object:
-    """Read a stream to its end."""
-    return [part async for part in call.astream()]
-
-
-async def cancelled(call: Call) -> object:
-    """Cancel the task that waits for an answer, when the provider says that it has been asked."""
-    import httpx
-
-    task = asyncio.create_task(call.aask())
-    async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
-        await client.get(f"{call.url}/reached")
-    return await end_of(task)
-
-
-async def left(call: Call) -> object:
-    """Cancel the task that reads a stream."""
-    begun = asyncio.Event()
-
-    async def reading() -> None:
-        async for _ in call.astream():
-            begun.set()
-
-    task = asyncio.create_task(reading())
-    await begun.wait()
-    return await end_of(task)
-
-
-async def end_of(task: asyncio.Task[Any]) -> object:
-    """Cancel a task and return how it ends."""
-    task.cancel()
-    try:
-        await task
-    except asyncio.CancelledError:
-        return "cancelled"
-    return "came to its end"
-
-
-SYNC: dict[str, Callable[[Call], object]] = {
-    "plain": lambda call: call.ask(),
-    "refused": lambda call: call.ask(),
-    "failed": lambda call: call.ask(),
-    "again": lambda call: call.ask(tries=3),
-    "timeout": lambda call: call.ask(timeout_s=SHORT_S),
-    "cut": lambda call: call.ask(),
-    "malformed": lambda call: call.ask(),
-    "stream": lambda call: list(call.stream()),
-    "cut stream": lambda call: list(call.stream()),
-    "malformed stream": lambda call: list(call.stream()),
-    "abandoned": abandoned,
-}
-"""Case → what is done with the call."""
-
-ASYNC: dict[str, Callable[[Call], Any]] = {
-    "async": lambda call: call.aask(),
-    "async stream": read,
-    "cancelled": cancelled,
-    "cancelled stream": left,
-}
-"""The same for what needs an event loop."""
-
-
-def perform(name: str, url: str, case: str) -> str:
-    """Do one case of a call; returns what to print."""
-    call = CALLS[name](url)
-    try:
-        got = asyncio.run(ASYNC[case](call)) if case in ASYNC else SYNC[case](call)
-    except Exception as problem:
-        got = type(problem).__name__
-    return f"{case}: {got}"
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    url, folder, name, *wanted = sys.argv[1:]
-    sys.path[:0] = [folder, str(Path(__file__).parents[2])]
-    for case in wanted:
-        sys.stdout.write(perform(name, url, case) + "\n")
+def claude_results(url: str) -> Call:
+    return Results(url, "anthropic:Anthropic", of_batch, of_batch)

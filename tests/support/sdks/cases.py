@@ -67,6 +67,21 @@ async def cancelled(sdk: AsyncAdapter) -> object:
 
     task = asyncio.create_task(reading())
     await begun.wait()
+    return await end_of(task)
+
+
+async def unanswered(sdk: Any) -> object:
+    """Cancel the task that waits for an answer, when the provider says that it has been asked."""
+    import httpx
+
+    task = asyncio.create_task(sdk.aask())
+    async with httpx.AsyncClient(timeout=20.0) as client:
+        await client.get(f"{sdk.url}/reached")
+    return await end_of(task)
+
+
+async def end_of(task: asyncio.Task[Any]) -> object:
+    """Cancel a task and return how it ends."""
     task.cancel()
     try:
         await task
@@ -101,12 +116,23 @@ ASYNC: dict[str, Callable[[Any], Any]] = {
 }
 """The same for what needs an event loop."""
 
+ANSWERS: dict[str, Callable[[Any], object]] = {
+    "again twice": lambda sdk: sdk.ask(tries=3),
+    "cut answer": lambda sdk: sdk.ask(),
+    "malformed answer": lambda sdk: sdk.ask(),
+}
+"""More cases, of calls whose answers come in one piece."""
+
+ASYNC_ANSWERS: dict[str, Callable[[Any], Any]] = {"cancelled answer": unanswered}
+"""The same for what needs an event loop."""
+
 
 def perform(make: Callable[[str], Any], url: str, case: str) -> str:
     """Make an adapter for ``url`` and do one case with it; returns what it printed."""
     sdk = make(url)
     try:
-        got = asyncio.run(ASYNC[case](sdk)) if case in ASYNC else SYNC[case](sdk)
+        waits = (ASYNC | ASYNC_ANSWERS).get(case)
+        got = (SYNC | ANSWERS)[case](sdk) if waits is None else asyncio.run(waits(sdk))
     except Exception as problem:
         got = type(problem).__name__
     return f"{case}: {got}"
