@@ -117,6 +117,12 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     phase: str = ""
     """``request``: it was raised while the request went out, or its connection was made."""
 
+    @property
+    def error_type(self) -> str:
+        """Value of ``error.type``: the class name, qualified by its module unless it is a builtin."""
+        builtin = self.module in ("", "builtins")
+        return self.qualname if builtin else f"{self.module}.{self.qualname}"
+
 
 class Ask(msgspec.Struct, frozen=True):
     """What the program asks of the world. Its fingerprint is ``kind`` + ``key`` + ``body``."""

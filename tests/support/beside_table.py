@@ -16,7 +16,7 @@ CASES = (
     *("stream", "cut", "malformed", "abandoned"),
     *("async", "async stream", "cancelled answer", "cancelled"),
 )
-"""Cases of `support.sdks.cases`, in order."""
+"""Cases of `support.sdks.cases` and those of a `Call`, in order."""
 STREAMS = frozenset(("stream", "cut", "malformed", "abandoned", "async stream", "cancelled"))
 """Those that read an answer as it comes."""
 WHOLE = frozenset(("plain", "again twice", "stream", "async", "async stream"))

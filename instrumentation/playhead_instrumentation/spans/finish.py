@@ -36,13 +36,13 @@ from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
+    MALFORMED,
     Derived,
     PrefixCache,
     derive,
 )
 
 TRUNCATED = "truncated_response"
-MALFORMED = "malformed_response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,7 @@ def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | No
     end = attempt.end
     if end is not None and end.how == "error":
         error = end.error or ErrorRecord("", "_OTHER", "")
-        builtin = error.module in ("", "builtins")
-        return CallOutcome(
-            error.qualname if builtin else f"{error.module}.{error.qualname}", error.message
-        )
+        return CallOutcome(error.error_type, error.message)
     if ended_how(attempt) == "complete":
         return CallOutcome(TRUNCATED, derived.problem)
     return CallOutcome()

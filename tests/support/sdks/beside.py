@@ -6,12 +6,13 @@ the answer come, where the SDK lets a program do that.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from support.sdks.cases import HELLO, MODEL
+from support.sdks.cases import HELLO, MODEL, end_of
 
 ASKED: Any = [{"role": "user", "content": HELLO}]
 PICTURE, SOUND = ("a.png", b"\x89PNG"), ("a.wav", b"RIFF")
@@ -29,8 +30,26 @@ def told(answer: Any) -> object:
     return type(answer).__name__
 
 
+async def cancelled(call: Call) -> object:
+    """Cancel the task that waits for an answer, when the provider says that it has been asked."""
+    import httpx
+
+    task = asyncio.create_task(call.aask())
+    async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
+        await client.get(f"{call.url}/reached")
+    return await end_of(task)
+
+
 class Call:
     """One call of a blocking client and of an asynchronous one."""
+
+    own: Mapping[str, Callable[[Call], Any]] = {
+        "again twice": lambda call: call.ask(tries=3),
+        "cut answer": lambda call: call.ask(),
+        "malformed answer": lambda call: call.ask(),
+        "cancelled answer": cancelled,
+    }
+    """Cases of answers that come in one piece."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -70,16 +70,6 @@ async def cancelled(sdk: AsyncAdapter) -> object:
     return await end_of(task)
 
 
-async def unanswered(sdk: Any) -> object:
-    """Cancel the task that waits for an answer, when the provider says that it has been asked."""
-    import httpx
-
-    task = asyncio.create_task(sdk.aask())
-    async with httpx.AsyncClient(timeout=20.0) as client:
-        await client.get(f"{sdk.url}/reached")
-    return await end_of(task)
-
-
 async def end_of(task: asyncio.Task[Any]) -> object:
     """Cancel a task and return how it ends."""
     task.cancel()
@@ -116,23 +106,18 @@ ASYNC: dict[str, Callable[[Any], Any]] = {
 }
 """The same for what needs an event loop."""
 
-ANSWERS: dict[str, Callable[[Any], object]] = {
-    "again twice": lambda sdk: sdk.ask(tries=3),
-    "cut answer": lambda sdk: sdk.ask(),
-    "malformed answer": lambda sdk: sdk.ask(),
-}
-"""More cases, of calls whose answers come in one piece."""
-
-ASYNC_ANSWERS: dict[str, Callable[[Any], Any]] = {"cancelled answer": unanswered}
-"""The same for what needs an event loop."""
-
 
 def perform(make: Callable[[str], Any], url: str, case: str) -> str:
-    """Make an adapter for ``url`` and do one case with it; returns what it printed."""
+    """Make an adapter for ``url`` and do one case with it; returns what it printed.
+
+    The cases that an adapter alone has are its ``own``.
+    """
     sdk = make(url)
+    does: dict[str, Callable[[Any], Any]] = SYNC | ASYNC | getattr(sdk, "own", {})
     try:
-        waits = (ASYNC | ASYNC_ANSWERS).get(case)
-        got = (SYNC | ANSWERS)[case](sdk) if waits is None else asyncio.run(waits(sdk))
+        got = does[case](sdk)
+        if asyncio.iscoroutine(got):
+            got = asyncio.run(got)
     except Exception as problem:
         got = type(problem).__name__
     return f"{case}: {got}"
