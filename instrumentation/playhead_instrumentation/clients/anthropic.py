@@ -1,4 +1,4 @@
-"""anthropic: messages, beta messages included, in every form that goes through the funnel."""
+"""anthropic: its calls of models, beta messages included, in every form that goes through the funnel."""
 
 from __future__ import annotations
 

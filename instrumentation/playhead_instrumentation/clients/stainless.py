@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from playhead_instrumentation.clients import known_wire
 from playhead_instrumentation.clients.funnel import Asked, Funnel
 from playhead_instrumentation.clients.model_endpoint import ModelEndpoints
 from playhead_instrumentation.runtime.patching import PATCHES, required
@@ -14,7 +16,7 @@ from playhead_instrumentation.spans.calls import current_calls
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an endpoint of the API does."""
+    """What an endpoint of the API does, whatever a request says; others are known by their wires."""
 
     path: str
     """End of the path of its URL."""
@@ -33,7 +35,7 @@ class StainlessFunnel(Funnel):
         self._endpoints: Final = ModelEndpoints()
 
     def operation_of(self, method: str, url: str) -> Operation | None:
-        """Return the operation of a request to ``url``; None: it has no span of its own."""
+        """Return the operation of a request to ``url``; None: the URL alone does not tell one."""
         if method.lower() != "post":
             return None
         path = url.partition("?")[0].rstrip("/")
@@ -44,16 +46,17 @@ class StainlessFunnel(Funnel):
 
     def _read(self, client: Any, cast_to: Any = None, options: Any = None, **_: Any) -> Asked | None:
         url = str(options.url)
+        where = self._endpoints.of(client, url)
         operation = self.operation_of(options.method, url)
         if operation is None:
-            return None
+            return known_wire.asked(options.method, url, fields_of(options), where)
         body = options.json_data
         model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         return Asked(
             operation.name,
             operation.wire,
             model if isinstance(model, str) else "",
-            self._endpoints.of(client, url),
+            where,
         )
 
     def patch(self, base_client: ModuleType) -> None:
@@ -66,3 +69,14 @@ class StainlessFunnel(Funnel):
             calls.prepare()  # here, not in the first call
         PATCHES.around(sync, "request", self.request)
         PATCHES.around(asynchronous, "request", self.request_async)
+
+
+def fields_of(options: Any) -> Mapping[str, Any]:
+    """Return the fields of a request that has not been made yet; of its files, that they are there."""
+    body: Any = options.json_data
+    fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    files: Any = getattr(options, "files", None)
+    if not files:
+        return fields
+    named = cast("Iterable[tuple[str, Any]]", files.items() if isinstance(files, Mapping) else files)
+    return fields | {name: {} for name, _ in named}

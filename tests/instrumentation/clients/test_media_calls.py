@@ -1,12 +1,13 @@
-"""Images, audio, moderation and compaction through OpenAI's SDK: one call each, with its meaning."""
+"""Calls beside chat through the SDKs of OpenAI and Anthropic: one span each, with its meaning."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
+import anthropic
 import openai
 import pytest
-from support.scripted import Reply, json_reply
+from support.scripted import Reply, json_reply, openai_error
 
 from playhead_semconv import attributes as a
 
@@ -61,3 +62,58 @@ def test_a_call(wire: str, server, recorded):
     (message,) = json.loads(span.attributes[a.GEN_AI_OUTPUT_MESSAGES])
     assert [part["type"] for part in message["parts"]] == [kind]
     assert len(recorded.attempts()) == 1
+
+
+MESSAGES: Any = [{"role": "user", "content": "Hi"}]
+BATCH: Any = [{"custom_id": "1", "params": {"model": "m", "max_tokens": 9, "messages": MESSAGES}}]
+LINE = ("lines.jsonl", b'{"body": {"model": "m"}}')
+BY_WIRE: dict[str, tuple[str, type[Any], Callable[[Any], Any]]] = {
+    "openai.batch_file": (
+        "upload_batch m",
+        openai.OpenAI,
+        lambda gpt: gpt.files.create(file=LINE, purpose="batch"),
+    ),
+    "openai.fetched_batch": (
+        "fetch_batch",
+        openai.OpenAI,
+        lambda gpt: gpt.batches.retrieve("batch_1"),
+    ),
+    "openai.completions": (
+        "text_completion m",
+        openai.OpenAI,
+        lambda gpt: gpt.completions.create(model="m", prompt="Hi"),
+    ),
+    "anthropic.count_tokens": (
+        "count_tokens m",
+        anthropic.Anthropic,
+        lambda claude: claude.messages.count_tokens(model="m", messages=MESSAGES),
+    ),
+    "anthropic.batch": (
+        "create_batch m",
+        anthropic.Anthropic,
+        lambda claude: claude.messages.batches.create(requests=BATCH),
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", BY_WIRE)
+def test_a_call_that_is_sent_again_is_one(wire: str, server, recorded):
+    name, kind, call = BY_WIRE[wire]
+    server.script(
+        [openai_error(429), openai_error(500, {"retry-after-ms": "1"}), json_reply({"id": "i"})]
+    )
+    with kind(base_url=server.openai_url, api_key="sk-test") as client:
+        call(client)
+    span = recorded.call()
+    assert (span.name, span.attributes[a.PLAYHEAD_WIRE]) == (name, wire)
+    assert a.ERROR_TYPE not in span.attributes
+    assert len(recorded.attempts()) == 3
+    assert all(one.parent.span_id == span.context.span_id for one in recorded.attempts())
+
+
+def test_what_is_no_call_of_a_model_has_no_span_of_one(server, recorded):
+    server.script([json_reply({"object": "list", "data": []}), json_reply({"id": "file-1"})])
+    with openai.OpenAI(base_url=server.openai_url, api_key="sk-test") as gpt:
+        list(gpt.models.list())
+        gpt.files.create(file=LINE, purpose="assistants")
+    assert [span.attributes.get(a.GEN_AI_OPERATION_NAME) for span in recorded.spans()] == [None, None]

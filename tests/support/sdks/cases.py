@@ -67,6 +67,11 @@ async def cancelled(sdk: AsyncAdapter) -> object:
 
     task = asyncio.create_task(reading())
     await begun.wait()
+    return await end_of(task)
+
+
+async def end_of(task: asyncio.Task[Any]) -> object:
+    """Cancel a task and return how it ends."""
     task.cancel()
     try:
         await task
