@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+import httpx
 from support.sdks.cases import HELLO, MODEL, end_of
 
 ASKED: Any = [{"role": "user", "content": HELLO}]
@@ -32,8 +33,6 @@ def told(answer: Any) -> object:
 
 async def cancelled(call: Call) -> object:
     """Cancel the task that waits for an answer, when the provider says that it has been asked."""
-    import httpx
-
     task = asyncio.create_task(call.aask())
     async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
         await client.get(f"{call.url}/reached")
