@@ -17,7 +17,7 @@ Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any]
 
 SCHEMA_VERSION = 1
 """Version of the facts on tape. Fields are only ever added, at the end."""
-DERIVER_VERSION = 5
+DERIVER_VERSION = 6
 """Raised where the same bytes come to mean more, so that what is stored can be derived anew."""
 
 
@@ -116,6 +116,12 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     """Those of the exception's ``args`` that are plain values; empty when any is not."""
     phase: str = ""
     """``request``: it was raised while the request went out, or its connection was made."""
+
+    @property
+    def error_type(self) -> str:
+        """Value of ``error.type``: the class name, qualified by its module unless it is a builtin."""
+        builtin = self.module in ("", "builtins")
+        return self.qualname if builtin else f"{self.module}.{self.qualname}"
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from docs.pages import PAGES, README, name_of, reader_of
 from docs.readers import ROOT
 
 ALONE = Path(__file__).with_name("alone.py")
-SHORT = ("docs/how-to/languages.md", "docs/reference/json.md")
-"""Pages that the suite reads; between them a second terminal, a recording, its replay, and an error."""
+SHORT = ("docs/how-to/languages.md",)
+"""The page that the suite reads."""
 READ = [
     pytest.param(page, id=name_of(page), marks=() if name_of(page) in SHORT else pytest.mark.acceptance)
     for page in PAGES

@@ -106,6 +106,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     return made
 
 
+@pytest.mark.acceptance
 def test_git_bisect_finds_the_commit_that_broke_a_golden(repository: Repository):
     verdicts: list[int] = []
     for commit in repository.commits:

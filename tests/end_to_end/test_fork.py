@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.branching import environment, playhead, stored
+from support.long import long
 from support.running import AGENTS
 from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
 
@@ -134,7 +135,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
     assert (stage.work / "log.txt").read_text().startswith(known)
 
 
-KINDS = [(5, "request"), (7, "response"), (2, "tool"), (10, "nothing")]
+KINDS = [(5, "request"), long(7, "response"), (2, "tool"), long(10, "nothing")]
 
 
 @pytest.mark.parametrize(("number", "kind"), KINDS)

@@ -71,6 +71,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield made
 
 
+@pytest.mark.acceptance
 def test_a_fork_costs_what_it_adds(stage: Stage):
     whole = stage.stored_bytes()
     # Hexadecimal digits pack to half; twelve answers, however often they are sent again.

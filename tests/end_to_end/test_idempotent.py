@@ -14,6 +14,7 @@ from threading import Timer
 
 import pytest
 from support.branching import PATIENCE_S, environment, playhead, stored
+from support.long import long
 from support.running import run_agent, start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
@@ -142,8 +143,8 @@ def outcomes(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "times", "receipt", "outcome"),
     [
-        ((), 1, "unknown", "unknown"),
-        (("--on-unknown", "skip"), 1, "None", "skipped"),
+        long((), 1, "unknown", "unknown"),
+        long(("--on-unknown", "skip"), 1, "None", "skipped"),
         (("--on-unknown", "resend"), 2, "receipt of 4", "again"),
     ],
 )

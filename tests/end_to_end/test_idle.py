@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 from support.endpoints import http_endpoint
 from support.spools import eventually
 
@@ -66,6 +67,7 @@ def recorded(level: str, folder: Path) -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.acceptance
 def test_they_do_not_wake_up(tmp_path):
     with ExitStack() as stack:
         processes = {level: stack.enter_context(recorded(level, tmp_path)) for level in LEVELS}

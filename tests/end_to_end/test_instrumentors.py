@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
+from support.long import long
 
 NAMED = """
 import sys
@@ -89,7 +90,7 @@ def identical(home: Home) -> None:
 
 @pytest.mark.parametrize(
     ("words", "count"),
-    [((), 0), (("--instrumentors", "all"), 1), (("--instrumentors", "another"), 1)],
+    [((), 0), long(("--instrumentors", "all"), 1), (("--instrumentors", "another"), 1)],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_nothing_but_playhead_instruments_unless_asked(home: Home, words: tuple[str, ...], count: int):
@@ -114,7 +115,7 @@ def test_a_program_that_instruments_itself_works(home: Home):
     identical(home)
 
 
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("level", [long("exchanges"), "strict"])
 def test_providers_of_the_programs_own_are_honoured_and_their_readers_get_data(home: Home, level: str):
     (home.folder / "agent.py").write_text(PROVIDERS)
     for more in ({}, {"OTEL_METRICS_EXPORTER": "none", "OTEL_SERVICE_NAME": "svc"}):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.asking import ASKING
 from support.home import Home
+from support.long import long
 from support.services import RecordedService, home_with
 
 from playhead_cli.demo.provider import Provider
@@ -112,7 +113,7 @@ FLASK = ("-m", "flask", "--app", "shop_service", "run", "--port", "0")
 CHECKS = ("/healthz", "/health/", "/ready?verbose=1", "/metrics", "/favicon.ico")
 
 
-@pytest.mark.parametrize(("program", "words"), [("chat", HYPERCORN), ("shop", FLASK)])
+@pytest.mark.parametrize(("program", "words"), [long("chat", HYPERCORN), ("shop", FLASK)])
 def test_health_checks_are_no_runs(
     tmp_path: Path, provider: Provider, program: str, words: tuple[str, ...]
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from support.home import Home
 from support.installing import install
 from support.scripted import ScriptedServer
-from support.sdk_table import OLDEST, SDKS, replies, surroundings
-from support.sdks import program, xai
-from support.xai_server import xai_server
+from support.scripted_grpc import ScriptedGrpc
+from support.sdk_table import APART, OLDEST, SDKS, replies, surroundings
+from support.sdks import program
+from support.xai_expected import CASES as CASES_OF_XAI
+from support.xai_expected import INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
 
 PROGRAM = Path(program.__file__)
 
@@ -50,18 +53,23 @@ def test_calls_of_a_version(tmp_path: Path, name: str, newest: bool):
 
 
 @VERSIONS
-def test_calls_of_a_version_of_xai(tmp_path: Path, newest: bool):
+def test_calls_of_a_version_of_xai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: bool):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(APART)])
+    from support.xai_answers import replies as replies_of_xai
+
     libraries = tmp_path / "libraries"
     install(libraries, "xai-sdk" if newest else f"xai-sdk=={OLDEST['xai-sdk']}")
     home = Home(tmp_path, {"XAI_SDK_DISABLE_TRACING": "1", "PYTHONPATH": str(libraries)})
-    with xai_server(str(libraries)) as target:
-        done = home.playhead("record", Path(xai.__file__), target, libraries)
-    assert (done.returncode, done.stdout) == (0, xai.PRINTED), done.stderr
+    with ScriptedGrpc() as server:
+        for case in CASES_OF_XAI:
+            server.script(replies_of_xai(case))
+        done = home.playhead("record", PROGRAM, server.target, libraries, XAI.adapter, *CASES_OF_XAI)
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
     assert "cannot record" not in done.stderr
     home.playhead("rederive")
     (run,) = home.runs()
-    assert (run["steps"], run["models"]) == (18, ["grok-4-x", "grok-4", "grok-imagine-x"])
-    telling = 10 if newest else 9  # an image of the oldest tells no usage
-    assert (run["input_tokens"], run["output_tokens"]) == (12 * telling, 5 * telling)
+    steps = sum(len(calls(case)) for case in CASES_OF_XAI)
+    assert (run["steps"], run["models"]) == (steps, ["m-1"])
+    assert (run["input_tokens"], run["output_tokens"]) == (INPUT_TOKENS, OUTPUT_TOKENS)
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")

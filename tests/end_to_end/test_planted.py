@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
+from support.long import long
 from support.planting import CLASSES, NOT_HIDDEN, Planted, packed, planted, table
 from support.running import AGENTS
 from support.scanning import leaks, texts
@@ -124,7 +125,7 @@ def check(tmp_path: Path, launcher: str, level: str, content: str) -> None:
     assert leaks(everywhere(), {"seen": seen}), "the scanner does not see the record"
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["playhead record", long("opentelemetry-instrument")])
 def test_planted_credentials_are_found_nowhere(tmp_path: Path, launcher: str):
     check(tmp_path, launcher, "exchanges" if "instrument" in launcher else "strict", "full")
 

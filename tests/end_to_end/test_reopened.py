@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.branching import environment, playhead, stored
 from support.grpc_server import GrpcServer
+from support.long import long
 from support.mcp_programs import SERVER, over_http
 from support.running import PATIENCE_S, start_agent
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
@@ -159,7 +160,7 @@ def test_a_session_over_http_is_begun_anew(stage):
     stage.require_identical()
 
 
-@pytest.mark.parametrize("kind", ["grpc", "grpc.aio"])
+@pytest.mark.parametrize("kind", [long("grpc"), "grpc.aio"])
 def test_a_channel_that_was_played_goes_live(stage, kind):
     with GrpcServer() as server:
         printed = stage.record(kind, server.target, "order")

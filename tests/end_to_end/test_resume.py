@@ -12,6 +12,7 @@ from threading import Timer
 
 import pytest
 from support.branching import PATIENCE_S, environment, playhead
+from support.long import long
 from support.running import start_agent
 from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
 
@@ -142,7 +143,7 @@ def check_files(script: str, after: Ran) -> None:
     assert len(after.files["log.txt"].splitlines()) == len(log)
 
 
-@pytest.mark.parametrize("script", ["thirty.py", "thirty_async.py"])
+@pytest.mark.parametrize("script", ["thirty.py", long("thirty_async.py")])
 @pytest.mark.parametrize("seed", [1])
 def test_a_killed_run_comes_to_its_end(tmp_path: Path, script: str, seed: int):
     kill_and_resume(tmp_path, script, seed)

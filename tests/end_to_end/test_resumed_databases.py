@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.asking import ASKING
 from support.branching import PATIENCE_S, environment, playhead
+from support.long import long
 from support.running import start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
@@ -86,7 +87,9 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
         yield Dead(work, environ)
 
 
-@pytest.mark.parametrize("dead", [AGENT, LEFT_OPEN], ids=["closed", "left open"], indirect=True)
+@pytest.mark.parametrize(
+    "dead", [long(AGENT, id="closed"), pytest.param(LEFT_OPEN, id="left open")], indirect=True
+)
 def test_what_the_dead_run_had_written_is_no_reason_to_keep_a_copy(dead: Dead):
     assert dead.numbers() == [0, 1, 2]
     done = dead.resume()

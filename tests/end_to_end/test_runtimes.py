@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.long import long
 from support.warm import playhead
 
 from playhead_semconv.boundaries import LEVELS
@@ -58,7 +59,7 @@ SERVERS = [
     "servers/tornado_server",
     "servers/uvicorn_uvloop",
 ]
-SAMPLE = ["doubles/mock_transport", "doubles/openai_double", "doubles/respx_program"]
+SAMPLE = ["doubles/respx_program"]
 """Of these, what every run of the suite tries."""
 LAUNCHERS = {
     "instrument": [BIN / "opentelemetry-instrument"],
@@ -116,7 +117,7 @@ def steps_down(program: str, launcher: str, home: Path) -> None:
     assert why in said
 
 
-@pytest.mark.parametrize("program", ["gevent_program", "notebook"])
+@pytest.mark.parametrize("program", [long("gevent_program"), "notebook"])
 def test_a_strict_one_steps_down_where_it_must(program, tmp_path):
     steps_down(program, "instrument", tmp_path)
 
@@ -166,7 +167,7 @@ def test_no_thread_of_ours_imports_while_eventlet_holds_the_lock_of_all_imports(
     assert (done.returncode, done.stdout) == (3, "patched\n"), done.stderr
 
 
-@pytest.mark.parametrize("program", AMONG_GREENLETS)
+@pytest.mark.parametrize("program", ["gevent_program", long("eventlet_program")])
 def test_it_steps_down_and_a_replay_among_greenlets_ends(program, tmp_path):
     """It runs as it likes: what it does otherwise is in the report."""
     steps_down(program, "record", tmp_path)

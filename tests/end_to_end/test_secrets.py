@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.long import long
 from support.running import (
     agent_environment,
     facts_of,
@@ -83,7 +84,7 @@ def script(provider: ScriptedServer, secrets: dict[str, str]) -> None:
     )
 
 
-@pytest.mark.parametrize("content", ["full", "metadata"])
+@pytest.mark.parametrize("content", ["full", long("metadata")])
 def test_planted_secrets_are_found_nowhere(tmp_path: Path, content: str):
     secrets = planted()
     work = tmp_path / "work"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from pathlib import Path
 
 import pytest
 from support.branching import PATIENCE_S, environment, playhead
 from support.endpoints import nobody
+from support.long import long
 from support.running import start_agent
 
 TOOL = """
@@ -38,12 +40,12 @@ THREAD = TOOL.format(
     run="thread = threading.Thread(target=main)\nthread.start()\nthread.join()",
 )
 PROGRAMS = {"sync": SYNC, "async": ASYNC, "thread": THREAD}
-SHORT = [("sync", "causal"), ("async", "strict"), ("thread", "strict")]
-OTHERS = [("sync", "strict"), ("async", "causal"), ("thread", "causal")]
+SHORT = ("async", "strict")
 
 
 @pytest.mark.parametrize(
-    ("program", "level"), [*SHORT, *(pytest.param(*how, marks=pytest.mark.acceptance) for how in OTHERS)]
+    ("program", "level"),
+    [how if how == SHORT else long(*how) for how in itertools.product(PROGRAMS, ("causal", "strict"))],
 )
 def test_it_is_not_called_again_and_the_run_goes_on(tmp_path: Path, program: str, level: str):
     (tmp_path / "agent.py").write_text(PROGRAMS[program])

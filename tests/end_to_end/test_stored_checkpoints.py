@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.asking import ASKING
 from support.home import Home
+from support.long import long
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_checkpoint import SqliteCheckpoints
@@ -157,7 +158,7 @@ def test_a_replay_puts_the_same(home: Home):
     assert status == 0, report
 
 
-@pytest.mark.parametrize("by", ["id", "name"])
+@pytest.mark.parametrize("by", [long("id"), "name"])
 def test_a_fork_goes_on_from_the_one_that_is_named(home: Home, by: str):
     wanted = listed(home, "agent-1")[2]
     done = home.playhead("fork", "agent-1", "--checkpoint", wanted["stored"][by])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
+from support.long import long
 
 from playhead_cli.demo.provider import Provider
 
@@ -36,7 +37,7 @@ def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
     ("method", "ways", "processes"),
     [
         ("fork", ("executor", "racing"), 3 + 2),
-        ("spawn", ("executor",), 3),
+        long("spawn", ("executor",), 3),
         pytest.param("spawn", ("racing",), 2, marks=pytest.mark.acceptance),
         ("forkserver", ("pool", "racing"), 2 + 2),
         pytest.param("spawn", ("manager",), 3, marks=pytest.mark.acceptance),

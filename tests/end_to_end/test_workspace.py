@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.branching import environment, playhead, stored
+from support.long import long
 from support.running import push_leftovers, receiver, run_agent, until
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
@@ -159,7 +160,7 @@ def taken_in(spool: Path) -> list[bytes]:
     return re.findall(rb"playhead\.workspace\.begun_ns", b"".join(segments))
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_the_files_at_each_step_are_those_that_there_were(tmp_path: Path, level: str):
     seen, environ = recorded(tmp_path, level, "start")
     with stored(tmp_path, "last") as (run,):

@@ -66,6 +66,7 @@ def test_figures_are_differences_to_off_in_the_same_round(benchmark):
     assert latency.table(summary, "cpu").splitlines()[2] == "| small call | 1.0 | +2.0 [+2.0 … +3.0] |"
 
 
+@pytest.mark.acceptance
 def test_the_agent_of_n_steps_says_as_much_at_every_step():
     said = [
         int(

@@ -39,7 +39,9 @@ class AtDesk:
     def order(self, what: Any, **said: Any) -> str:
         """Why the order could not be carried out; empty if it could."""
         said = {"lease_s": 60.0, **said}
-        return self.desk.take(ControlOrder(next(self._numbers), what, RUN, self.by, **said))
+        problem = self.desk.take(ControlOrder(next(self._numbers), what, RUN, self.by, **said))
+        self.desk.let_go()
+        return problem
 
     def halted(self, count: int = 1) -> list[Halted]:
         """Wait until so many wait."""

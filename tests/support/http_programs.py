@@ -82,7 +82,7 @@ async def streamed_async(library: ModuleType, url: str) -> Any:
 
 
 def refused(library: ModuleType, url: str) -> Any:
-    with library.Client(timeout=0.1) as client:
+    with library.Client(timeout=library.Timeout(60, read=0.1)) as client:
         try:
             client.post(url, json={})
         except library.HTTPError as error:
@@ -91,7 +91,7 @@ def refused(library: ModuleType, url: str) -> Any:
 
 
 async def refused_async(library: ModuleType, url: str) -> Any:
-    async with library.AsyncClient(timeout=0.1) as client:
+    async with library.AsyncClient(timeout=library.Timeout(60, read=0.1)) as client:
         try:
             await client.post(url, json={})
         except library.HTTPError as error:

@@ -76,53 +76,6 @@ async def chat(connection: Any) -> None:
             await connection.send(json.dumps({"n": next(COUNT), "echo": message}))
 
 
-async def realtime(connection: Any) -> None:
-    """A session of OpenAI's Realtime API: calls the tool `weather` once, and says what it gave."""
-
-    async def say(kind: str, **fields: Any) -> None:
-        await connection.send(json.dumps({"type": kind, "event_id": "event"} | fields))
-
-    usage = {"input_tokens": 30, "output_tokens": 9, "total_tokens": 39}
-    call = {"id": "call", "type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
-    item: dict[str, Any] = {}
-    await say("session.created", session={"id": "sess_1", "type": "realtime", "model": "gpt-realtime"})
-    async for message in connection:
-        asked = json.loads(message)
-        if asked["type"] == "session.update":
-            await say("session.updated", session=asked["session"])
-        elif asked["type"] == "conversation.item.create":
-            item = asked["item"] | {"id": f"item_{next(COUNT)}"}
-            await say("conversation.item.added", item=item)
-        elif asked["type"] == "response.create":
-            response: dict[str, Any] = {"id": f"resp_{next(COUNT)}", "object": "realtime.response"}
-            await say("response.created", response=response | {"status": "in_progress"})
-            said = {"type": "output_text", "text": f"It is {item.get('output')}"}
-            spoken = {"id": "said", "type": "message", "role": "assistant", "content": [said]}
-            output = [spoken if item["type"] == "function_call_output" else call]
-            whole = response | {"status": "completed", "output": output, "usage": usage}
-            await say("response.done", response=whole)
-
-
-async def live(connection: Any) -> None:
-    """A session of Gemini's Live API: calls the tool `weather` once, and says what it gave."""
-    usage = {"promptTokenCount": 30, "responseTokenCount": 9, "totalTokenCount": 39}
-    call = {"id": f"call_{next(COUNT)}", "name": "weather", "args": {"city": "Oslo"}}
-    async for message in connection:
-        asked = json.loads(message)
-        if "setup" in asked:
-            answers: list[Any] = [{"setupComplete": {}}]
-        elif "client_content" in asked:
-            answers = [{"toolCall": {"functionCalls": [call]}, "usageMetadata": usage}]
-        else:
-            (result,) = asked["tool_response"]["functionResponses"]
-            said = ["It is ", result["response"]["sky"]]
-            turns = [{"modelTurn": {"parts": [{"text": text}]}} for text in said]
-            answers = [{"serverContent": one} for one in turns]
-            answers.append({"serverContent": {"turnComplete": True}, "usageMetadata": usage})
-        for answer in answers:
-            await connection.send(json.dumps(answer))
-
-
 def _count() -> Any:
     number = 0
     while True:
@@ -161,16 +114,11 @@ async def main() -> None:
     def select_subprotocol(connection: Any, offered: Any) -> Any:
         return "realtime" if "realtime" in offered else None
 
-    async def talk(connection: Any) -> None:
-        path = connection.request.path.partition("?")[0]
-        kind = realtime if path.endswith("/realtime") else chat
-        await (live if path.endswith("BidiGenerateContent") else kind)(connection)
-
     options: dict[str, Any] = {"process_request": process_request, "max_size": None}
     if sys.argv[1]:
         options["ssl"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         options["ssl"].load_cert_chain(sys.argv[1])
-    async with serve(talk, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
+    async with serve(chat, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
         print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

@@ -9,12 +9,13 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Literal, NamedTuple
 
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from playhead_instrumentation.boundaries.span_end import end_span
 from playhead_instrumentation.driver.exceptions import record_of
 from playhead_instrumentation.driver.gate import Turn, running_loop
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
@@ -37,7 +38,16 @@ class MessageRequest(NamedTuple):
 class MessageExchange:
     """What is known of one exchange while it is in progress."""
 
-    __slots__ = ("_ended_ns", "_span", "_waits", "call", "received_count", "sent_count", "session")
+    __slots__ = (
+        "_ended_ns",
+        "_span",
+        "_waits",
+        "attempt",
+        "call",
+        "received_count",
+        "sent_count",
+        "session",
+    )
 
     def __init__(
         self, session: Session, request: MessageRequest, name: str, attributes: dict[str, Any]
@@ -55,6 +65,8 @@ class MessageExchange:
             effect=request.effect,
             span=span.get_span_context(),
         )
+        self.attempt: Attempt | None = None
+        """The exchange as an attempt of a call, where its bytes are looked into at the end."""
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0
@@ -63,6 +75,11 @@ class MessageExchange:
         session.opened(self)
         if span.is_recording():
             note(span, {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)})
+
+    @property
+    def span_context(self) -> SpanContext:
+        """Of its span."""
+        return self._span.get_span_context()
 
     @property
     def over(self) -> bool:
@@ -95,6 +112,8 @@ class MessageExchange:
         """A message has arrived; the program does not have it yet."""
         self._report(self.call.part, data, at, attributes)
         self.received_count += 1
+        if self.attempt is not None:
+            self.attempt.chunks.append(data)
 
     def _report(self, report: Callable[..., Any], *said: Any) -> None:
         if self.over:
@@ -108,7 +127,7 @@ class MessageExchange:
         """Return the delivery of the ``place``-th item after ``at`` that arrived together with it."""
         if at is None or not place:
             return at
-        if running_loop() is not None and self.session.driver.gate.level != "strict":
+        if running_loop() is not None and self.session.driver.gate.level == "causal":  # a batch a tick
             return self.call.arrive().wait()
         return Delivery(at.batch, at.order + place)
 
@@ -203,6 +222,9 @@ class MessageExchange:
             a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
         }
         end_span(self._span, self.call.ended, self._ended_ns, counts)
+        if self.attempt is not None and self.session.on_unclaimed is not None:
+            self.attempt.end = self.call.ended
+            self.session.on_unclaimed(self.attempt)
 
 
 def drive(coroutine: Coroutine[Any, None, None]) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ AGAIN_S = 1.0
 """Seconds after which a receiver that does not answer is asked again."""
 CONNECT_S = 5.0
 LAST_WORDS_S = 1.0
-"""How long the end of the process may wait for its last report."""
+"""How long the end of the process, or of a halt, may wait for what the receiver is told of it."""
 MOST_PROBLEMS = 20
 
 log = logging.getLogger(__name__)
@@ -142,6 +143,7 @@ class Channel:
         self._bell = Bell()
         self._due = Bell()
         self._told = Bell()
+        self._posting = threading.Lock()
         self._over = False
         self._taken = 0
         self._number = 0
@@ -178,29 +180,30 @@ class Channel:
         while not self._over:
             wait_s = REPORT_S
             try:
-                self._post_report(ends=False)
+                self._post_report()
             except Exception as problem:
                 self._hindered(problem)
                 wait_s = AGAIN_S
             self._bell.wait(wait_s)
 
-    def _post_report(self, *, ends: bool) -> None:
-        self._number += 1
-        problems, made = self._problems[:], self._desk.made()
-        report = msgspec.structs.replace(
-            self._describe(),
-            number=self._number,
-            halted=[] if ends else self._desk.halted(),
-            holds=[] if ends else self._desk.holds(),
-            taken=self._taken,
-            problems=problems,
-            made=made,
-            ends=ends,
-        )
-        self._address.post(REPORT, report, CONNECT_S)
-        del self._problems[: len(problems)]
-        self._desk.told(made)
-        self._heard_s = REAL.now_s()
+    def _post_report(self, *, ends: bool = False, patience_s: float = CONNECT_S) -> None:
+        with self._posting:
+            self._number += 1
+            problems, made = self._problems[:], self._desk.made()
+            report = msgspec.structs.replace(
+                self._describe(),
+                number=self._number,
+                halted=[] if ends else self._desk.halted(),
+                holds=[] if ends else self._desk.holds(),
+                taken=self._taken,
+                problems=problems,
+                made=made,
+                ends=ends,
+            )
+            self._address.post(REPORT, report, patience_s)
+            del self._problems[: len(problems)]
+            self._desk.told(made)
+            self._heard_s = REAL.now_s()
 
     def _last_words(self) -> None:
         try:
@@ -238,7 +241,14 @@ class Channel:
             if said:
                 self._problems = [*self._problems, OrderProblem(order.number, said)][-MOST_PROBLEMS:]
             self._taken = order.number
-        if orders.orders:
+        if not orders.orders:
+            return
+        try:
+            self._post_report(patience_s=LAST_WORDS_S)
+        except Exception as problem:
+            self._hindered(problem)
+        finally:
+            self._desk.let_go()
             self._tell()
 
     def _hindered(self, problem: Exception) -> None:

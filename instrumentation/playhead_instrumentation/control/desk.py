@@ -84,6 +84,8 @@ class Desk:
         self._made: list[CheckpointMade] = []
         self._halts: dict[int, Halt] = {}
         self._arrivals: dict[int, HeldArrival] = {}
+        self._going: list[Halt | HeldArrival] = []
+        """Those that have got the order to go on."""
         self._count = 0
         self._heed()
 
@@ -127,6 +129,7 @@ class Desk:
             halt = Halt(self, ask, rule.condition, by_rule=True)
             if rule.action == "stop":
                 halt.order(_rejection(trace, f"the rule {rule} applies"))
+                halt.go()
             return halt
         if held is None or not held.paused or self._is_ahead(held, ask.call):
             return None
@@ -246,6 +249,7 @@ class Desk:
                 self._expires(trace, held)
             self._give_up()
             waits = bool(self._halts)
+        self.let_go()
         now_s = REAL.now_s()
         return min([LOOK_S if waits else IDLE_S, *(max(0.0, at - now_s) for at in times)])
 
@@ -256,12 +260,14 @@ class Desk:
             for trace in (*self._held.traces(), self._held.own_trace()):
                 self._release(trace, "left", RULE)
             self._held.clear()
+        self.let_go()
 
     def after_fork(self) -> None:
         """In a child: what waits in other threads waits in the parent."""
         self._lock = threading.RLock()
         self._halts.clear()
         self._arrivals.clear()
+        self._going.clear()
         self._wanted, self._made = [], []
         self._heed()
         self._watching.after_fork()
@@ -277,7 +283,7 @@ class Desk:
         self._held.drop(trace)
         if action == "lost" and ControlRule("stop", "lost") in self._rules:
             for halt in self._of(trace):
-                halt.order(_rejection(trace, "the receiver was lost while the run was paused"))
+                self._order(halt, _rejection(trace, "the receiver was lost while the run was paused"))
         self._release(trace, action, held.holder)
         self._heed()
         self.changed()
@@ -290,12 +296,15 @@ class Desk:
                 continue
             if self._lost or waited_s > PATIENCE_S:
                 why = "the receiver is lost" if self._lost else "nobody has answered"
-                halt.order(_rejection(halt.trace_id, f"{halt.reason} waits for a person: {why}"))
+                self._order(halt, _rejection(halt.trace_id, f"{halt.reason} waits for a person: {why}"))
 
     # Orders.
 
     def take(self, order: ControlOrder) -> str:
-        """Carry out an order. Returns why it cannot be; empty if it can."""
+        """Carry out an order. Returns why it cannot be; empty if it can.
+
+        Whom it lets go waits for `let_go`: a program may end at once, and nobody would hear of it.
+        """
         try:
             with self._lock:
                 if not order.state:
@@ -308,6 +317,18 @@ class Desk:
             return "; ".join(part for part in (problem.what, problem.cause, problem.hint) if part)
         except ValueError as problem:
             return str(problem)
+
+    def let_go(self) -> None:
+        """Let those go on who got an order for that."""
+        with self._lock:
+            going, self._going = self._going, []
+        for waiter in going:
+            waiter.go()
+
+    def _order(self, waiter: Halt | HeldArrival, order: ControlOrder) -> None:
+        """Give what waits the order that ends its wait."""
+        waiter.order(order)
+        self._going.append(waiter)
 
     def _take(self, order: ControlOrder) -> None:
         if order.what in ("pause", "rules", "renew", "step"):
@@ -327,7 +348,7 @@ class Desk:
                 return
             if order.what == "answer" and order.answer is not None:
                 check_answer(halt.call.id.kind, order.answer)
-            halt.order(order)
+            self._order(halt, order)
 
     def _hold(self, order: ControlOrder, held: HeldRun, rules: list[ControlRule]) -> None:
         if order.what == "pause":
@@ -364,7 +385,7 @@ class Desk:
         halts = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
         arrivals = self._arrivals_of(order)
         if halts:
-            halts[0].order(order)
+            self._order(halts[0], order)
         elif arrivals:
             held.passing.add(arrivals[0].asked.id)
             self._let_in(arrivals[0].asked.id)
@@ -378,7 +399,7 @@ class Desk:
         """Let in what has arrived for an exchange."""
         for arrival in self._arrivals.values():
             if arrival.asked.id == id:
-                arrival.order(ControlOrder(0, "continue", arrival.trace_id, RULE))
+                self._order(arrival, ControlOrder(0, "continue", arrival.trace_id, RULE))
 
     def _which(self, order: ControlOrder) -> Halt:
         """The halted ask that an order is about."""
@@ -423,10 +444,10 @@ class Desk:
         """Let everything of a run go."""
         said = "" if action == "continue" else action
         for halt in self._of(trace):
-            halt.order(ControlOrder(0, "continue", trace, by, said=said))
+            self._order(halt, ControlOrder(0, "continue", trace, by, said=said))
         for arrival in self._arrivals.values():
             if self._held.has(arrival.trace_id, trace):
-                arrival.order(ControlOrder(0, "continue", trace, by))
+                self._order(arrival, ControlOrder(0, "continue", trace, by))
 
     def _heed(self) -> None:
         """Something has changed: say whether asks and arrivals are to be looked at."""

@@ -74,15 +74,22 @@ class Waiter:
     def __init__(self) -> None:
         self.going = False
         """Whether it has got an order, and is about to go on."""
+        self._last: ControlOrder | None = None
         self._orders: deque[ControlOrder] = deque()
         self._bell = Bell()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._future: asyncio.Future[None] | None = None
 
     def order(self, order: ControlOrder) -> None:
-        """Hand over the order that ends the wait, from any thread."""
+        """Hand over the order that ends the wait, from any thread. It ends at `go`."""
+        self._last = order
         self.going = True
-        self.wake(order)
+
+    def go(self) -> None:
+        """End the wait, if it has got an order for that. From any thread."""
+        last, self._last = self._last, None
+        if last is not None:
+            self.wake(last)
 
     def wake(self, order: ControlOrder) -> None:
         """Hand over an order, from any thread."""

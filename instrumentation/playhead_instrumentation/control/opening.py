@@ -32,7 +32,7 @@ class Control:
             self._watching.spending.used(trace_id.hex(), attributes, began_ns)
 
     def unclaimed(self, attempt: Attempt) -> None:
-        """An HTTP attempt is over that no SDK made for a call: it may be one to a model all the same."""
+        """An attempt is over that no SDK made for a call: it may be one to a model all the same."""
         spending = self._watching.spending
         if spending is not None and attempt.span_context is not None:
             trace = attempt.span_context.trace_id.to_bytes(16, "big").hex()

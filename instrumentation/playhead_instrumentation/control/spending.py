@@ -72,7 +72,7 @@ class Spent:
             sums.cost_usd += cost_usd
 
     def attempted(self, trace: str, attempt: Attempt) -> None:
-        """An HTTP attempt is over that belongs to no call of an SDK; its bytes may be a call."""
+        """An attempt is over that belongs to no call of an SDK; its bytes may be a call."""
         from playhead_instrumentation.spans.meaning import meaning_of  # the rule may not meet any
 
         if said := meaning_of(attempt):

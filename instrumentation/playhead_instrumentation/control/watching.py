@@ -44,7 +44,7 @@ class Spending(Protocol):
         ...
 
     def attempted(self, trace: str, attempt: Attempt) -> None:
-        """An HTTP attempt is over that belongs to no call of an SDK."""
+        """An attempt is over that belongs to no call of an SDK."""
         ...
 
     def tokens(self, trace: str) -> float:

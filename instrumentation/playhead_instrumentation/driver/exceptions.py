@@ -48,8 +48,8 @@ def is_rejection(record: ErrorRecord | None) -> TypeGuard[ErrorRecord]:
 
 
 def name_of(record: ErrorRecord) -> str:
-    """The class name for ``error.type``: qualified by its module unless it is a builtin."""
-    return record.qualname if record.module == "builtins" else f"{record.module}.{record.qualname}"
+    """See `ErrorRecord.error_type`."""
+    return record.error_type
 
 
 def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:

@@ -59,6 +59,9 @@ MOST_SEEN = 500
 MOST_LATE = 100
 """Values learned late that one report holds at most."""
 
+_JSON: Final = (b"{", b"[")
+"""How JSON begins."""
+
 HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kind.MASK))
 """What is replaced in a whole body or text."""
 _LEARNT: Final = frozenset((Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
@@ -260,7 +263,14 @@ class Redactor:
             spans += self._form(tail)
         if not spans:
             return data, 0
-        return data[:start] + replaced(tail, spans), len(united(spans))
+        count = len(united(spans))
+        if data[:1] not in _JSON:
+            from playhead_semconv.secrets.protobuf_messages import replaced_in_message  # few are binary
+
+            whole = replaced_in_message(data, [(start + one, start + end) for one, end in spans])
+            if whole is not None:
+                return whole, count
+        return data[:start] + replaced(tail, spans), count
 
     def masked(self, data: bytes) -> bytes:
         """Return ``data`` with a mask of as many bytes in the place of each credential."""

@@ -106,7 +106,10 @@ class Session:
         self.snapshots: Snapshots | None = None
         """Takes snapshots of the working folder, where the setting says so."""
         self.on_unclaimed: Callable[[Attempt], None] | None = None
-        """Told of each HTTP attempt that belongs to no call of an SDK, off the caller's path."""
+        """Told of each attempt that belongs to no call of an SDK, off the caller's path.
+
+        Over gRPC: of those on a known wire.
+        """
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()

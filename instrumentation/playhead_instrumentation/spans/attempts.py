@@ -16,7 +16,7 @@ from playhead_semconv.facts import End, ExchangeId
 
 
 class Attempt(msgspec.Struct):
-    """One attempt of a logical call: what was sent and what was received, as bytes.
+    """One attempt of a logical call, over HTTP or gRPC: what was sent and received, as bytes.
 
     The boundary fills it while the attempt is in progress; the observer only reads. Appends to `chunks`
     are the only work on the caller's path.
@@ -34,7 +34,7 @@ class Attempt(msgspec.Struct):
     status_code: int | None = None
     response_headers: list[tuple[str, str]] = []
     chunks: list[bytes] = []
-    """As on the wire: still content-encoded."""
+    """As on the wire: still content-encoded. Over gRPC: its messages."""
     first_chunk_ns: int | None = None
     end: End | None = None
     ended_ns: int | None = None

@@ -38,13 +38,13 @@ from playhead_semconv.genai.messages import FinishReason
 from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
+    MALFORMED,
     Derived,
     PrefixCache,
     derive,
 )
 
 TRUNCATED = "truncated_response"
-MALFORMED = "malformed_response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,7 @@ def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | No
     end = attempt.end
     if end is not None and end.how == "error":
         error = end.error or ErrorRecord("", "_OTHER", "")
-        builtin = error.module in ("", "builtins")
-        return CallOutcome(
-            error.qualname if builtin else f"{error.module}.{error.qualname}", error.message
-        )
+        return CallOutcome(error.error_type, error.message)
     if ended_how(attempt) == "complete":
         return CallOutcome(TRUNCATED, derived.problem)
     return CallOutcome()

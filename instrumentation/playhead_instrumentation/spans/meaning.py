@@ -19,12 +19,12 @@ def wire_of(attempt: Attempt) -> str:
 
 def response_of(attempt: Attempt) -> WireResponse:
     """The answer of an attempt, as far as it has come."""
-    return WireResponse(
-        attempt.status_code,
-        attempt.response_headers,
-        attempt.chunks,
-        complete=ended_how(attempt) == "complete",
-    )
+    complete = ended_how(attempt) == "complete"
+    if attempt.exchange.kind == "grpc":
+        from playhead_semconv.wire.xai.calls import grpc_messages  # few programs use gRPC
+
+        return grpc_messages(attempt.chunks, complete=complete)
+    return WireResponse(attempt.status_code, attempt.response_headers, attempt.chunks, complete=complete)
 
 
 def asked_whom(attempt: Attempt) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.attempts import before, is_next_attempt
 from playhead_semconv.genai.providers import provider_at
-from playhead_semconv.wire import call_name, derive, recognised, said_by, wire_of
+from playhead_semconv.wire import (
+    call_name,
+    derive,
+    failure_of,
+    recognised,
+    said_by,
+    wire_of,
+)
 from playhead_semconv.wire.realtime.calls import RealtimeCall
 from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
 from playhead_semconv.wire.xai.calls import request_line, request_told
@@ -27,10 +34,8 @@ def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> 
     found = {(one.instance, str(one.id)): one for one in exchanges}
     for span in asked:
         exchange = found.get((span.instance, str(span.attributes.get(a.PLAYHEAD_EXCHANGE_ID, ""))))
-        said = {} if exchange is None else _said(span, exchange)
-        if said:
-            span.attributes = said | span.attributes
-            span.name = call_name(said)
+        if exchange is not None:
+            _tell(span, exchange)
 
 
 def join_attempts(steps: list[Step], exchanges: Iterable[RecordedExchange]) -> list[Step]:
@@ -109,18 +114,24 @@ def _may_be(span: Span) -> bool:
     return not is_logical(span.attributes) and wire_of(*request_told(span.attributes)) is not None
 
 
-def _said(span: Span, exchange: RecordedExchange) -> dict[str, Any]:
+def _tell(span: Span, exchange: RecordedExchange) -> None:
+    """Add to the span of a request what its bytes say; nothing where it is no call."""
     method, url = request_line(exchange.key)
     try:
         request, response = exchange.request, response_of(exchange)
     except TapeError:
-        return {}
+        return
     wire = recognised(method, url, request)
     if wire is None:
-        return {}
+        return
     chunks = exchange.exchange.parts
     waited_ns = chunks[0].time_ns - span.started_ns if chunks else None
     host = str(span.attributes.get(a.SERVER_ADDRESS, ""))
     derived = derive(wire, request, response, url=url)
     said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
-    return said | {a.PLAYHEAD_EXCHANGE_REF: f"{exchange.instance}/{exchange.id}"}
+    said[a.PLAYHEAD_EXCHANGE_REF] = f"{exchange.instance}/{exchange.id}"
+    span.attributes = said | span.attributes
+    span.name = call_name(said)
+    kind, message = failure_of(derived)
+    if kind and span.status == "unset":
+        span.status, span.status_message = "error", message

@@ -21,6 +21,10 @@ _OF_ONE_CALL: Final = ("amz-sdk-invocation-id", "idempotency-key")
 _PASSING: Final = frozenset((408, 409, 425, 429))
 """Statuses below 500 after which SDKs send a request again."""
 
+_OF_GRPC: Final = frozenset((2, 4, 8, 10, 13, 14, 15))
+"""Codes of gRPC that say the same: unknown, deadline exceeded, resource exhausted, aborted, internal,
+unavailable, data loss."""
+
 
 def before(id: ExchangeId) -> ExchangeId | None:
     """Return the exchange before this one in its lane; None if it is the first."""
@@ -52,7 +56,11 @@ def _failed(exchange: Exchange) -> bool:
     status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
     if isinstance(status, int):
         return status in _PASSING or status >= 500
-    return exchange.end is not None and exchange.end.how == "error"
+    end = exchange.end
+    if exchange.id.kind == "grpc":
+        code = None if end is None else end.values.get(a.RPC_GRPC_STATUS_CODE)
+        return code in _OF_GRPC and not exchange.parts
+    return end is not None and end.how == "error"
 
 
 def _headers(exchange: Exchange) -> dict[str, str]:

@@ -26,6 +26,20 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at ``at``, and where it ends. ValueError: it does not end."""
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            break
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number & 0xFFFF_FFFF_FFFF_FFFF, at
+    raise ValueError(f"byte {at}: a number does not end")
+
+
 def field(number: int, data: bytes) -> bytes:
     """Encode a field of bytes, of text as UTF-8, or of a message. ``number``: 1 to 15."""
     return bytes((number << 3 | _BYTES,)) + varint(len(data)) + data

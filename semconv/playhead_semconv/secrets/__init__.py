@@ -2,8 +2,9 @@
 
 `fields` lists the names of credentials, `shapes` the formats that providers use. `finder` searches for
 both, and for known values, in one pass. `masks` defines what replaces them on the tape, `scrubbing`
-applies that to text that arrives in pieces, `event_frames` to event streams in binary messages, and
-`codings` looks into compressed data. `responses` chooses between them.
+applies that to text that arrives in pieces, `event_frames` to event streams in binary messages,
+`protobuf_messages` to messages that are sent, and `codings` looks into compressed data. `responses`
+chooses between them.
 """
 
 from playhead_semconv.secrets.fields import FIELDS, SecretField, is_field

@@ -4,12 +4,20 @@ from playhead_semconv.wire.catalogue import DIALECTS, wire_of
 from playhead_semconv.wire.derive import CONTENT_ATTRIBUTES, Derived, WireResponse, derive
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.prefix import PrefixCache
-from playhead_semconv.wire.recognition import call_name, may_be_sent_again, recognised, said_by
+from playhead_semconv.wire.recognition import (
+    MALFORMED,
+    call_name,
+    failure_of,
+    may_be_sent_again,
+    recognised,
+    said_by,
+)
 from playhead_semconv.wire.sse import ServerSentEvent, SseParser
 
 __all__ = [
     "CONTENT_ATTRIBUTES",
     "DIALECTS",
+    "MALFORMED",
     "Derived",
     "PrefixCache",
     "ServerSentEvent",
@@ -18,6 +26,7 @@ __all__ = [
     "call_name",
     "decode_body",
     "derive",
+    "failure_of",
     "may_be_sent_again",
     "recognised",
     "said_by",

@@ -12,7 +12,14 @@ from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.genai.providers import provider_said
 from playhead_semconv.wire.catalogue import BODILESS, DIALECTS, model_in, path_of
-from playhead_semconv.wire.dialect import Dialect, Fold, counted_in, error_of, refusal_of
+from playhead_semconv.wire.dialect import (
+    Dialect,
+    Fold,
+    PartlyRead,
+    counted_in,
+    error_of,
+    refusal_of,
+)
 from playhead_semconv.wire.encodings import decode_body, header
 from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
@@ -129,13 +136,18 @@ def _answer(
         cut_short = False
         refused = (response.status_code or 0) >= 400
         kind = header(response.headers, "content-type").lower()
-        body = None if refused else dialect.media(kind, data)
-        derived.content_complete = whole and body is not None
         try:
+            body = None if refused else dialect.media(kind, data)
+            derived.content_complete = whole and body is not None
             if body is None:
                 body = parse(data)
                 derived.content_complete = True
+        except PartlyRead as stopped:
+            body = stopped.body
+            derived.malformed = True
+            problems.append(str(stopped))
         except (ValueError, RecursionError) as error:
+            body = None
             derived.malformed = whole
             problems.append(f"response body: {error}" if whole else "the response body ended early")
     fields = cast(Object, body) if isinstance(body, dict) else {}

@@ -28,6 +28,15 @@ class ResponseContent(msgspec.Struct):
     """Attributes of the span: response id and model, usage, …"""
 
 
+class PartlyRead(ValueError):
+    """An answer that violates its format at some place."""
+
+    def __init__(self, problem: str, body: Object) -> None:
+        """``body``: what was said before that place."""
+        super().__init__(problem)
+        self.body = body
+
+
 class Fold(Protocol):
     """Joins the events of a stream into the body that a call without a stream would have had."""
 
@@ -106,7 +115,7 @@ class Dialect(Protocol):
         ...
 
     def media(self, kind: str, data: bytes) -> Object | None:
-        """Return the body for an answer of media type ``kind``; None: it must be JSON."""
+        """Return the body for an answer of media type ``kind``; None: it must be JSON. `PartlyRead`."""
         ...
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:

@@ -35,6 +35,9 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
     return next((wire.name for wire in wires if fits(wire, fields)), None)
 
 
+MALFORMED: Final = "malformed_response"
+"""``error.type`` of an answer that violates its format."""
+
 LASTING: Final = frozenset(("openai.batch", "openai.batch_file", "anthropic.batch"))
 """Wires whose requests leave something with the provider: sent again, they would do it twice."""
 
@@ -55,12 +58,20 @@ def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> di
         said[a.GEN_AI_REQUEST_MODEL] = derived.request_model
     if provider := provider_at(host) or derived.provider:
         said[a.GEN_AI_PROVIDER_NAME] = provider
-    if derived.error_type:
-        said[a.ERROR_TYPE] = derived.error_type
+    kind, _ = failure_of(derived)
+    if kind:
+        said[a.ERROR_TYPE] = kind
     if derived.streamed and waited_ns is not None:
         said[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
     said[a.PLAYHEAD_WIRE] = wire
     return said
+
+
+def failure_of(derived: Derived) -> tuple[str, str]:
+    """Return type and text of what is wrong with an answer; empty: nothing."""
+    if derived.error_type or not derived.malformed:
+        return derived.error_type, derived.error_message
+    return MALFORMED, derived.problem
 
 
 def call_name(said: Mapping[str, Any]) -> str:

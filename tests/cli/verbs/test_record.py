@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.cli import CommandLine
+from support.long import long
 from support.warm import playhead
 
 from playhead_cli.running.agent import Agent, agent_python, parse_agent
@@ -251,7 +252,9 @@ os.kill(os.getpid(), signal.SIGINT)
 """
 
 
-@pytest.mark.parametrize("how", ["record", "record -m", "instrument", "instrument -m", "instrument -c"])
+@pytest.mark.parametrize(
+    "how", ["record", long("record -m"), long("instrument"), "instrument -m", long("instrument -c")]
+)
 def test_what_is_imported_at_exit_does_not_change_how_an_interrupt_ends_a_program(
     tmp_path: Path, environ: dict[str, str], how: str
 ):
@@ -321,7 +324,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("level", [long("exchanges"), "strict"])
 @pytest.mark.parametrize("words", ENDINGS, ids=" ".join)
 def test_how_it_ended_is_part_of_the_run(
     tmp_path: Path, environ: dict[str, str], level: str, words: tuple[str, ...]

@@ -135,6 +135,16 @@ class Meant(OnEngine):
         ]
         assert list(store.verify()) == []
 
+    def test_a_call_failed_whose_answer_says_so(self, store: WholeStore):
+        made = HandMade().start()
+        asked = request(made, answer={"error": {"code": "overloaded", "message": "later"}})
+        store.commit(batch_of(made.exit()))
+        assert Meanings(store).of_new() == 1
+        assert run_of(store, TRACE).error_types == ["overloaded"]
+        (stored,) = store.spans(TRACE, [span_id(asked)])
+        status = span_of(whole_span(store, stored)).status
+        assert (status.code, status.message) == (status.STATUS_CODE_ERROR, "later")
+
     @pytest.mark.parametrize("wire", sorted(OTHERS))
     def test_so_is_one_on_another_wire(self, store: WholeStore, wire: str):
         key, body, said, model, cost_usd = OTHERS[wire]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
+from support.long import long
 from support.scripted import json_reply, openai_chat
 
 TOOLS = """
@@ -127,7 +128,7 @@ def test_the_arguments_of_a_tool_are_edited_and_its_result_given_by_hand(stage: 
             "PermissionDeniedError 403 the rule stop tokens>20 applies",
             marks=pytest.mark.acceptance,
         ),
-        ("stop cost>0.00002", "PermissionDeniedError 403 the rule stop cost>2e-05 applies"),
+        long("stop cost>0.00002", "PermissionDeniedError 403 the rule stop cost>2e-05 applies"),
         pytest.param(
             "stop seconds>0",
             "PermissionDeniedError 403 the rule stop seconds>0 applies",

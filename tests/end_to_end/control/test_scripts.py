@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.asking import ASKING
 from support.controlling import Stage, on_stage, said_back
+from support.long import long
 from support.scripted import Gate, openai_chat, sse, sse_reply
 
 SYNC = f"""
@@ -150,7 +151,7 @@ STREAMS_ASYNC = """
 @pytest.mark.parametrize(
     ("script", "level"),
     [
-        pytest.param(STREAMS, "exchanges", id="sync exchanges"),
+        long(STREAMS, "exchanges", id="sync exchanges"),
         pytest.param(STREAMS_ASYNC, "strict", id="async strict"),
         *(
             pytest.param(script, level, id=f"{name} {level}", marks=pytest.mark.acceptance)

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from support.client_forms import FORMS
+from support.long import long
 from support.programs import attributes
 
 from playhead_semconv import attributes as a
@@ -126,13 +127,13 @@ def test_quiet_and_disabled(program):
             "content from environment (PLAYHEAD_CONTENT) is 'metadat', not full or metadata; "
             "did you mean metadata?",
         ),
-        (
+        long(
             {"PLAYHEAD_CONTENT": "Metadata"},
             "",
             "content from environment (PLAYHEAD_CONTENT) is 'Metadata', not full or metadata; "
             "did you mean metadata?",
         ),
-        (
+        long(
             {"PLAYHEAD_LEVEL": "hard"},
             "",
             "level from environment (PLAYHEAD_LEVEL) is 'hard', not exchanges, causal or strict",
@@ -142,9 +143,13 @@ def test_quiet_and_disabled(program):
             "",
             "boundaries: there is no 'clok'; did you mean clock?",
         ),
-        ({}, '[tool.playhead]\ncontent = "off"\n', "content from {file} is 'off', not full or metadata"),
+        long(
+            {},
+            '[tool.playhead]\ncontent = "off"\n',
+            "content from {file} is 'off', not full or metadata",
+        ),
         ({}, "[tool.playhead]\nqiet = true\n", "unknown setting qiet in {file}; did you mean quiet?"),
-        ({}, '[tool.playhead]\ncontent = "meta', "{file} is not TOML; "),
+        long({}, '[tool.playhead]\ncontent = "meta', "{file} is not TOML; "),
     ],
 )
 def test_a_setting_that_is_not_understood_stops_the_recording_and_not_the_program(
@@ -217,11 +222,11 @@ def test_a_service_without_a_name_has_that_of_the_agent(program):
     ("words", "environ", "said"),
     [
         (("python", "agent.py"), {}, ["agent", "own"]),
-        (("python", "-m", "agent"), {}, ["agent", "own"]),
+        long(("python", "-m", "agent"), {}, ["agent", "own"]),
         (("python", "agent.py"), {"PLAYHEAD_AGENT": "refund"}, ["refund", "own"]),
         (("python", "agent.py"), {"OTEL_SERVICE_NAME": "desk"}, ["desk", "own"]),
-        (("python", "agent.py"), {"OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, ["x", "own"]),
-        (("python", "agent.py"), {"PLAYHEAD_DISABLED": "1"}, ["unknown_service:python", "own"]),
+        long(("python", "agent.py"), {"OTEL_RESOURCE_ATTRIBUTES": "service.name=x"}, ["x", "own"]),
+        long(("python", "agent.py"), {"PLAYHEAD_DISABLED": "1"}, ["unknown_service:python", "own"]),
     ],
 )
 def test_a_name_that_is_given_is_kept(program, words, environ, said):
@@ -326,7 +331,10 @@ EXITS = {
 }
 
 
-@pytest.mark.parametrize("ending", EXITS)
+FEW = ("import sys; sys.exit('gone')", "raise ValueError('no order')")
+
+
+@pytest.mark.parametrize("ending", [one if one in FEW else long(one) for one in EXITS])
 def test_how_the_process_ended(program, ending):
     code, error, said = EXITS[ending]
     for launcher in (("opentelemetry-instrument", "python"), RECORD):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import interpreter
+from support.long import long
 from support.programs import Program
 
 from playhead_semconv import attributes as a
@@ -129,14 +130,14 @@ def test_nothing_is_left_after_uninstrumenting(of_level):
     ("environ", "absent", "present"),
     [
         ({"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "http.client"}, "http.client", "processes"),
-        ({"PLAYHEAD_BOUNDARIES": "-processes.workers"}, "processes.workers", "http.client"),
+        long({"PLAYHEAD_BOUNDARIES": "-processes.workers"}, "processes.workers", "http.client"),
         ({"PLAYHEAD_BOUNDARIES": "+clock,-http.client"}, "http.client", "clock"),
-        (
+        long(
             {"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "clock , grpc", "PLAYHEAD_LEVEL": "causal"},
             "clock",
             "entropy",
         ),
-        (
+        long(
             {
                 "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "clock,http.client",
                 "PLAYHEAD_BOUNDARIES": "+clock",

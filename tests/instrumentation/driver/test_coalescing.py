@@ -6,6 +6,7 @@ import threading
 import msgspec
 import pytest
 from support.files import Ran
+from support.long import long
 
 from playhead_instrumentation.driver import coalescing
 from playhead_instrumentation.driver.coalescing import Coalescing
@@ -179,7 +180,7 @@ def test_damaged_ends_are_refused():
                 ends_of(damaged)
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_a_program_that_polls_writes_few_facts_and_is_replayed(level, tmp_path):
     ran = Ran(tmp_path, POLLING, PLAYHEAD_LEVEL=level)
     assert "playhead could not" not in ran.done.stderr

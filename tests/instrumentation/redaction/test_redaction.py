@@ -10,6 +10,7 @@ import zlib
 import httpx2
 import pytest
 import zstandard
+from google.protobuf import struct_pb2
 from support.scripted import Reply, ScriptedServer, json_reply, sse_reply
 from support.sessions import record, recording, replay
 
@@ -738,3 +739,30 @@ def test_metadata_records_no_content():
         assert text not in data
     [exchange] = sink.tape().exchanges().values()
     assert (exchange.ask.body.size, exchange.parts[0].data.size) == (25, 26)
+
+
+def struct(text, deep):
+    """A message with texts in messages, a text that is longer than one byte tells, and other fields."""
+    found = struct_pb2.Struct()
+    found["said"] = f"my key is {text}, keep it"
+    for _ in range(deep):
+        outer = struct_pb2.Struct()
+        outer.update({"nested": found, "long": f"{text} " + "x" * 300, "n": 1.5, "all": ["a", text]})
+        found = outer
+    return found
+
+
+@pytest.mark.parametrize("deep", [0, 1, 9, 60])
+def test_a_protobuf_message_stays_one(deep):
+    secret = "sk-proj-0123456789abcdefghijABCDEFGHIJ0123456789"
+    data = struct(secret, deep).SerializeToString(deterministic=True)
+    kept, count = Redactor().body(data)
+    assert (secret.encode() in kept, count) == (False, 1 + 2 * deep)
+    if deep < 10:
+        assert struct_pb2.Struct.FromString(kept) == struct(PLACEHOLDER, deep)
+
+
+def test_what_is_no_protobuf_message_is_text():
+    secret = "sk-proj-0123456789abcdefghijABCDEFGHIJ0123456789"
+    for before in (b"", b"a=1&b=", b"\x0a\x02", b"\x08\xff", b"my key is ", b"\x12\x7f", b"\x00\x00"):
+        assert Redactor().body(before + secret.encode()) == (before + PLACEHOLDER.encode(), 1)

@@ -1,109 +1,162 @@
-"""xAI over gRPC, through the real SDK: what its bytes mean, and that it replays."""
+"""xAI over gRPC, through the real SDK: what its calls mean, its bytes, and that it replays."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from support.home import Home
+from support.scripted_grpc import GrpcReply, ScriptedGrpc
+from support.sdk_expected import read as read_attributes
 from support.sdk_table import APART
-from support.sdks import xai
-from support.xai_server import xai_server
+from support.sdks import program
+from support.xai_expected import CASES, INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
 
+from playhead_semconv import attributes as a
 from playhead_semconv.genai.messages import to_json
 from playhead_semconv.wire.xai import schema
 from playhead_semconv.wire.xai.protobuf import Schema, read
 
-PROGRAM = Path(xai.__file__)
-SAID = [{"type": "text", "content": "Hi there"}]
-THOUGHT = {"type": "reasoning", "content": "Let me think"}
-CALL = {"type": "tool_call", "id": "c-1", "name": "weather", "arguments": {"city": "Oslo"}}
+PROGRAM = Path(program.__file__)
+TESTS = PROGRAM.parents[2]
+VARYING = (a.PLAYHEAD_EXCHANGE_ID, a.PLAYHEAD_EXCHANGE_REF)
+
+
+class Recorded(NamedTuple):
+    """A recording, and what the server got and was to send."""
+
+    home: Home
+    level: str
+    port: int
+    requests: list[bytes]
+    replies: list[GrpcReply]
+
+
+def record(folder: Path, level: str, cases: tuple[str, ...], **environ: str) -> Recorded:
+    """Record the cases; the server is gone afterwards."""
+    from support.xai_answers import replies
+
+    home, answers = Home(folder, {}), [one for case in cases for one in replies(case)]
+    home.environ.update(environ)
+    home.bare.update(environ)
+    words = ("record", "--level", level, PROGRAM)
+    with ScriptedGrpc() as server:
+        server.script(answers)
+        done = home.playhead(*words, server.target, APART, XAI.adapter, *cases)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in PRINTED.splitlines() if line.partition(": ")[0] in cases]
+    assert done.stdout.splitlines() == told
+    home.playhead("rederive")
+    return Recorded(home, level, server.port, server.requests, answers)
 
 
 @pytest.fixture(
     scope="module", params=["exchanges", pytest.param("strict", marks=pytest.mark.acceptance)]
 )
-def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Home:
+def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Recorded:
     folder = tmp_path_factory.mktemp("xai")
-    home = Home(folder, {"XAI_SDK_DISABLE_TRACING": "1"})
-    with xai_server(str(APART)) as target:
-        done = home.playhead("record", "--level", request.param, PROGRAM, target, APART)
-    assert (done.returncode, done.stdout) == (0, xai.PRINTED), done.stderr
-    home.playhead("rederive")
-    return home
+    return record(folder, request.param, CASES, XAI_SDK_DISABLE_TRACING="1")
 
 
-CUT = [THOUGHT, {"type": "text", "content": "Hi"}]
-BOTH = [CALL, {**CALL, "id": "c-2", "arguments": {"city": "Rome"}}]
-MADE = [{"type": "uri", "modality": "image", "uri": "https://x.test/made.png"}]
-STREAMED = [THOUGHT, *SAID]
-CITY = [{"type": "text", "content": '{"city":"Oslo"}'}]
-CHAT = "chat grok-4"
-STEPS: list[tuple[str, bool, str, list[Any]]] = [
-    (CHAT, False, "stop", SAID),
-    (CHAT, True, "stop", STREAMED),
-    (CHAT, False, "tool_call", [CALL]),
-    (CHAT, False, "stop", SAID),
-    (CHAT, False, "", []),
-    (CHAT, True, "error", CUT),
-    (CHAT, True, "tool_call", BOTH),
-    (CHAT, False, "stop", CITY),
-    (CHAT, False, "", []),
-    (CHAT, False, "", []),
-    (CHAT, True, "error", [THOUGHT]),
-    (CHAT, False, "", []),
-    ("fetch_response", False, "", []),
-    ("fetch_response", False, "stop", SAID),
-    ("generate_content grok-imagine", False, "", MADE),
-    (CHAT, False, "stop", SAID),
-    (CHAT, True, "stop", STREAMED),
-    (CHAT, True, "error", [THOUGHT]),
-]
-"""Name, whether streamed, why it ended, what it said; in the order of the program."""
-ERRORS = {
-    5: "grpc.RpcError: INVALID_ARGUMENT: No",
-    6: "grpc.RpcError: UNAVAILABLE: gone",
-    9: "grpc.RpcError: INTERNAL: broken",
-    10: "grpc.RpcError: DEADLINE_EXCEEDED: Deadline Exceeded",
-    18: "grpc.FutureCancelledError: Locally cancelled by application!",
-}
-"""By step."""
+def test_each_call_says_what_it_was(recorded: Recorded):
+    run = recorded.home.run("last")
+    wanted = [(case, call) for case in CASES for call in calls(case)]
+    for step, (case, call) in zip(run.steps, wanted, strict=True):
+        span, messages = step.span, run.messages(step)
+        content = {a.GEN_AI_INPUT_MESSAGES: messages.input, a.GEN_AI_OUTPUT_MESSAGES: messages.output}
+        content |= {a.GEN_AI_TOOL_DEFINITIONS: messages.tools}
+        derived = {name: to_json(value) for name, value in content.items() if value}
+        said = read_attributes(span.attributes | derived)
+        for name in VARYING:
+            assert said.pop(name)
+        took_s = ((span.ended_ns or 0) - span.started_ns) / 1e9
+        if call.streamed:
+            assert 0 < said.pop(a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK) <= took_s
+        (exchange,) = run.exchanges_of(step)
+        exact = call.attributes(recorded.port, len(exchange.chunks))
+        assert as_json(said) == as_json(exact), case
+        assert span.failed is bool(call.error), case
+        assert span.status_message.startswith(call.error), case
+    (row,) = recorded.home.runs()
+    assert (row["steps"], row["models"], row["tools"]) == (len(wanted), ["m-1"], ["weather"])
+    assert (row["input_tokens"], row["output_tokens"]) == (INPUT_TOKENS, OUTPUT_TOKENS)
 
 
-def test_calls_of_the_sdk_mean_something(recorded: Home):
-    (run,) = recorded.runs()
-    assert (run["steps"], run["models"]) == (len(STEPS), ["grok-4-x", "grok-4", "grok-imagine-x"])
-    assert (run["input_tokens"], run["output_tokens"]) == (120, 50)
-    run = recorded.run("last")
-    told: list[Any] = []
-    for step in run.steps:
-        at, (message, *_) = step.span.attributes, [*run.messages(step).output, None]
-        parts = json.loads(to_json([message]))[0]["parts"] if message else []
-        (reason,) = at.get("gen_ai.response.finish_reasons", [""])
-        told.append((step.span.name, at.get("gen_ai.request.stream", False), reason, parts))
-        assert at["gen_ai.provider.name"] == "x_ai"
-    assert told == STEPS
-    first, tools, looked, schema = (run.steps[number] for number in (0, 2, 3, 7))
-    assert first.span.attributes["gen_ai.request.temperature"] == 0.7
-    assert first.span.attributes["gen_ai.usage.cache_read.input_tokens"] == 4
-    assert schema.span.attributes["gen_ai.output.type"] == "json"
-    assert [one.name for one in run.messages(tools).tools] == ["weather"]
-    (asked,) = json.loads(to_json(run.messages(looked).input))
-    shown = {"type": "uri", "modality": "image", "uri": "https://x.test/a.png", "detail": "low"}
-    assert asked["parts"][1] == shown
+def as_json(attributes: dict[str, Any]) -> Any:
+    return json.loads(json.dumps(attributes))
 
 
-def test_calls_that_fail_say_why(recorded: Home):
-    shown: Any = json.loads(recorded.playhead("show", "last", "--json").stdout)
-    said = {step["number"]: step["error"] for step in shown["steps"] if step["error"]}
-    assert said == ERRORS
+def test_each_message_is_on_the_tape_as_it_was(recorded: Recorded):
+    run = recorded.home.run("last")
+    got, sent = iter(recorded.requests), iter(recorded.replies)
+    for step, call in zip(run.steps, (call for case in CASES for call in calls(case)), strict=True):
+        (exchange,) = run.exchanges_of(step)
+        for _ in range(call.sends):
+            assert next(got) == exchange.request, call
+            reply = next(sent)
+        assert [chunk.data for chunk in exchange.chunks] == reply.sent, call
+    assert (list(got), list(sent)) == ([], [])
 
 
-def test_it_replays_with_the_server_gone(recorded: Home):
-    status, report = recorded.report("last")
-    assert (status, report["verdict"], report["divergences"]) == (0, "identical", [])
+def test_it_replays_with_the_server_gone(recorded: Recorded):
+    status, report = recorded.home.report("last")
+    assert report["divergences"] == []
+    assert (status, report["verdict"], report["level"]) == (0, "identical", recorded.level)
+    assert report["fidelity"]["exact"] == report["asked"]
+
+
+@pytest.mark.acceptance
+def test_spans_of_the_sdk_are_one_step_with_its_calls(tmp_path: Path):
+    cases = ("plain", "stream", "tools", "refused", "async", "cancelled", "deferred")
+    home = record(tmp_path, "exchanges", cases).home
+    (row,) = home.runs()
+    assert (row["steps"], row["input_tokens"], row["output_tokens"]) == (len(cases), 60, 25)
+    status, report = home.report("last")
+    assert (status, report["verdict"]) == (0, "identical")
+
+
+SPENDING = """
+import asyncio, sys
+target, *folders = sys.argv[1:]
+sys.path += folders
+from support.sdks.xai import Xai
+import playhead
+
+@playhead.tool
+def look():
+    return "looked"
+
+xai = Xai(target)
+for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stream())):
+    print(asked())
+    try:
+        print(look())
+    except Exception as problem:
+        print(problem.what)
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", ["tokens>50", pytest.param("cost>0.0002", marks=pytest.mark.acceptance)]
+)
+def test_a_limit_counts_its_calls(tmp_path: Path, limit: str):
+    from support.xai_answers import replies
+
+    home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": f"stop {limit}"}), tmp_path / "spending.py"
+    home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"
+    script.write_text(SPENDING)
+    home.environ["PLAYHEAD_PRICES"] = str(tmp_path / "prices.toml")
+    (tmp_path / "prices.toml").write_text('[[price]]\nmodel = "m-1"\ninput = 2\noutput = 10\n')
+    words = ("record", "--level", "exchanges", script)
+    with ScriptedGrpc() as server:
+        server.script([*replies("plain"), *replies("async"), *replies("stream")])
+        done = home.playhead(*words, server.target, APART, TESTS)
+    looked = ["Hi there", "looked"]
+    assert done.stdout.splitlines() == [*looked, *looked, "Hi there", f"the rule stop {limit} applies"]
+    status, report = home.report("last")
+    assert (status, report["verdict"]) == (0, "identical")
 
 
 def descriptors() -> dict[str, Any]:

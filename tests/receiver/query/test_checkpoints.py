@@ -253,13 +253,14 @@ def test_a_server_that_is_no_receiver_is_not_believed(said: bytes, monkeypatch: 
     thread.join()
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("saver", "place"),
     [
         (PlayheadSaver, "in_folders"),
-        pytest.param(SyncSaver, "in_folders", marks=pytest.mark.acceptance),
-        pytest.param(PlayheadSaver, "in_database", marks=pytest.mark.acceptance),
-        pytest.param(SyncSaver, "in_database", marks=pytest.mark.acceptance),
+        (SyncSaver, "in_folders"),
+        (PlayheadSaver, "in_database"),
+        (SyncSaver, "in_database"),
     ],
 )
 def test_every_capability_of_langgraph_conforms(

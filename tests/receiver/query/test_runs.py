@@ -127,6 +127,7 @@ def test_spans_in_a_ring_and_without_their_parents_are_shown(api: httpx.Client, 
     assert [(line["span_id"][-1], line["depth"]) for line in lines] == [("1", 0), ("2", 1), ("3", 0)]
 
 
+@pytest.mark.acceptance
 def test_a_run_of_fifty_thousand_spans_opens_in_its_first_window(api: httpx.Client, receiver: Receiver):
     trace = b"w" * 16
     for begin in range(1, 50_001, 5000):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
+from support.long import long
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
 from playhead_replay.goldens.golden_file import read_stored
@@ -201,8 +202,8 @@ def test_a_mended_prompt_is_tried_with_the_model_live_and_the_tools_from_the_tap
 @pytest.mark.parametrize(
     ("prompt", "live", "said"),
     [
-        ("You do not mend it.", 3, "expected: printed !~ 490"),
-        ("You look twice, and refund rightly.", 4, ""),
+        long("You do not mend it.", 3, "expected: printed !~ 490"),
+        long("You look twice, and refund rightly.", 4, ""),
         ("You look elsewhere, and refund rightly.", 1, "$.order\n  - tape: 81\n  + now:  99"),
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId
+from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Part
 from playhead_semconv.genai.attempts import before, is_next_attempt
 
 URL = "POST https://any.host/v1/chat"
@@ -19,6 +19,15 @@ def attempt(
     return Exchange(ExchangeId(1, "http", 0), ask, 0, head=head, end=End(how))
 
 
+def over_grpc(code: int | None = None, answers: int = 0) -> Exchange:
+    """A call of gRPC that ended with a status; None: the program cancelled it."""
+    parts = [Part(Content.of(b"1"), 0, None)] * answers
+    end = End("error" if code != 0 else "complete", values={} if code is None else {STATUS: code})
+    ask = Ask("grpc", "any.host/xai_api.Chat/GetCompletion", Content.of(b"asked"))
+    return Exchange(ExchangeId(1, "grpc", 0), ask, 0, parts=parts, end=end)
+
+
+STATUS = "rpc.grpc.status_code"
 STAINLESS = "X_Stainless_Retry_Count"
 AMAZON = "Amz_Sdk_Invocation_Id"
 
@@ -42,6 +51,13 @@ AMAZON = "Amz_Sdk_Invocation_Id"
         (attempt(400, **{AMAZON: "a"}), attempt(**{AMAZON: "a"}), True),
         (attempt(503, **{AMAZON: "a"}), attempt(**{AMAZON: "b"}), False),
         (attempt(503, **{STAINLESS: "x"}), attempt(**{STAINLESS: "y"}), True),
+        (over_grpc(14), over_grpc(0, 1), True),
+        (over_grpc(4), over_grpc(0, 1), True),
+        (over_grpc(3), over_grpc(0, 1), False),
+        (over_grpc(1), over_grpc(0, 1), False),
+        (over_grpc(), over_grpc(0, 1), False),
+        (over_grpc(14, 1), over_grpc(0, 1), False),
+        (over_grpc(0, 1), over_grpc(0, 1), False),
     ],
 )
 def test_the_next_attempt(earlier: Exchange, later: Exchange, joined: bool):

@@ -1,44 +1,12 @@
 """Calls over WebSockets: the messages of a session become calls, at any host."""
 
-import json
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.conventions import check_content
+from support.spoken_sessions import CAME, LIVE, REALTIME, SENT, content, session
 
-from playhead_semconv.facts import Ask, Content, Exchange, ExchangeId, Part
-from playhead_semconv.wire.realtime.calls import RealtimeCall
-from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-
-SENT, CAME = True, False
-TEXT = {"playhead.websocket.opcode": "text"}
-REALTIME = "wss://any.host/v1/realtime?model=gpt-realtime"
-LIVE = "wss://any.host/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
-
-
-def session(url: str, *messages: tuple[bool, Any]) -> list[RealtimeCall]:
-    """The calls over a connection; the n-th message comes at n seconds. Bytes are sent as they are."""
-    found = Exchange(
-        ExchangeId(1, "websocket", 0), Ask("websocket", f"GET {url}", Content.chunk(b"")), 0
-    )
-    for second, (sent, value) in enumerate(messages):
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        part = Part(Content.chunk(data), second * 10**9, None, TEXT, len(found.sent))
-        (found.sent if sent else found.parts).append(part)
-    calls = realtime_calls(
-        url,
-        found,
-        lambda sent, number: (found.sent if sent else found.parts)[number].data.inline or b"",
-    )
-    for call in calls:
-        check_content(call.attributes)
-    return calls
-
-
-def content(call: RealtimeCall, name: str) -> Any:
-    return json.loads(str(call.attributes[f"gen_ai.{name}"]))
-
+from playhead_semconv.wire.realtime.connection import realtime_span_id, realtime_wire
 
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
 CREATED = {
@@ -47,7 +15,12 @@ CREATED = {
 }
 UPDATED = {
     "type": "session.updated",
-    "session": {"instructions": "Be brief.", "tools": [TOOL], "max_output_tokens": 99},
+    "session": {
+        "instructions": "Be brief.",
+        "tools": [TOOL],
+        "max_output_tokens": 99,
+        "reasoning": {"effort": "low"},
+    },
 }
 ASKED = {"id": "i1", "type": "message", "role": "user", "content": [{"type": "input_audio"}]}
 CALL = {
@@ -107,6 +80,7 @@ def test_a_realtime_session():
     assert at["gen_ai.response.model"] == "gpt-realtime-2026"
     assert at["gen_ai.conversation.id"] == "conv_1"
     assert (at["gen_ai.output.type"], at["gen_ai.request.max_tokens"]) == ("speech", 99)
+    assert at["gen_ai.request.reasoning.level"] == "low"
     assert at["gen_ai.response.finish_reasons"] == ["tool_call"]
     assert (at["gen_ai.usage.input_tokens"], at["gen_ai.usage.output_tokens"]) == (30, 9)
     assert at["gen_ai.usage.audio.output_tokens"] == 6

@@ -103,10 +103,16 @@ ASYNC: dict[str, Callable[[Any], Any]] = {
 
 
 def perform(make: Callable[[str], Any], url: str, case: str) -> str:
-    """Make an adapter for ``url`` and do one case with it; returns what it printed."""
+    """Make an adapter for ``url`` and do one case with it; returns what it printed.
+
+    The cases that an adapter alone has are its ``own``.
+    """
     sdk = make(url)
+    does: dict[str, Callable[[Any], Any]] = SYNC | ASYNC | getattr(sdk, "own", {})
     try:
-        got = asyncio.run(ASYNC[case](sdk)) if case in ASYNC else SYNC[case](sdk)
+        got = does[case](sdk)
+        if asyncio.iscoroutine(got):
+            got = asyncio.run(got)
     except Exception as problem:
         got = type(problem).__name__
     return f"{case}: {got}"

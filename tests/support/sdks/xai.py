@@ -1,108 +1,117 @@
-"""xai-sdk: ``TARGET FOLDER``, where the SDK lies in FOLDER."""
+"""xai-sdk, whose API is gRPC. It can do more than the others: `Xai.own`."""
 
-import asyncio
+from __future__ import annotations
+
 import json
-import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from typing import Any
 
-from pydantic import BaseModel
-
-TOOL = ("weather", "Weather of a city", {"type": "object", "properties": {"city": {"type": "string"}}})
-
-PRINTED = """Hi there
-['', 'Hi', ' there']
-{"city":"Oslo"}
-Hi there
-StatusCode.INVALID_ARGUMENT No
-
-Hi
-StatusCode.UNAVAILABLE
-['Oslo', 'Rome']
-Oslo
-StatusCode.INTERNAL
-StatusCode.DEADLINE_EXCEEDED
-left
-Hi there
-https://x.test/made.png
-Hi there
-['', 'Hi', ' there']
-cancelled
-"""
-"""What it prints."""
+import grpc
+from support.sdks import cases
+from xai_sdk import AsyncClient, Client
+from xai_sdk.chat import image, tool, user
+from xai_sdk.proto import chat_pb2
 
 
-class City(BaseModel):
-    city: str
+class Xai:
+    def __init__(self, target: str) -> None:
+        self.made: dict[str, Any] = {"api_key": "k", "api_host": target, "use_insecure_channel": True}
+        self.own = {
+            "deferred": Xai.deferred,
+            "picture": Xai.picture,
+            "malformed answer": Xai.ask,
+            "closed": Xai.closed,
+            "gone": Xai.gone,
+            "async timeout": Xai.late,
+            "async cut": cases.read,
+            "async gone": Xai.agone,
+        }
 
+    def chat(self, client: Any, wants: str = "") -> Any:
+        """A conversation, before its answer."""
+        fields: dict[str, Any] = {"model": cases.MODEL, "temperature": 0.7}
+        content: list[Any] = [cases.HELLO]
+        if wants == "image":
+            content.append(image(f"data:image/png;base64,{cases.PIXEL}", detail="low"))
+        if wants == "tools":
+            fields["tools"] = [tool(cases.TOOL, cases.ABOUT, cases.SCHEMA)]
+        if wants == "schema":
+            kind = chat_pb2.FormatType.FORMAT_TYPE_JSON_SCHEMA
+            fields["response_format"] = chat_pb2.ResponseFormat(
+                format_type=kind, schema=json.dumps(cases.SCHEMA)
+            )
+        return client.chat.create(messages=[user(*content)], **fields)
 
-def main() -> None:
-    target, folder = sys.argv[1:]
-    sys.path.append(folder)
-    import grpc
-    from xai_sdk import AsyncClient, Client
-    from xai_sdk.chat import image, system, tool, user
+    def ask(self, wants: str = "", tries: int = 1, timeout_s: float = 20.0) -> object:
+        with Client(**self.made, timeout=timeout_s) as client:
+            return said(self.chat(client, wants).sample())
 
-    client = Client(api_key="k", api_host=target, use_insecure_channel=True)
+    def stream(self, wants: str = "") -> Iterator[object]:
+        with Client(**self.made) as client:
+            for _, part in self.chat(client, wants).stream():
+                yield said(part)
 
-    def chat(ask: str, made: object = client, **more: object) -> object:
-        return made.chat.create(  # type: ignore[attr-defined]
-            model="grok-4", messages=[system("Be brief"), user(ask)], temperature=0.7, **more
-        )
+    async def aask(self, wants: str = "", timeout_s: float = 20.0) -> object:
+        async with AsyncClient(**self.made, timeout=timeout_s) as client:
+            return said(await self.chat(client, wants).sample())
 
-    print(chat("Hello").sample().content)
-    print([part.content for _, part in chat("Hello").stream()])
-    print(chat("tools", tools=[tool(*TOOL)]).sample().tool_calls[0].function.arguments)
-    looked = client.chat.create(
-        model="grok-4", messages=[user("Hello", image("https://x.test/a.png", detail="low"))]
-    )
-    print(looked.sample().content)
-    try:
-        chat("refused").sample()
-    except grpc.RpcError as error:
-        print(error.code(), error.details())
-    try:
-        for _, part in chat("cut").stream():
-            print(part.content)
-    except grpc.RpcError as error:
-        print(error.code())
+    async def astream(self, wants: str = "") -> AsyncIterator[object]:
+        async with AsyncClient(**self.made) as client:
+            async for _, part in self.chat(client, wants).stream():
+                yield said(part)
 
-    for _, part in chat("parallel").stream():
-        if part.tool_calls:
-            print([json.loads(one.function.arguments)["city"] for one in part.tool_calls])
-    print(chat("schema").parse(City)[1].city)  # type: ignore[attr-defined]
-    hurried = Client(api_key="k", api_host=target, use_insecure_channel=True, timeout=0.4)
-    for word, made in (("failed", client), ("held", hurried)):
-        try:
-            chat(word, made).sample()
-        except grpc.RpcError as error:
-            print(error.code())
-    for _ in chat("Hello").stream():
-        print("left")
-        break
-    print(chat("deferred").defer(interval=timedelta(milliseconds=10)).content)
-    print(client.image.sample("Draw", "grok-imagine").url)
+    def deferred(self) -> object:
+        """Begin an answer, and fetch it until it is there."""
+        with Client(**self.made) as client:
+            return said(self.chat(client).defer(interval=timedelta(milliseconds=10)))
 
-    async def asynchronous() -> None:
-        async with AsyncClient(api_key="k", api_host=target, use_insecure_channel=True) as made:
-            answer = await chat("Hello", made).sample()
-            print(answer.content)
-            print([part.content async for _, part in chat("Hello", made).stream()])
-            begun = asyncio.Event()
+    def picture(self) -> object:
+        """Have a picture made."""
+        with Client(**self.made) as client:
+            return client.image.sample(cases.HELLO, cases.MODEL).url
 
-            async def reading() -> None:
-                async for _ in chat("held", made).stream():
-                    begun.set()
-
-            task = asyncio.create_task(reading())
-            await begun.wait()
-            task.cancel()
+    def closed(self) -> object:
+        """Another thread closes the client while a stream is read."""
+        got: list[object] = []
+        with Client(**self.made) as client:
+            closing = threading.Thread(target=client.close)
             try:
-                await task
-            except asyncio.CancelledError:
-                print("cancelled")
+                for _, part in self.chat(client).stream():
+                    got.append(said(part))
+                    closing.start()
+            except grpc.RpcError as error:
+                got.append(error.code().name)
+            closing.join()
+        return got
 
-    asyncio.run(asynchronous())
+    def gone(self) -> object:
+        """The server goes away while a stream is read and another answer is awaited."""
+        parts = self.stream()
+        got = [next(parts), self.ask()]
+        try:
+            got += parts
+        except grpc.RpcError as error:
+            got.append(error.code().name)
+        return got
+
+    async def agone(self) -> object:
+        """The same with asyncio."""
+        parts = self.astream()
+        got = [await anext(parts), await self.aask()]
+        try:
+            got += [part async for part in parts]
+        except grpc.RpcError as error:
+            got.append(error.code().name)
+        return got
+
+    async def late(self) -> object:
+        """Its deadline passes."""
+        return await self.aask(timeout_s=0.4)
 
 
-if __name__ == "__main__":
-    main()
+def said(answer: Any) -> object:
+    """What an answer, or a piece of one, says."""
+    calls = [(one.function.name, json.loads(one.function.arguments)) for one in answer.tool_calls]
+    return calls or answer.content or answer.reasoning_content

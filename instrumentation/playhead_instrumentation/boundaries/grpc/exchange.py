@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery, ErrorRecord
@@ -66,10 +67,31 @@ def begin(
             },
         )
         exchange.call.scrub = redactor.response("application/grpc", "")
+        if session.on_unclaimed is not None and request is not None:
+            exchange.attempt = _attempt(exchange, f"grpc://{host}:{port}{method}")
         return exchange
     except Exception:
         log.debug("playhead could not record a gRPC call", exc_info=True)
         return None
+
+
+def _attempt(exchange: MessageExchange, url: str) -> Attempt | None:
+    """Return the call as an attempt of a call to a model; None where it is none."""
+    from playhead_semconv.wire import wire_of  # few programs are watched
+
+    if wire_of("POST", url) is None:
+        return None
+    session, call = exchange.session, exchange.call
+    return Attempt(
+        call.id,
+        session.sink.instance,
+        "POST",
+        url,
+        call.body,
+        0,
+        exchange.span_context,
+        call.time_ns,
+    )
 
 
 def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> None:
@@ -85,7 +107,9 @@ def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> N
 
 
 def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> None:
-    """Record the status."""
+    """Record the status, unless the program has given the call up before."""
+    if exchange.over:
+        return
     try:
         redactor = exchange.session.redactor
         code, details = int(status.code), redactor.text(status.details or "")

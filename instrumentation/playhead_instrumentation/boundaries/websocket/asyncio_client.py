@@ -30,6 +30,7 @@ from playhead_instrumentation.boundaries.websocket.recorded_connection import (
     fail_again,
     opening_error,
 )
+from playhead_instrumentation.driver.exceptions import is_own_doing
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
@@ -100,8 +101,8 @@ async def _connect_again(listener: RecordedConnection) -> Any:
     if failed is not None:
         raise failed
     end = played.exchange.end
-    if not played.exchange.head and (end is None or end.delivery is None):
-        await listener.exchange.call.arrive()  # the recorded answer never came
+    if not played.exchange.head and (end is None or is_own_doing(end.error)):
+        await listener.exchange.call.arrive()  # on the tape the connection was never opened
     # The recorded answer to the handshake fits the recorded key only.
     connection.protocol.key = key_of(played) or connection.protocol.key
     _listen(listener)
@@ -140,6 +141,7 @@ class LiveConnection(LiveListener):
     def __init__(self, exchange: MessageExchange, connection: Any) -> None:
         super().__init__(exchange)
         self.connection = connection
+        self._at_eof = False
         self._waiting: deque[Callable[[], None]] = deque()
 
     def data(self, original: Any, data: bytes) -> None:
@@ -160,7 +162,7 @@ class LiveConnection(LiveListener):
 
         def bring() -> None:
             nonlocal done
-            done = True
+            done = self._at_eof = True
             original(self.connection)
             if self.answered:
                 self.exchange.received(b"", self.next_at(), described("eof"))
@@ -176,6 +178,8 @@ class LiveConnection(LiveListener):
         """The connection is lost."""
 
         def bring() -> None:
+            if error is None and not self.answered and not self._at_eof:
+                self.exchange.abandoned()  # the program has waited long enough for an answer
             self.ended(self.connection.protocol, error, self.at)
             original(self.connection, error)
 

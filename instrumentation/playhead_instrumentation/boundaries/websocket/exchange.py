@@ -161,22 +161,26 @@ def addresses_of(played: PlayedExchange) -> tuple[Any, Any]:
 
 
 def head_of(played: PlayedExchange) -> bytes:
-    """Return the recorded answer to the handshake with its body; empty where it was not HTTP."""
+    """Return the recorded answer to the handshake without its body; empty where it was not HTTP."""
     values = played.exchange.head
     if a.HTTP_RESPONSE_STATUS_CODE not in values:
         return b""
-    flat = [str(word) for word in values.get(a.PLAYHEAD_HTTP_HEADERS, [])]
-    headers = list(zip(flat[::2], flat[1::2], strict=True))
     status = f"HTTP/1.1 {values[a.HTTP_RESPONSE_STATUS_CODE]} {values.get(a.PLAYHEAD_HTTP_REASON, '')}"
-    lines = [status, *(f"{name}: {value}" for name, value in headers), "", ""]
+    lines = [status, *(f"{name}: {value}" for name, value in _headers_of(played)), "", ""]
     top = "\r\n".join(lines).encode("latin-1", "replace")
-    parts = played.exchange.parts
-    if not parts or parts[0].attributes.get(a.PLAYHEAD_WEBSOCKET_OPCODE) != "body":
-        return top
-    body = played.part(0)
-    if any(name.lower() == "transfer-encoding" for name, _ in headers):
-        body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
-    return top + body
+    return top if played.exchange.parts else top + body_of(played, b"")
+
+
+def body_of(played: PlayedExchange, body: bytes) -> bytes:
+    """Return the body of a refused handshake as its headers announce it."""
+    if not any(name.lower() == "transfer-encoding" for name, _ in _headers_of(played)):
+        return body
+    return (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+
+
+def _headers_of(played: PlayedExchange) -> list[tuple[str, str]]:
+    flat = [str(word) for word in played.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def error_body(error: ErrorRecord) -> bytes:

@@ -11,6 +11,7 @@ from playhead_instrumentation.boundaries.websocket.exchange import (
     CLOSED,
     OPCODES,
     addresses_of,
+    body_of,
     close_of,
     described,
     error_in,
@@ -64,6 +65,8 @@ class RecordedListener(Listener):
             wire = data if opcode == "raw" else b""
             if opcode in OPCODES.values():
                 wire = frame(opcode, data, final=final)
+            elif opcode == "body":
+                wire = body_of(self.played, data)
             yield Item(opcode, data, wire, final)
         yield Item("lost", b"", b"")
 
@@ -108,6 +111,19 @@ class RecordedListener(Listener):
             )
         exchange.exhausted(error)
         return error
+
+    def _send_close(self, original: Any, code: Any = None, reason: str = "") -> None:
+        """The program closes: that is on no tape where the other side had done so by then.
+
+        Its close is still to come: a replay delivers what is due when the program waits for it.
+        """
+        recorded, exchange = self.played.exchange, self.exchange
+        left = recorded.parts[exchange.received_count :]
+        closed = any(part.attributes.get(a.PLAYHEAD_WEBSOCKET_OPCODE) == "close" for part in left)
+        if closed and not exchange.over and exchange.sent_count >= len(recorded.sent):
+            original(code, reason)
+        else:
+            super()._send_close(original, code, reason)
 
     def _payload(self, data: bytes, opcode: str) -> bytes:
         """Return the random payload of a ping as it was when it was recorded."""

@@ -146,7 +146,10 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
     counted = token_bearers(spans)
     cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
     wrong = [
-        span for span in by_time if span.failed and (not span.label.attempt or span.span_id in bare)
+        span
+        for span in by_time
+        if (span.failed or span.label.error_type)  # the label may know it from the answer's bytes
+        and (not span.label.attempt or span.span_id in bare)
     ]
     named = next((span for span in by_time if span.resource), None)
     if root is not None and root.resource:

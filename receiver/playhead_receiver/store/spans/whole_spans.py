@@ -31,6 +31,7 @@ from playhead_semconv.wire import (
     WireResponse,
     call_name,
     derive,
+    failure_of,
     recognised,
     said_by,
     wire_of,
@@ -182,6 +183,9 @@ class Deriver:
         said[a.PLAYHEAD_EXCHANGE_REF] = f"{instance.hex()}/{exchange.id}"
         present = {pair.key for pair in span.attributes}
         span.name = call_name(said)
+        kind, message = failure_of(derived)
+        if kind and span.status.code == Status.STATUS_CODE_UNSET:
+            span.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message=message))
         set_attributes(span.attributes, {name: one for name, one in said.items() if name not in present})
         return True
 

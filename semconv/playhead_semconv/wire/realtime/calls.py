@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -14,12 +14,17 @@ from playhead_semconv.wire.reading import Object
 
 
 class SessionMessage(msgspec.Struct, frozen=True):
-    """One message of a connection: a JSON object."""
+    """One message of a connection."""
 
     time_ns: int
     sent: bool
     """Whether the program sent it; else it was received."""
-    value: Object
+    value: Object | None
+    """None: it is no JSON object."""
+
+
+MALFORMED: Final = "malformed_response"
+"""``error.type`` of an answer in the middle of which a message came that cannot be read."""
 
 
 class RealtimeCall(msgspec.Struct):
@@ -27,7 +32,7 @@ class RealtimeCall(msgspec.Struct):
 
     started_ns: int
     ended_ns: int | None = None
-    """None: the connection ended before the answer did."""
+    """None: the answer has not ended."""
     first_ns: int | None = None
     """When the first piece of the answer came."""
     attributes: dict[str, Value] = {}
@@ -52,6 +57,23 @@ class RealtimeCall(msgspec.Struct):
         if self.first_ns is not None:
             waited_s = max(0, self.first_ns - self.started_ns) / 1e9
             self.attributes[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = waited_s
+
+    def fail(self, kind: str, message: str) -> None:
+        """Note an error, unless there was one before; ``kind``: value of ``error.type``."""
+        if not self.error_type:
+            self.error_type, self.error_message = kind, message
+
+    def malformed(self) -> None:
+        """A message came before the end of the answer, and cannot be read."""
+        self.fail(MALFORMED, "a message is no JSON object")
+
+    def cut(self, time_ns: int, error_type: str, error_message: str) -> None:
+        """The connection ended before the answer did. An empty ``error_type``: the program left."""
+        self.ended_ns = time_ns
+        if error_type:
+            self.fail(error_type, error_message)
+        elif not self.error_type:
+            self.attributes[a.PLAYHEAD_END_HOW] = "abandoned"
 
     def _called(self, messages: list[OutputMessage]) -> None:
         called = called_in(messages)

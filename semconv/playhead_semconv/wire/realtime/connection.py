@@ -7,17 +7,15 @@ stays in the exchange; what was said in it is told by transcripts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Exchange, Part, digest_of
-from playhead_semconv.wire.reading import Object, parse
-from playhead_semconv.wire.realtime.calls import RealtimeCall, RealtimeFold, SessionMessage
-
-Read = Callable[[bool, int], bytes]
-"""Returns the bytes of a message: whether the program sent it, and its number among those, from 0."""
+from playhead_semconv.facts import Exchange, digest_of
+from playhead_semconv.wire.realtime.calls import RealtimeCall, RealtimeFold
+from playhead_semconv.wire.realtime.ending import ending_of
+from playhead_semconv.wire.realtime.messages import Read, messages_of
 
 
 def _realtime(model: str) -> RealtimeFold:
@@ -34,7 +32,7 @@ def _gemini(model: str) -> RealtimeFold:
 
 _WIRES: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], RealtimeFold]], ...]] = (
     ("openai.realtime", re.compile(r"/realtime/?\Z"), _realtime),
-    ("gemini.live", re.compile(r"[./]BidiGenerateContent/?\Z"), _gemini),
+    ("gemini.live", re.compile(r"[./]BidiGenerateContent(Constrained)?/?\Z"), _gemini),
 )
 """Name, end of the path, and the fold, which is imported when there is such a connection."""
 
@@ -51,14 +49,17 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
     for name, form, fold_for in _WIRES:
         if form.search(path):
             fold = fold_for(_model(url))
-            for message in _messages(exchange, read):
+            for message in messages_of(exchange, read):
                 fold.message(message)
             try:
                 found = fold.calls()
             except RecursionError:  # decoders accept deeper nesting than encoders
                 return []
+            ending = ending_of(exchange, read)
             for call in found:
                 call.attributes[a.PLAYHEAD_WIRE] = name
+                if call.ended_ns is None and ending is not None:
+                    call.cut(*ending)
             return found
     return []
 
@@ -66,36 +67,6 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
 def realtime_span_id(connection: bytes, number: int) -> bytes:
     """Return the id of the span of a call, the same each time; ``connection``: id of its span."""
     return digest_of(b"%b realtime %d" % (connection, number))[:8]
-
-
-def _messages(exchange: Exchange, read: Read) -> Iterator[SessionMessage]:
-    """Yield the messages that are JSON objects, in their order."""
-    begun: dict[bool, list[bytes]] = {True: [], False: []}
-    for sent, number, part in _in_order(exchange):
-        kind = part.attributes.get(a.PLAYHEAD_WEBSOCKET_OPCODE)
-        if kind not in ("text", "binary", "continuation"):
-            continue
-        begun[sent].append(read(sent, number))
-        if part.attributes.get(a.PLAYHEAD_WEBSOCKET_FINAL) is False:
-            continue
-        data, begun[sent] = b"".join(begun[sent]), []
-        try:
-            value = parse(data)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield SessionMessage(part.time_ns, sent, cast(Object, value))
-
-
-def _in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
-    """Yield the parts of both directions: whether the program sent it, and its number among those."""
-    at, sent = 0, exchange.sent
-    for number, part in enumerate(exchange.parts):
-        before = max(at, min(part.after, len(sent)))
-        yield from ((True, index, sent[index]) for index in range(at, before))
-        at = before
-        yield False, number, part
-    yield from ((True, index, sent[index]) for index in range(at, len(sent)))
 
 
 def _path(url: str) -> str:

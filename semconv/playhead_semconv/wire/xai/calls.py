@@ -8,7 +8,7 @@ from typing import Any, Final
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Exchange
 from playhead_semconv.wire.derive import WireResponse
-from playhead_semconv.wire.xai.protobuf import GRPC
+from playhead_semconv.wire.xai.grpc_messages import GRPC, prefixed
 
 STATUSES: Final = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
@@ -31,8 +31,8 @@ def request_told(attributes: Mapping[str, Any]) -> tuple[str, str]:
     return str(attributes.get(a.HTTP_REQUEST_METHOD, "")), str(attributes.get(a.URL_FULL, ""))
 
 
-def grpc_response(exchange: Exchange, chunks: Sequence[bytes]) -> WireResponse:
-    """Return the answer of a call over gRPC."""
+def grpc_response(exchange: Exchange, received: Sequence[bytes]) -> WireResponse:
+    """Return the answer of a call over gRPC; ``received``: its messages."""
     end = exchange.end
     said = {} if end is None else end.values
     code = said.get(a.RPC_GRPC_STATUS_CODE)
@@ -40,10 +40,14 @@ def grpc_response(exchange: Exchange, chunks: Sequence[bytes]) -> WireResponse:
     if isinstance(code, int) and code:
         name = STATUSES[code] if 0 <= code < len(STATUSES) else str(code)
         error = (name, str(said.get(a.PLAYHEAD_GRPC_DETAILS, "")))
-    return WireResponse(
-        200 if chunks or exchange.head or code is not None else None,
-        [("content-type", GRPC)],
-        chunks,
-        complete=end is not None and end.how == "complete",
-        error=error,
-    )
+    response = grpc_messages(received, complete=end is not None and end.how == "complete")
+    response.error = error
+    if not (received or exchange.head or code is not None):
+        response.status_code = None
+    return response
+
+
+def grpc_messages(received: Sequence[bytes], *, complete: bool) -> WireResponse:
+    """Return an answer of which these messages have come. ``complete``: there are no more."""
+    body = [prefixed(message) for message in received]
+    return WireResponse(200, [("content-type", GRPC)], body, complete=complete)

@@ -13,8 +13,17 @@ from playhead_semconv.facts import Value
 from playhead_semconv.values import GenAiProviderName
 from playhead_semconv.wire.dialect import ResponseContent
 from playhead_semconv.wire.openai.chat import OpenAIChat
-from playhead_semconv.wire.reading import Object, given, mapping, parsed_arguments, sequence, text
-from playhead_semconv.wire.xai.protobuf import GRPC, read
+from playhead_semconv.wire.reading import (
+    Object,
+    given,
+    mapping,
+    parsed_arguments,
+    rest,
+    sequence,
+    text,
+)
+from playhead_semconv.wire.xai.grpc_messages import read_body, single
+from playhead_semconv.wire.xai.protobuf import read
 from playhead_semconv.wire.xai.schema import CHUNK, REQUEST, RESPONSE
 
 
@@ -24,6 +33,8 @@ class XaiChat(OpenAIChat):
     wire = "xai.chat"
     provider = GenAiProviderName.X_AI
     tools_fields = ("tools",)
+    answers = RESPONSE
+    """What the messages of an answer are."""
 
     def unwrapped(self, body: bytes) -> bytes:
         """Return the request in JSON, as OpenAI's chat has it."""
@@ -47,15 +58,10 @@ class XaiChat(OpenAIChat):
 
     def media(self, kind: str, data: bytes) -> Object | None:
         """Return the answer as OpenAI's chat has it."""
-        if not kind.startswith(GRPC):
-            return None
-        try:
-            return self._body(data)
-        except (ValueError, RecursionError):
-            return None
+        return read_body(kind, data, self.answers, self._body)
 
-    def _body(self, data: bytes) -> Object:
-        return answered(read(data, RESPONSE))
+    def _body(self, said: list[Object]) -> Object:
+        return answered(single(said))
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message per choice."""
@@ -68,11 +74,12 @@ class XaiChatStream(XaiChat):
     """The dialect of ``GetCompletionChunk``: its answers, one after the other, read as one message."""
 
     wire = "xai.chat_stream"
+    answers = CHUNK
 
-    def _body(self, data: bytes) -> Object:
-        said = read(data, CHUNK)
+    def _body(self, said: list[Object]) -> Object:
+        body: Object = {}
         choices: dict[int, Object] = {}
-        for item in sequence(said.get("outputs")):
+        for item in (item for one in said for item in sequence(one.get("outputs"))):
             output, delta = mapping(item), mapping(mapping(item).get("delta"))
             choice = choices.setdefault(output.get("index", 0), {"message": {}})
             message = choice["message"]
@@ -82,8 +89,10 @@ class XaiChatStream(XaiChat):
             message.setdefault("tool_calls", []).extend(sequence(delta.get("tool_calls")))
             message["role"] = delta.get("role") or message.get("role")
             choice["finish_reason"] = output.get("finish_reason") or choice.get("finish_reason")
+        for one in said:
+            body |= rest(one, "outputs")
         return {
-            **said,
+            **body,
             "choices": [
                 {
                     "message": _spoken(_joined(choice["message"])),
@@ -91,7 +100,7 @@ class XaiChatStream(XaiChat):
                 }
                 for _, choice in sorted(choices.items())
             ],
-            "usage": usage_of(mapping(said.get("usage"))),
+            "usage": usage_of(mapping(body.get("usage"))),
         }
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playhead_semconv.values import GenAiOperationName
 from playhead_semconv.wire.reading import Object, mapping
 from playhead_semconv.wire.xai.chat import XaiChat, answered
-from playhead_semconv.wire.xai.protobuf import read
+from playhead_semconv.wire.xai.grpc_messages import single
 from playhead_semconv.wire.xai.schema import DEFERRED
 
 
@@ -20,10 +20,11 @@ class XaiFetchedDeferred(XaiChat):
 
     wire = "xai.fetched_deferred"
     operation = GenAiOperationName.FETCH_RESPONSE
+    answers = DEFERRED
 
     def unwrapped(self, body: bytes) -> bytes:
         """Return an object without fields: a request has an id."""
         return b"{}"
 
-    def _body(self, data: bytes) -> Object:
-        return answered(mapping(read(data, DEFERRED).get("response")))
+    def _body(self, said: list[Object]) -> Object:
+        return answered(mapping(single(said).get("response")))

@@ -7,7 +7,8 @@ import json
 from playhead_semconv.values import GenAiProviderName
 from playhead_semconv.wire.openai_media.images import OpenAIImages
 from playhead_semconv.wire.reading import Object, given, mapping, rest, sequence, text
-from playhead_semconv.wire.xai.protobuf import GRPC, read
+from playhead_semconv.wire.xai.grpc_messages import read_body, single
+from playhead_semconv.wire.xai.protobuf import read
 from playhead_semconv.wire.xai.schema import IMAGES, IMAGES_REQUEST
 
 COUNTS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
@@ -34,14 +35,13 @@ class XaiImages(OpenAIImages):
 
     def media(self, kind: str, data: bytes) -> Object | None:
         """Return the answer as OpenAI's images have it; a picture within it is a ``data:`` URL."""
-        if not kind.startswith(GRPC):
-            return None
-        try:
-            said = read(data, IMAGES)
-        except (ValueError, RecursionError):
-            return None
-        images = [mapping(item) for item in sequence(said.get("images"))]
-        counts = mapping(said.get("usage"))
-        used = {name: counts.get(field) for name, field in COUNTS.items()}
-        shown = [{"url": one.get("base64") or one.get("url")} for one in images]
-        return {**said, "data": shown, "usage": given(used)}
+        return read_body(kind, data, IMAGES, _body)
+
+
+def _body(answer: list[Object]) -> Object:
+    said = single(answer)
+    images = [mapping(item) for item in sequence(said.get("images"))]
+    counts = mapping(said.get("usage"))
+    used = {name: counts.get(field) for name, field in COUNTS.items()}
+    shown = [{"url": one.get("base64") or one.get("url")} for one in images]
+    return {**said, "data": shown, "usage": given(used)}

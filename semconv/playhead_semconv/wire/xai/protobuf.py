@@ -10,10 +10,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from playhead_semconv.otlp_bytes.protobuf import read_varint
 from playhead_semconv.wire.reading import Object, mapping
-
-GRPC: Final = "application/grpc"
-"""Media type of calls over gRPC."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
@@ -61,14 +59,14 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """Yield the number of each field, and its value as it is encoded."""
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = read_varint(data, at)
         kind = tag & 7
         if kind == VARINT:
-            value, at = _varint(data, at)
+            value, at = read_varint(data, at)
             yield tag >> 3, value
             continue
         if kind == BYTES:
-            size, at = _varint(data, at)
+            size, at = read_varint(data, at)
         elif kind in (FIXED64, FIXED32):
             size = 8 if kind == FIXED64 else 4
         else:
@@ -77,20 +75,6 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
             raise ValueError(f"byte {at}: a field of {size} bytes is longer than the message")
         yield tag >> 3, data[at : at + size]
         at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
-    number = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number & 0xFFFF_FFFF_FFFF_FFFF, at
-    raise ValueError(f"byte {at}: a number does not end")
 
 
 def _value(value: Value, field: ProtoField) -> Any:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 import pytest
+from support.long import long
 from support.programs import attributes
 
 from playhead_semconv import attributes as a
@@ -29,9 +30,9 @@ def parents(program) -> dict[str, str]:
 @pytest.mark.parametrize(
     "how",
     [
-        "subprocess.run([sys.executable, 'child.py'], check=True)",
+        long("subprocess.run([sys.executable, 'child.py'], check=True)"),
         "subprocess.run([sys.executable, 'child.py'], check=True, env={**os.environ, 'A': 'b'})",
-        "subprocess.run([sys.executable, 'child.py'], check=True, env=dict(os.environb))",
+        long("subprocess.run([sys.executable, 'child.py'], check=True, env=dict(os.environb))"),
         "subprocess.check_output(f'{sys.executable} child.py', shell=True)",
         "asyncio.run(spawn())",
     ],

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 
 import pytest
 import websockets
@@ -276,6 +277,67 @@ def test_threads_of_the_library_have_turns_and_nobody_loses_one(program):
 def test_closing_does_not_wait_for_its_time_limit():
     _, tape, _ = recorded(many_sync, "strict")
     assert [fact for fact in tape.named(e.PLAYHEAD_WAKE) if fact.exchange.kind == "join"] == []
+
+
+async def refused(url):
+    with pytest.raises(websockets.InvalidStatus) as failed:
+        await connect(url + "/denied")
+    return described(failed.value)
+
+
+def refused_sync(url):
+    with pytest.raises(websockets.InvalidStatus) as failed:
+        connect_sync(url + "/denied")
+    return described(failed.value)
+
+
+async def unanswered(url):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await connect(url + "/silent")
+
+
+@pytest.mark.parametrize(
+    ("program", "level"),
+    [
+        (refused, "exchanges"),
+        (refused_sync, "exchanges"),
+        (unanswered, "strict"),
+        (unanswered, "exchanges"),
+    ],
+)
+def test_a_handshake_that_fails_ends_again_as_it_did(program, level):
+    seen, tape, again = recorded(program, level)
+    replayed, now = replay(again, tape)
+    assert replayed == seen
+    assert compare(tape, now).divergences == []
+
+
+@pytest.mark.parametrize("client", ["asyncio", "sync"])
+def test_the_other_side_had_closed_when_the_program_does(client):
+    waits = True
+
+    async def program(url):
+        socket = await connect(url + "/chat")
+        await socket.send("bye")
+        while waits and socket.state.name == "OPEN":
+            await asyncio.sleep(0)
+        await socket.close(1000)
+        return socket.close_code, socket.close_reason
+
+    def program_sync(url):
+        socket = connect_sync(url + "/chat")
+        socket.send("bye")
+        while waits and socket.state.name == "OPEN":
+            time.sleep(0)
+        socket.close(1000)
+        return socket.close_code, socket.close_reason
+
+    seen, tape, again = recorded(program if client == "asyncio" else program_sync, "exchanges")
+    waits = False  # a replay goes on as soon as it can
+    replayed, now = replay(again, tape)
+    assert (replayed, seen) == ((4001, "see you"), (4001, "see you"))
+    assert compare(tape, now).divergences == []
 
 
 def test_the_tape_holds_messages_as_the_program_has_them():

@@ -161,7 +161,7 @@ INSTRUMENTED = ("opentelemetry-instrument", "python", "agent.py")
 NOBODY = {"PLAYHEAD_ENDPOINT": "http://127.0.0.1:9", "PLAYHEAD_ENDPOINT_KIND": "other"}
 
 
-SHORT = {("exchanges", "metadata"), ("causal", "metadata"), ("causal", "full"), ("strict", "full")}
+SHORT = {("causal", "metadata"), ("strict", "full")}
 HOW = [
     pytest.param(*how, marks=() if how in SHORT else pytest.mark.acceptance, id="-".join(how))
     for how in itertools.product(LEVELS, ("full", "metadata"))

@@ -2,6 +2,7 @@
 
 import pytest
 from support.files import Ran
+from support.long import long
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
@@ -123,7 +124,7 @@ print(Path("ws/copy.env").read_text() == Path("ws/secrets.json").read_text())
 """
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_every_way_to_work_on_files(level, tmp_path):
     ran = Ran(tmp_path, PROGRAM, PLAYHEAD_LEVEL=level)
     assert not ran.done.stderr

@@ -6,6 +6,7 @@ import os
 
 import pytest
 from support.files import Ran
+from support.long import long
 from support.programs import Program
 
 from playhead_instrumentation.host.files import contents
@@ -67,7 +68,7 @@ def with_large(tmp_path, size, source, **environ):
     return ran
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_what_large_files_held_is_replayed(level, tmp_path):
     ran = Ran(tmp_path)
     (ran.ws / "large.bin").write_bytes(os.urandom(3 << 20))
@@ -150,6 +151,7 @@ print(json.dumps(min(costs)))
 """
 
 
+@pytest.mark.acceptance
 def test_opening_a_gibibyte_costs_less_than_a_millisecond_more(tmp_path):
     def cost_ns(level):
         folder = tmp_path / level

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from support.files import Ran
+from support.long import long
 
 from playhead_replay import Run
 from playhead_replay.databases import DatabaseHistory, tables_of
@@ -178,7 +179,7 @@ def rows_there(folder):
     return found
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_every_way_to_work_on_a_database(level, tmp_path):
     ran = Ran(tmp_path)
     (ran.ws / "empty.db").touch()
@@ -247,7 +248,7 @@ def test_a_child_changes_a_database_that_is_open(tmp_path):
     assert report.verdict == "identical", "\n".join(report.lines())
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [long("causal"), "strict"])
 def test_what_a_tool_wrote_is_there_where_the_program_opens_it_afterwards(level, tmp_path):
     ran = Ran(tmp_path)
     ran.record(TOOLS, PLAYHEAD_LEVEL=level)
