@@ -82,6 +82,7 @@ def main() -> None:
             except Exception as problem:
                 print(f"{name}: {type(problem).__name__}", file=sys.stderr)
     if told is not None:
+        TRACERS[TRACER].settle()
         Path(OUT).write_text(json.dumps(told(), default=str))
 
 
