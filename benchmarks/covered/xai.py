@@ -46,16 +46,18 @@ def of_xai() -> dict[str, list[Reply]]:
             parts.append(one.SerializeToString())
         return Reply(parts)
 
-    head = chat_pb2.Delta(role=chat_pb2.ROLE_ASSISTANT)
-    texts = [chat_pb2.Delta(content=piece) for piece in cut(ANSWER)]
+    def delta(**fields: Any) -> Any:
+        return chat_pb2.Delta(role=chat_pb2.ROLE_ASSISTANT, **fields)  # it is in each of a stream
+
+    texts = [delta(content=piece) for piece in cut(ANSWER)]
     function = chat_pb2.FunctionCall(name="f", arguments=json.dumps({"city": ARGUMENT}))
-    called = chat_pb2.Delta(tool_calls=[chat_pb2.ToolCall(id="call_1", function=function)])
-    stream = streamed([head, *texts, chat_pb2.Delta()], stop)
+    called = delta(tool_calls=[chat_pb2.ToolCall(id="call_1", function=function)])
+    stream = streamed([delta(), *texts, delta()], stop)
     begun = sum(len(part) for part in stream.parts[:3] if isinstance(part, bytes))
     return {
         "call": [whole(content=ANSWER)],
         "stream": [stream],
-        "tools": [streamed([head, called], calls)],
+        "tools": [streamed([delta(), called], calls)],
         "error": [Reply(status=REFUSED)],
         "truncated": [stream.but(truncate_at=begun)],
         "abandoned": [stream],
