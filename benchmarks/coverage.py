@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ from covered.held import held  # noqa: E402
 from covered.judging import JUDGES  # noqa: E402
 from covered.replies import REPLIES  # noqa: E402
 from covered.tracers import CONTENT, TRACERS, Tracer  # noqa: E402
-from support.scripted import ScriptedServer  # noqa: E402
+from covered.xai import xai_server  # noqa: E402
+from support.scripted import Reply, ScriptedServer  # noqa: E402
+from support.sdk_table import surroundings  # noqa: E402
 
 PLACE = HERE.parent / ".venv-coverage"
 PATIENCE_S = 300
@@ -51,18 +55,35 @@ def libraries(name: str) -> Path:
     return folder
 
 
-def spans_of(tracer: Tracer, sdk: str) -> tuple[dict[str, Any], str]:
-    """What the tracer has of each case; and, where it ended early, its last words."""
-    replies = REPLIES[sdk]()
-    sdks = libraries("sdks")
-    with ScriptedServer() as server, tempfile.TemporaryDirectory() as folder:
+def replies_of(sdk: str) -> dict[str, list[Reply]]:
+    """What the provider answers to each case."""
+    if sdk == "xai" and str(libraries("sdks")) not in sys.path:
+        sys.path.append(str(libraries("sdks")))  # its messages are made by its own classes
+    return REPLIES[sdk]()
+
+
+@contextmanager
+def provider(sdk: str, replies: dict[str, list[Reply]]) -> Iterator[str]:
+    """Where a provider answers so: of each case below a path of its own."""
+    if sdk == "xai":
+        with xai_server(replies) as address:
+            yield address
+        return
+    with ScriptedServer() as server:
         for case, answers in replies.items():
             start = f"/{case.replace(' ', '-')}/"
             server.on(lambda request, start=start: request.path.startswith(start), *answers, repeat=True)
+        yield server.url
+
+
+def spans_of(tracer: Tracer, sdk: str) -> tuple[dict[str, Any], str]:
+    """What the tracer has of each case; and, where it ended early, its last words."""
+    replies, sdks = replies_of(sdk), libraries("sdks")
+    with provider(sdk, replies) as url, tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "spans.json"
-        words = [str(HERE / "covered" / "worker.py"), tracer.name, sdk, server.url, str(out)]
+        words = [str(HERE / "covered" / "worker.py"), tracer.name, sdk, url, str(out)]
         words.append(",".join(replies))
-        environ = {**os.environ, **CONTENT, **(tracer.environment or {})}
+        environ = {**os.environ, **CONTENT, **surroundings(Path(folder)), **(tracer.environment or {})}
         if tracer.name == "playhead":
             environ |= {"PLAYHEAD_DATA_DIR": f"{folder}/data", "PLAYHEAD_SPOOL_DIR": f"{folder}/spool"}
             environ |= {"PLAYHEAD_LEVEL": "exchanges"}
@@ -94,7 +115,7 @@ def judged(sdks: list[str], tracers: list[Tracer]) -> tuple[Table, dict[str, str
     cells: Table = {}
     reasons: dict[str, str] = {}
     for sdk in sdks:
-        replies = REPLIES[sdk]()
+        replies = replies_of(sdk)
         for tracer in tracers:
             if sdk not in tracer.places:
                 continue
@@ -157,7 +178,8 @@ def versions() -> str:
 
 _TOLD = (
     "openai", "anthropic", "google_genai", "boto3", "mistralai", "cohere", "groq", "ollama",
-    "generativeai", "bedrock", "botocore-", "openlit", "logfire-",
+    "generativeai", "bedrock", "botocore-", "openlit", "logfire-", "together", "huggingface_hub",
+    "litellm", "xai_sdk",
 )  # fmt: skip
 
 

@@ -261,6 +261,106 @@ def of_ollama() -> dict[str, Case]:
     return found
 
 
+def of_together() -> dict[str, Case]:
+    import together
+
+    def client(url: str) -> Any:
+        return together.Together(base_url=url, api_key="test", max_retries=1)
+
+    def call(url: str, **more: Any) -> Any:
+        asked: Any = {"model": "m-1", "messages": MESSAGES, "tools": TOOLS}
+        return client(url).chat.completions.create(**asked | more)
+
+    return common(call, lambda url: call(url, stream=True)) | {
+        "embeddings": lambda url: client(url).embeddings.create(model="m-1", input=ASKED)
+    }
+
+
+def of_hugging_face() -> dict[str, Case]:
+    from huggingface_hub import InferenceClient
+
+    clients: list[Any] = []  # one that nobody holds closes its connections
+
+    def call(url: str, **more: Any) -> Any:
+        clients.append(InferenceClient(base_url=url, api_key="test"))
+        asked: Any = {"model": "m-1", "messages": MESSAGES, "tools": TOOLS}
+        return clients[-1].chat_completion(**asked | more)
+
+    def image(url: str) -> Any:
+        part = {"type": "image_url", "image_url": {"url": PICTURE}}
+        return call(url, messages=[{"role": "user", "content": [part]}])
+
+    found = common(call, lambda url: call(url, stream=True)) | {"image": image}
+    del found["retry"]
+    return found
+
+
+def of_litellm() -> dict[str, Case]:
+    import litellm
+
+    def asked(url: str, route: str = "openai", **more: Any) -> Any:
+        where = {"model": f"{route}/m-1", "api_base": url, "api_key": "test"}
+        return {**where, "messages": MESSAGES, "tools": TOOLS, **more}
+
+    def call(url: str, **more: Any) -> Any:
+        return litellm.completion(**asked(url, max_retries=1, **more))
+
+    def stream(url: str) -> Any:
+        return call(url, stream=True, stream_options={"include_usage": True})
+
+    def image(url: str) -> Any:
+        part = {"type": "image_url", "image_url": {"url": PICTURE}}
+        return call(url, messages=[{"role": "user", "content": [part]}])
+
+    def embed(url: str) -> Any:
+        return litellm.embedding(model="openai/m-1", input=[ASKED], api_base=url, api_key="test")
+
+    return common(call, stream) | {
+        "embeddings": embed,
+        "image": image,
+        "to anthropic": lambda url: litellm.completion(**asked(url, "anthropic")),
+        "to anthropic stream": lambda url: all_of(
+            litellm.completion(**asked(url, "anthropic"), stream=True)
+        ),
+        "to anthropic retry": lambda url: litellm.completion(**asked(url, "anthropic"), num_retries=1),
+        "to gemini": lambda url: litellm.completion(**asked(url, "gemini")),
+        "to gemini stream": lambda url: all_of(litellm.completion(**asked(url, "gemini"), stream=True)),
+    }
+
+
+def of_xai() -> dict[str, Case]:
+    import xai_sdk
+    from xai_sdk.chat import assistant, image, system, tool, tool_result, user
+    from xai_sdk.proto import chat_pb2
+
+    function = chat_pb2.FunctionCall(name="f", arguments=json.dumps({"city": HISTORY}))
+    called = assistant("")
+    called.tool_calls.append(chat_pb2.ToolCall(id="call_0", function=function))
+    history = [system(SYSTEM), user(ASKED), called, tool_result(RESULT, "call_0")]
+
+    def chat(url: str, messages: Any = history, **more: Any) -> Any:
+        host, _, _ = url.rpartition("/")
+        client = xai_sdk.Client(api_key="test", api_host=host, use_insecure_channel=True)
+        tools = [tool("f", DEFINED, PARAMETERS)]
+        return client.chat.create(model="m-1", messages=messages, tools=tools, **more)
+
+    def structured(url: str) -> Any:
+        from pydantic import create_model
+
+        return chat(url).parse(create_model(SCHEMA, city=(str, ...)))
+
+    def call(url: str) -> Any:
+        return chat(url).sample()
+
+    found = common(call, lambda url: chat(url).stream()) | {
+        "reasoning": call,
+        "image": lambda url: chat(url, [user(image(PICTURE))]).sample(),
+        "structured": structured,
+    }
+    del found["retry"]
+    return found
+
+
 CASES: dict[str, Callable[[], dict[str, Case]]] = {
     "openai": of_openai,
     "anthropic": of_anthropic,
@@ -270,5 +370,9 @@ CASES: dict[str, Callable[[], dict[str, Case]]] = {
     "cohere": of_cohere,
     "groq": of_groq,
     "ollama": of_ollama,
+    "together": of_together,
+    "huggingface_hub": of_hugging_face,
+    "litellm": of_litellm,
+    "xai": of_xai,
 }
 """By SDK."""

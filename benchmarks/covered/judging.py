@@ -14,7 +14,7 @@ from covered import words
 Spans = list[dict[str, Any]]
 Judge = Callable[[Spans, list[Reply]], bool]
 
-_FINISHED = re.compile(r"(?i)(?:finish|stop|done)_?reasons?\W+(?:\w+\.)?(?:stop|end_turn|complete)\b")
+_FINISHED = re.compile(r"(?i)(?:finish|stop|done)_?reasons?\W+(?:\w+[._])?(?:stop|end_turn|complete)\b")
 CHUNKS = 4
 """Chunks with content in each stream."""
 
@@ -114,6 +114,11 @@ CONVERSATION: dict[str, Judge] = {
 }
 LEFT: dict[str, Judge] = {"span": there, "what had come": says(words.BEGUN)}
 SHORT: dict[str, Judge] = {"span": there, "question": says(words.ASKED), "answer": says(words.ANSWER)}
+RETRY: dict[str, Judge] = {
+    "span": there,
+    "answer": says(words.ANSWER),
+    "attempt that failed": attempts,
+}
 JUDGES: dict[str, dict[str, Judge]] = {
     "call": CONVERSATION,
     "stream": CONVERSATION | {"each chunk with its time": timed},
@@ -122,7 +127,7 @@ JUDGES: dict[str, dict[str, Judge]] = {
         "arguments of the call": says(words.ARGUMENT),
         "tokens": counts(words.INPUT, words.OUTPUT),
     },
-    "retry": {"span": there, "answer": says(words.ANSWER), "attempt that failed": attempts},
+    "retry": RETRY,
     "error": {"span": there, "status error": failed, "question": says(words.ASKED)},
     "truncated": {"span": there, "status error": failed, "what had come": says(words.BEGUN)},
     "abandoned": LEFT,
@@ -139,6 +144,11 @@ JUDGES: dict[str, dict[str, Judge]] = {
     "reasoning": {"span": there, "reasoning": says(words.THOUGHT), "answer": says(words.ANSWER)},
     "responses": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT), "finish reason": finished},
     "responses stream": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT)},
+    "to anthropic": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT), "finish reason": finished},
+    "to anthropic stream": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT)},
+    "to anthropic retry": RETRY,
+    "to gemini": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT), "finish reason": finished},
+    "to gemini stream": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT)},
     "invoked": SHORT | {"tokens": counts(words.INPUT, words.OUTPUT)},
 }
 """By case: what is looked for."""

@@ -10,6 +10,7 @@ from support.event_streams import event
 from support.scripted import Reply, json_reply, sse_reply
 
 from covered.words import ANSWER, ARGUMENT, INPUT, OUTPUT, REFUSED, SECOND, THOUGHT, cut
+from covered.xai import of_xai
 
 Replies = dict[str, list[Reply]]
 ARGUMENTS = json.dumps({"city": ARGUMENT})
@@ -331,6 +332,28 @@ def of_mistral() -> Replies:
     }
 
 
+def of_together() -> Replies:
+    return of_chat() | {"embeddings": of_openai()["embeddings"]}
+
+
+def of_hugging_face() -> Replies:
+    replies = of_chat() | {"image": of_openai()["image"]}
+    del replies["retry"]  # its client never asks again
+    return replies
+
+
+def of_litellm() -> Replies:
+    claude, gemini = of_anthropic(), of_google()
+    return of_together() | {
+        "image": of_openai()["image"],
+        "to anthropic": claude["call"],
+        "to anthropic stream": claude["stream"],
+        "to anthropic retry": claude["retry"],
+        "to gemini": gemini["call"],
+        "to gemini stream": gemini["stream"],
+    }
+
+
 REPLIES: dict[str, Callable[[], Replies]] = {
     "openai": of_openai,
     "anthropic": of_anthropic,
@@ -340,5 +363,9 @@ REPLIES: dict[str, Callable[[], Replies]] = {
     "cohere": of_cohere,
     "groq": of_chat,
     "ollama": of_ollama,
+    "together": of_together,
+    "huggingface_hub": of_hugging_face,
+    "litellm": of_litellm,
+    "xai": of_xai,
 }
 """By SDK: the answers to each case, in order."""

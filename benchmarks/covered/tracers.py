@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -29,6 +30,29 @@ class Tracer:
         """Instrument an SDK in this process."""
         module, _, kind = self.places[sdk].partition(":")
         getattr(import_module(module), kind)().instrument()
+
+    def settle(self) -> None:
+        """Wait until it has told of all calls."""
+
+
+class Own(Tracer):
+    """What an SDK tells of itself: xai-sdk without being asked, litellm by its callback."""
+
+    def instrument(self, sdk: str) -> None:
+        """Instrument an SDK in this process."""
+        if sdk == "litellm":
+            import litellm
+            from litellm.integrations.opentelemetry import OpenTelemetry, OpenTelemetryConfig
+
+            told = OpenTelemetryConfig(enable_events=True, capture_message_content="SPAN_AND_EVENT")
+            litellm.callbacks = [OpenTelemetry(told)]
+
+    def settle(self) -> None:
+        """Wait for litellm's thread."""
+        if "litellm" in sys.modules:
+            from litellm.utils import executor
+
+            executor.shutdown(wait=True)
 
 
 class Logfire(Tracer):
@@ -58,8 +82,12 @@ TRACERS = {
     one.name: one
     for one in (
         Tracer("playhead", dict.fromkeys(
-            ("openai", "anthropic", "google-genai", "bedrock", "mistral", "cohere", "groq", "ollama"), ""
+            (
+                "openai", "anthropic", "google-genai", "bedrock", "mistral", "cohere", "groq", "ollama",
+                "together", "huggingface_hub", "litellm", "xai",
+            ), ""
         )),
+        Own("own", {"litellm": "", "xai": ""}, {"USE_OTEL_LITELLM_REQUEST_SPAN": "true"}),
         Tracer("otel-contrib", {
             "google-genai": f"{OTEL}.google_genai:GoogleGenAiSdkInstrumentor",
             "bedrock": f"{OTEL}.botocore:BotocoreInstrumentor",
@@ -78,6 +106,8 @@ TRACERS = {
             "cohere": f"{INFERENCE}.cohere:CohereInstrumentor",
             "groq": f"{INFERENCE}.groq:GroqInstrumentor",
             "ollama": f"{INFERENCE}.ollama:OllamaInstrumentor",
+            "together": f"{INFERENCE}.together:TogetherInstrumentor",
+            "litellm": f"{INFERENCE}.litellm:LiteLLMInstrumentor",
         }),
         Tracer("traceloop", {
             "openai": f"{OTEL}.openai:OpenAIInstrumentor",
@@ -88,14 +118,20 @@ TRACERS = {
             "cohere": f"{OTEL}.cohere:CohereInstrumentor",
             "groq": f"{OTEL}.groq:GroqInstrumentor",
             "ollama": f"{OTEL}.ollama:OllamaInstrumentor",
+            "together": f"{OTEL}.together:TogetherAiInstrumentor",
+            "litellm": f"{OTEL}.litellm:LiteLLMInstrumentor",
         }),
         OpenLit("openlit", dict.fromkeys(
-            ("openai", "anthropic", "google-genai", "bedrock", "mistral", "cohere", "groq", "ollama"), ""
+            (
+                "openai", "anthropic", "google-genai", "bedrock", "mistral", "cohere", "groq", "ollama",
+                "together", "litellm",
+            ), ""
         ), {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true"}),
         Logfire("logfire", {
             "openai": "instrument_openai",
             "anthropic": "instrument_anthropic",
             "google-genai": "instrument_google_genai",
+            "litellm": "instrument_litellm",
         }),
     )
 }  # fmt: skip

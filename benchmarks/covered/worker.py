@@ -49,7 +49,8 @@ def kept() -> Callable[[], dict[str, Any]]:
 
     def told() -> dict[str, Any]:
         found: dict[int, list[Any]] = defaultdict(list)
-        for span in spans.get_finished_spans():
+        finished = spans.get_finished_spans()
+        for span in finished:
             attributes = dict(span.attributes or {})
             inner = [{"time": one.timestamp, **dict(one.attributes or {})} for one in span.events]
             one = {"name": span.name, "status": span.status.status_code.name, "events": inner}
@@ -59,15 +60,28 @@ def kept() -> Callable[[], dict[str, Any]]:
             if record.trace_id:
                 said = {"attributes": dict(record.attributes or {}), "body": record.body}
                 found[record.trace_id].append({"name": "", "status": "UNSET", "events": [], **said})
-        named: dict[str, Any] = {}
-        for together in found.values():
-            case = next((one for one in together if one["name"].startswith("case ")), None)
-            if case is not None:
-                name = case["name"].removeprefix("case ")
-                named[name] = [one for one in together if one is not case]
-        return named
+        return of_cases(finished, found)
 
     return told
+
+
+def of_cases(finished: Any, found: dict[int, list[Any]]) -> dict[str, Any]:
+    """What was told in the trace of each case, and in other traces that began during it."""
+    cases = [span for span in finished if span.name.startswith("case ")]
+    begun: dict[int, int] = {}
+    for span in finished:
+        trace_id = span.context.trace_id
+        begun[trace_id] = min(span.start_time, begun.get(trace_id, span.start_time))
+    named: dict[str, Any] = {}
+    for case in cases:
+        told = [
+            one
+            for trace_id, together in found.items()
+            if case.start_time <= begun.get(trace_id, 0) <= case.end_time
+            for one in together
+        ]
+        named[case.name.removeprefix("case ")] = [one for one in told if one["name"] != case.name]
+    return named
 
 
 def main() -> None:
@@ -82,6 +96,7 @@ def main() -> None:
             except Exception as problem:
                 print(f"{name}: {type(problem).__name__}", file=sys.stderr)
     if told is not None:
+        TRACERS[TRACER].settle()
         Path(OUT).write_text(json.dumps(told(), default=str))
 
 

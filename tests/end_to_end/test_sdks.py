@@ -48,7 +48,7 @@ def test_a_recorded_program_replays_identical(tmp_path: Path, name: str, level: 
     recorded, asked = home.run("last"), iter(server.requests)
     for step, (case, replied) in zip(recorded.steps, answers.items(), strict=True):
         assert said(recorded, step, sdk, case) == as_json(expected(sdk, case, server.port)), case
-        told_as_it_was(recorded, step, [next(asked).body for _ in replied], replied, case)
+        told_as_it_was(recorded, step, [next(asked).body for _ in replied], replied, sdk, case)
     status, report = home.report("last")
     assert report["divergences"] == []
     assert (status, report["verdict"], report["level"]) == (0, "identical", level)
@@ -73,9 +73,11 @@ def as_json(attributes: dict[str, Any]) -> Any:
     return json.loads(json.dumps(attributes))
 
 
-def told_as_it_was(run: Run, step: Step, asked: list[bytes], answers: list[Reply], case: str) -> None:
+def told_as_it_was(
+    run: Run, step: Step, asked: list[bytes], answers: list[Reply], sdk: Sdk, case: str
+) -> None:
     """Every byte of requests and answers is stored."""
     exchanges = run.exchanges_of(step)
     assert [one.request for one in exchanges] == asked, case
     for exchange, reply in zip(exchanges, answers, strict=True):
-        whole(b"".join(chunk.data for chunk in exchange.chunks), reply, case)
+        whole(b"".join(chunk.data for chunk in exchange.chunks), reply, sdk, case)

@@ -150,16 +150,17 @@ class HandMade:
         span: int = 0,
         answered: bool = True,
         headers: tuple[str, ...] = ("content-type", "application/json"),
+        kind: str = "http",
         **stated: Any,
     ) -> ExchangeId:
-        """A complete exchange; ``headers``: of the answer.
+        """A complete exchange; ``headers``: of the answer; ``kind``: of its id.
 
         ``stated``: fidelity and origin, as a player states them.
         """
-        place = (lane, "http")
+        place = (lane, kind)
         ordinal = self._ordinals.get(place, 0)
         self._ordinals[place] = ordinal + 1
-        call = ExchangeId(lane, "http", ordinal)
+        call = ExchangeId(lane, kind, ordinal)
         if self._untold:
             stated[a.PLAYHEAD_ASK_SPANS] = self._untold
             self._untold = []

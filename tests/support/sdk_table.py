@@ -19,7 +19,7 @@ from support.sdk_answers import (
     Responses,
     Said,
 )
-from support.sdks.cases import ASYNC, MODEL, SYNC
+from support.sdks.cases import ABOUT, ASYNC, MODEL, SCHEMA, SYNC, TOOL
 
 from playhead_semconv import attributes as a
 
@@ -75,16 +75,20 @@ class Sdk:
     whole: dict[str, Any] = field(default_factory=dict[str, Any])
     """What an answer says that has come to its end, beside that."""
     first: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What is known after the first event of a stream, beside that."""
+    """What is known after the first part of a stream, beside that."""
     errors: tuple[str, str, str] = ("invalid", "invalid", "")
     """``error.type`` of a 400, a 500 and a timeout."""
     without: frozenset[str] = frozenset()
     """Cases that the SDK has no means for."""
+    leaves: bool = False
+    """Whether it may leave a stream when the message has ended, before what follows."""
     reads_on: bool = False
     """Whether it goes on reading after a malformed event."""
     image: dict[str, Any] = field(default_factory=lambda: {"mime_type": "image/png"})
-    schema_is_a_tool: bool = False
-    """Whether a structured answer is asked for as the arguments of a tool."""
+    schema: dict[str, Any] = field(default_factory=lambda: {a.GEN_AI_OUTPUT_TYPE: "json"})
+    """What a request for a structured answer says beside that."""
+    begun: int = 1
+    """So many events of a stream come before the program gets its first part."""
 
     @property
     def cases(self) -> list[str]:
@@ -95,6 +99,11 @@ class Sdk:
 NO_AGAIN = frozenset(("again",))
 NO_ASYNC = frozenset(ASYNC)
 BEGUN = {a.GEN_AI_OUTPUT_MESSAGES: '[{"role":"assistant","parts":[{"type":"text","content":"Hi"}]}]'}
+
+
+def as_tool(tool: dict[str, str]) -> dict[str, Any]:
+    """What a request says that asks for a structured answer as the arguments of this tool."""
+    return {a.GEN_AI_TOOL_DEFINITIONS: [{"type": "function", **tool, "parameters": SCHEMA}]}
 
 
 def chat(adapter: str, timeout: str, answers: Answers | None = None, **more: Any) -> Sdk:
@@ -114,7 +123,14 @@ def chat(adapter: str, timeout: str, answers: Answers | None = None, **more: Any
     )
 
 
-def claude(adapter: str, timeout: str, answers: Answers | None = None, **more: Any) -> Sdk:
+def claude(
+    adapter: str,
+    timeout: str,
+    answers: Answers | None = None,
+    max_tokens: int = 64,
+    first: dict[str, Any] | None = None,
+    **more: Any,
+) -> Sdk:
     """An SDK of Anthropic's messages; ``timeout``: what it raises."""
     cached = {
         a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 0,
@@ -124,9 +140,36 @@ def claude(adapter: str, timeout: str, answers: Answers | None = None, **more: A
         adapter,
         answers or Messages(),
         wire="anthropic.messages",
-        asks={a.GEN_AI_REQUEST_MAX_TOKENS: 64},
+        asks={a.GEN_AI_REQUEST_MAX_TOKENS: max_tokens},
         told={a.GEN_AI_RESPONSE_ID: "msg_01", a.GEN_AI_RESPONSE_MODEL: MODEL, **cached},
-        first={a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 1},
+        first={a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 1, **(first or {})},
+        errors=("invalid", "invalid", timeout),
+        **more,
+    )
+
+
+def gemini(adapter: str, timeout: str, **more: Any) -> Sdk:
+    """An SDK of Gemini's ``generateContent``; ``timeout``: what it raises."""
+    return Sdk(
+        adapter,
+        Gemini(),
+        "generate_content",
+        "gcp.gen_ai",
+        "gemini.generate_content",
+        told={a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
+        first={**BEGUN, a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5},
+        errors=("invalid", "invalid", timeout),
+        **more,
+    )
+
+
+def converse(adapter: str, timeout: str, **more: Any) -> Sdk:
+    """An SDK of Bedrock's ``Converse``; ``timeout``: what it raises."""
+    return Sdk(
+        adapter,
+        Converse(),
+        provider="aws.bedrock",
+        wire="bedrock.converse",
         errors=("invalid", "invalid", timeout),
         **more,
     )
@@ -157,24 +200,12 @@ SDKS: dict[str, Sdk] = {
     "anthropic vertex": claude(
         "claude:ClaudeOnVertex", "anthropic.APITimeoutError", provider="gcp.vertex_ai"
     ),
-    "google-genai": Sdk(
-        "gemini:Gemini",
-        Gemini(),
-        "generate_content",
-        "gcp.gen_ai",
-        "gemini.generate_content",
-        told={a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL},
-        first={**BEGUN, a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5},
-        errors=("invalid", "invalid", "httpx2.ReadTimeout"),
-    ),
-    "boto3": Sdk(
+    "google-genai": gemini("gemini:Gemini", "httpx2.ReadTimeout"),
+    "boto3": converse(
         "bedrock:Bedrock",
-        Converse(),
-        provider="aws.bedrock",
-        wire="bedrock.converse",
-        errors=("invalid", "invalid", "botocore.exceptions.ReadTimeoutError"),
+        "botocore.exceptions.ReadTimeoutError",
         without=NO_ASYNC,
-        schema_is_a_tool=True,
+        schema=as_tool({"name": TOOL, "description": ABOUT}),
     ),
     "boto3 invoke": claude(
         "claude:Invoked",
@@ -212,6 +243,24 @@ SDKS: dict[str, Sdk] = {
         without=NO_AGAIN,
     ),
     "litellm": chat("litellm_sdk:Litellm", "litellm.exceptions.Timeout"),
+    "litellm anthropic": claude(
+        "litellm_sdk:Anthropic",
+        "litellm.exceptions.Timeout",
+        max_tokens=128_000,
+        first=BEGUN,
+        schema=as_tool({"name": "json_tool_call"}),
+        begun=4,
+        leaves=True,
+        reads_on=True,
+    ),
+    "litellm gemini": gemini("litellm_sdk:Gemini", "litellm.exceptions.Timeout", reads_on=True),
+    "litellm bedrock": converse(
+        "litellm_sdk:Bedrock",
+        "litellm.exceptions.Timeout",
+        first=BEGUN,
+        schema=as_tool({"name": "json_tool_call", "description": "json_tool_call"}),
+        begun=2,
+    ),
 }
 """By the name of the distribution; behind it, where it has several, the API."""
 
@@ -236,7 +285,8 @@ OLDEST = {
 def replies(sdk: Sdk, case: str) -> list[Reply]:
     """What the provider answers."""
     wire, said = sdk.answers, SAYS.get(case, HI)
-    first, *others = wire.events(said)
+    events = wire.events(said)
+    first, others = events[: sdk.begun], events[sdk.begun :]
     if case == "refused":
         return [wire.error(400)]
     if case == "failed":
@@ -246,9 +296,9 @@ def replies(sdk: Sdk, case: str) -> list[Reply]:
     if case == "timeout":
         return [wire.reply(said).but(before=Gate())]
     if case == "cut":
-        return [wire.stream(said, truncate_at=len(first) + 3)]
+        return [wire.stream(said, truncate_at=len(b"".join(first)) + 3)]
     if case == "malformed":
-        return [wire.stream(said).but(parts=[first, wire.broken(), *others])]
+        return [wire.stream(said).but(parts=[*first, wire.broken(), *others])]
     if case in ("abandoned", "cancelled"):
-        return [wire.stream(said).but(parts=[first, Gate()])]
+        return [wire.stream(said).but(parts=[*first, Gate()])]
     return [wire.stream(said) if case in STREAMED else wire.reply(said)]

@@ -14,7 +14,8 @@ an answer that cannot be read                          ERROR   ``malformed_respo
 a stream that it did not read to its end               unset   none; ``playhead.end.how`` = abandoned
 =====================================================  ======  =====================================
 
-An answer with complete content counts as complete, even if the SDK did not read the last byte.
+An answer with complete content counts as complete, even if the SDK did not read the last byte. So does a
+stream that was left when the model had said why it ended: some clients read no further.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
+from playhead_semconv.genai.messages import FinishReason
 from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
@@ -103,7 +105,7 @@ class Finisher:
             if not self._content:
                 for name in CONTENT_ATTRIBUTES:
                     attributes.pop(name, None)
-            if ended_how(attempt) == "abandoned" and not derived.content_complete:
+            if ended_how(attempt) == "abandoned" and not _said_whole(derived):
                 attributes[a.PLAYHEAD_END_HOW] = "abandoned"
         outcome = outcome_of(call, attempt, derived)
         if outcome.error_type:
@@ -159,6 +161,13 @@ def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | No
     if ended_how(attempt) == "complete":
         return CallOutcome(TRUNCATED, derived.problem)
     return CallOutcome()
+
+
+def _said_whole(derived: Derived) -> bool:
+    """Whether the model had said all, and why it ended."""
+    reasons = derived.attributes.get(a.GEN_AI_RESPONSE_FINISH_REASONS)
+    said_why = isinstance(reasons, list) and FinishReason.ERROR not in reasons
+    return derived.content_complete or said_why
 
 
 def _longest(span: Any) -> int | None:

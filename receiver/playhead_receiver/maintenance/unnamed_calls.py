@@ -50,7 +50,10 @@ class Meanings:
             try:
                 rows = self._store.lineage(trace_id, span_ids)  # not the outline: the run may be long
                 asked = set(_requests(rows, False)).intersection(span_ids)
-                count += self._look_at(trace_id, [one for one in span_ids if one in asked], self._found)
+                bare = asked & bare_requests(rows)
+                count += self._look_at(trace_id, [one for one in span_ids if one in bare], self._found)
+                enclosed = [one for one in span_ids if one in asked - bare]  # another span is counted
+                count += self._look_at(trace_id, enclosed)
             except OF_ONE_RUN as problem:
                 log.error("requests of run %s cannot be looked at: %r", trace_id.hex(), problem)
         self._tell(calls)
@@ -116,7 +119,7 @@ class Meanings:
 
 
 def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
-    """Ids of finished spans that are bare requests, or that were found to be calls before.
+    """Ids of finished spans that may be calls by their bytes: bare ones, over gRPC, known calls.
 
     ``again``: calls that an instrumentation named too, as their answers may call tools.
     """
@@ -125,7 +128,12 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
         row.span_id
         for row in rows
         if row.end_ns is not None
-        and (row.span_id in bare or row.label.wire or (again and row.label.step and row.label.model))
+        and (
+            row.span_id in bare
+            or row.label.grpc
+            or row.label.wire
+            or (again and row.label.step and row.label.model)
+        )
         and (again or row.label.derived < DERIVER_VERSION)
     ]
 

@@ -174,7 +174,8 @@ class Run:
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
         add_realtime_calls(roots, exchanges)
         steps = number_steps(roots)
-        tell_calls(steps, exchanges)
+        if tell_calls(steps, exchanges):
+            steps = number_steps(roots)
         steps = join_attempts(steps, exchanges)
         return cls(
             trace_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from playhead_replay.run.exchanges import RecordedExchange
@@ -26,16 +26,22 @@ from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_s
 from playhead_semconv.wire.xai.calls import request_line, request_told
 
 
-def tell_calls(steps: Iterable[Step], exchanges: Iterable[RecordedExchange]) -> None:
-    """Add call attributes to the spans of such requests: model, tokens, finish reason, messages."""
-    asked = [step.span for step in steps if _may_be(step.span)]
+def tell_calls(steps: Sequence[Step], exchanges: Iterable[RecordedExchange]) -> bool:
+    """Add call attributes to the spans of such requests: model, tokens, finish reason, messages.
+
+    Return whether one of them is inside of a step, so that steps are to be numbered again.
+    """
+    within = [span for step in steps for span in step.attempts if span is not step.span]
+    inside = [span for span in within if a.RPC_SYSTEM in span.attributes and _may_be(span)]
+    asked = [step.span for step in steps if _may_be(step.span)] + inside
     if not asked:
-        return
+        return False
     found = {(one.instance, str(one.id)): one for one in exchanges}
     for span in asked:
         exchange = found.get((span.instance, str(span.attributes.get(a.PLAYHEAD_EXCHANGE_ID, ""))))
         if exchange is not None:
             _tell(span, exchange)
+    return any(is_logical(span.attributes) for span in inside)
 
 
 def join_attempts(steps: list[Step], exchanges: Iterable[RecordedExchange]) -> list[Step]:

@@ -40,6 +40,11 @@ CLAUDE = {
     "usage": {"input_tokens": 7, "output_tokens": 3},
 }
 
+XAI_ASKED = b"\n\x0b\n\x07\n\x05Hello\x10\x01\x12\x03m-1"
+"""A message in protobuf: a text of the user, and the model."""
+XAI_ANSWER = b"\x12\x0a\x08\x03\x1a\x06\n\x02Hi\x10\x022\x03m-1J\x06\x08\x05\x10\x0c\x18\x11"
+"""Why it ended and its text, the model, and 5, 12 and 17 tokens."""
+
 
 OTHERS: dict[str, tuple[str, bytes, dict[str, Any], str, float | None]] = {
     "gemini.generate_content": (
@@ -144,6 +149,25 @@ class Meant(OnEngine):
         (stored,) = store.spans(TRACE, [span_id(asked)])
         status = span_of(whole_span(store, stored)).status
         assert (status.code, status.message) == (status.STATUS_CODE_ERROR, "later")
+
+    def test_a_request_over_grpc_is_the_call_that_its_sdk_tells_of(self, store: WholeStore):
+        made = HandMade().start()
+        outer = made.begin("chat.sample m-1", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+        method = {a.RPC_SERVICE: "xai_api.Chat", a.RPC_METHOD: "GetCompletion"}
+        asked = made.begin("xai", parent=outer, kind=3, **method | {a.RPC_SYSTEM: "grpc"})
+        key = "api.x.ai:443/xai_api.Chat/GetCompletion"
+        id = made.exchange(key, XAI_ASKED, (XAI_ANSWER,), span=asked, kind="grpc")
+        made.finish(asked, **{a.PLAYHEAD_EXCHANGE_ID: str(id)})
+        made.finish(outer, **{a.GEN_AI_REQUEST_MODEL: "m-1", a.GEN_AI_USAGE_INPUT_TOKENS: 12})
+        store.commit(batch_of(made.exit()))
+        counted: list[str] = []
+        meanings = Meanings(store, lambda whole: counted.append(span_of(whole).name))
+        assert (meanings.of_new(), counted) == (1, ["chat.sample m-1"])
+        after = run_of(store, TRACE)
+        assert (after.steps, after.input_tokens, after.output_tokens) == (1, 12, 5)
+        (stored,) = store.spans(TRACE, [span_id(asked)])
+        said = attributes(whole_span(store, stored))
+        assert said[a.GEN_AI_RESPONSE_FINISH_REASONS] == ["stop"]
 
     @pytest.mark.parametrize("wire", sorted(OTHERS))
     def test_so_is_one_on_another_wire(self, store: WholeStore, wire: str):

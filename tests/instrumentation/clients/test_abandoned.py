@@ -69,6 +69,22 @@ def test_closed(form, server, recorded):
     gate.open()
 
 
+def test_left_when_the_message_has_ended(server, recorded):
+    form = next(form for form in SYNC if form.wire == "anthropic.messages")
+    *parts, stop = form.reply().parts
+    assert b"message_stop" in stop
+    gate = Gate()
+    server.script([sse_reply([*parts, gate, stop])])
+    with form.client(server) as client, OPENERS[form.wire](client) as stream:
+        for event in stream:
+            if event.type == "message_delta":
+                break
+    gate.open()
+    said = recorded.call().attributes
+    assert a.PLAYHEAD_END_HOW not in said and a.ERROR_TYPE not in said
+    assert said[a.GEN_AI_RESPONSE_FINISH_REASONS] == ("stop",)
+
+
 @pytest.mark.parametrize("form", SYNC, ids=str)
 def test_left_through_a_with_block(form, server, recorded):
     gate = Gate()

@@ -12,7 +12,7 @@ from support.recorded_calls import Recorded
 from support.running import until
 from support.scripted import Reply, ScriptedServer
 from support.sdk_expected import FAILED, expected, settled, whole
-from support.sdk_table import SDKS, replies
+from support.sdk_table import SDKS, Sdk, replies
 from support.sdks.cases import MODEL, perform
 
 from playhead_semconv import attributes as a
@@ -52,13 +52,15 @@ def test_a_call(name: str, case: str, server: ScriptedServer, recorded: Recorded
     assert [one.parent.span_id for one in attempts] == [span.context.span_id] * len(answers)
     resent = [one.attributes.get(a.HTTP_REQUEST_RESEND_COUNT, 0) for one in attempts]
     assert resent == list(range(len(answers)))
-    told_as_it_was(recorded, server, answers, case)
+    told_as_it_was(recorded, server, answers, sdk, case)
 
 
-def told_as_it_was(recorded: Recorded, server: ScriptedServer, answers: list[Reply], case: str) -> None:
+def told_as_it_was(
+    recorded: Recorded, server: ScriptedServer, answers: list[Reply], sdk: Sdk, case: str
+) -> None:
     """Every byte of requests and answers is on the tape."""
     tape = recorded.sink.tape
     exchanges = list(tape.exchanges().values())
     assert [tape.read(one.ask.body) for one in exchanges] == [one.body for one in server.requests]
     for exchange, reply in zip(exchanges, answers, strict=True):
-        whole(b"".join(tape.read(part.data) for part in exchange.parts), reply, case)
+        whole(b"".join(tape.read(part.data) for part in exchange.parts), reply, sdk, case)

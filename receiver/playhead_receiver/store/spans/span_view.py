@@ -254,6 +254,8 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             "",
             0,
             _called(at),
+            False,
+            span.kind != trace_pb2.Span.SPAN_KIND_SERVER and _text(at, a.RPC_SYSTEM) == "grpc",
         ),
         usage=_usage(at),
     )

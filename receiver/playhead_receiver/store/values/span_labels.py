@@ -34,6 +34,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """The tools that a model's answer calls."""
     resent: bool = False
     """Whether the call was sent again in a later span: this one is an attempt of that call."""
+    grpc: bool = False
+    """Whether it is a request over gRPC, which no logical call tells of, whoever encloses it."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):
