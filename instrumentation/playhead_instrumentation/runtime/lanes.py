@@ -65,7 +65,7 @@ def current() -> Lane:
         # Code in a context of the job's starter belongs to the job, except in an event loop.
         if running_loop() is None:
             return job
-    if of_task and lane is not UNRECORDED:
+    if of_task.data and lane is not UNRECORDED:  # asked in each request: no call
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -113,7 +113,10 @@ class Outside(Shadow):
     def __exit__(self, *_: object) -> None:
         if RUNTIME.outside is not None:
             RUNTIME.outside.returns()
-        reset(self._token)
+        try:  # as `reset`: each chunk of a stream gets here
+            _lane.reset(self._token)
+        except ValueError:
+            return
 
     def call_back(self) -> None:
         """End the wait from another thread of the program: the awaited event will not come."""
