@@ -65,7 +65,7 @@ def current() -> Lane:
         # Code in a context of the job's starter belongs to the job, except in an event loop.
         if running_loop() is None:
             return job
-    if of_task.data and lane is not UNRECORDED:  # asked in each request: no call
+    if of_task and lane is not UNRECORDED:
         try:
             task = asyncio.current_task()
         except RuntimeError:
