@@ -110,7 +110,8 @@ class Spool:
             *blobs, fact = split(fact, body, body.inline)
             for blob in blobs:
                 self.append(blob)
-        if self._writer == get_ident():
+        me = get_ident()
+        if self._writer == me:
             seq = self._give_number(fact)
             self._deferred.append(fact)
             return seq
@@ -118,7 +119,7 @@ class Spool:
         kept = False
         with self._lock:
             try:
-                self._writer = get_ident()
+                self._writer = me
                 seq = self._next
                 self._next = seq + 1
                 _number(fact, "instance", self.instance)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from opentelemetry import context as otel_context
 
 from playhead_instrumentation.clients.model_endpoint import ModelEndpoint
@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 _NOTHING: Final[Any] = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a call asks for, as far as it is known before a request goes out."""
 
     operation: str

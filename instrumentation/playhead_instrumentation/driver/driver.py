@@ -159,7 +159,7 @@ class Driver:
         `Call.sent`. ``details``: attributes of the request fact, without credentials. ``span``: of the
         exchange, or around it.
         """
-        if self.redactor.places:
+        if self.redactor.places.any:
             key = self.redactor.places.text(key)
         lane = lanes.current()
         id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
@@ -171,7 +171,8 @@ class Driver:
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
         verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
-        replaced = edited(body or b"", verdict.edits) if isinstance(verdict, Live) else None
+        edits = verdict.edits if isinstance(verdict, Live) else ()
+        replaced = edited(body or b"", edits) if edits else None
         if replaced is not None:
             attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
             kept, content = self.written(replaced, attributes)
@@ -199,7 +200,7 @@ class Driver:
             if verdict.difference is not None:
                 found = verdict.difference
                 attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
-        elif self.closed or verdict.instead_of is not None:
+        elif self._source.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
         if span is not None and (begun := self.untold(span.span_id)):

@@ -175,7 +175,7 @@ class Redactor:
         return flat, count
 
     def _kept_header(self, header: Header) -> tuple[str, str, int]:
-        name, text = (_sent(word).decode("latin-1") for word in header)
+        name, text = _sent(header[0]).decode("latin-1"), _sent(header[1]).decode("latin-1")
         if self.secret("header", name.lower()) and not _NUMBER.match(text):
             kept, count = self._header(name.lower(), text)
         else:
@@ -241,7 +241,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return ``text`` without its credentials."""
-        if self.places:
+        if self.places.any:
             text = self.places.text(text)
         data = text.encode("utf-8", "surrogatepass")
         spans = self._found(data)
@@ -254,7 +254,7 @@ class Redactor:
 
         ``start``: number of leading bytes that are known to hold none.
         """
-        if self.places:
+        if self.places.any:
             data = self.places.data(data)
         start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
         tail = data[start:] if start else data
@@ -285,7 +285,7 @@ class Redactor:
         spans = self._finder.find(data)
         if spans and self._learn_of(data, spans):
             spans = self._finder.find(data)
-        return [(span.begin, span.end) for span in spans if span.kind in HIDDEN]
+        return [(span.begin, span.end) for span in spans if span.kind in HIDDEN] if spans else []
 
     def _learn_of(self, data: bytes, spans: Iterable[CredentialSpan]) -> bool:
         new = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 Layer = Callable[..., Any]
 """``layer(following, *args, **kwargs)``: calls ``following`` to do what the target does."""
 
@@ -28,22 +30,20 @@ class Guard(Protocol):
         ...
 
 
-class FollowingCall:
+class FollowingCall(msgspec.Struct):
     """The callable after a layer, whether it was called, and its result or error."""
 
-    __slots__ = ("_call", "began", "ended", "error", "result")
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
-        self.began = self.ended = False
-        self.result: Any = None
-        self.error: BaseException | None = None
+    call: Callable[..., Any]
+    began: bool = False
+    ended: bool = False
+    result: Any = None
+    error: BaseException | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the callable and keep its outcome."""
         self.began, self.ended, self.error = True, False, None
         try:
-            self.result = result = self._call(*args, **kwargs)
+            self.result = result = self.call(*args, **kwargs)
         except BaseException as error:
             self.error = error
             raise
@@ -64,12 +64,10 @@ class FollowingCall:
 class _AsyncFollowing(FollowingCall):
     """A `FollowingCall` for a coroutine function."""
 
-    __slots__ = ()
-
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.began, self.ended, self.error = True, False, None
         try:
-            self.result = result = await self._call(*args, **kwargs)
+            self.result = result = await self.call(*args, **kwargs)
         except BaseException as error:
             self.error = error
             raise

@@ -23,9 +23,12 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from playhead_semconv.process.interpreter_threads import make_lock
+from playhead_semconv.tape.span_starts import carried
 
 log = logging.getLogger(__name__)
 
+_SAMPLED = TraceFlags.SAMPLED
+_RANDOM: int = getattr(TraceFlags, "RANDOM_TRACE_ID", 0)
 _UNSET = Status(StatusCode.UNSET)
 _NO_MORE: Mapping[str, Any] = MappingProxyType({})
 
@@ -53,8 +56,9 @@ class LightSpan(sdk_trace.Span):
         kind: SpanKind,
         attributes: Mapping[str, Any],
         start_time_ns: int,
+        counted: Callable[[], None] | None = None,
     ) -> None:
-        """``tracer``: the tracer of the SDK.
+        """``tracer``: the tracer of the SDK. ``counted``: called at the end, for the SDK's metrics.
 
         The base constructors are not called: they make the parts at once.
         """
@@ -70,7 +74,7 @@ class LightSpan(sdk_trace.Span):
         self._span_processor = tracer.span_processor
         self._trace_config = None
         self._record_exception = self._set_status_on_exception = True
-        self._counted: Callable[[], None] | None = None
+        self._counted = counted
         self._status = _UNSET
         self._start_time = start_time_ns
         self._end_time = None
@@ -95,9 +99,21 @@ class LightSpan(sdk_trace.Span):
         """Set the links with which the span starts."""
         self._late_links = self._new_links(links)
 
-    def counted(self, ended: Callable[[], None]) -> None:
-        """``ended``: called at the end of the span, for the SDK's metrics."""
-        self._counted = ended
+    def get_span_context(self) -> SpanContext:
+        """As in the SDK."""
+        return self._context  # pyright: ignore[reportReturnType]
+
+    def started(self) -> dict[str, Any]:
+        """Return its start, as an ask carries it."""
+        parent = self._parent
+        return carried(
+            self._context[1],  # pyright: ignore[reportOptionalSubscript]
+            parent[1] if parent else 0,
+            self._name,
+            self._kind.value + 1,
+            self._start_time or 0,
+            dict(self._attributes),
+        )
 
     @property
     def _attributes(self) -> Mapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -187,12 +203,6 @@ def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
         span.set_attributes(attributes)
 
 
-def _decided(sampler: Any, parent: SpanContext) -> bool:
-    """Whether a span below ``parent`` is sampled whatever else is known of it."""
-    below = parent.trace_flags & TraceFlags.SAMPLED and not parent.is_remote
-    return bool(below) and getattr(sampler, "follows_sampled", False)
-
-
 class LightTracer(trace.Tracer):
     """Starts spans of playhead; light ones where a provider has no processor but ours."""
 
@@ -201,6 +211,7 @@ class LightTracer(trace.Tracer):
         self.tracer = tracer
         self.id_generator: IdGenerator | None = None
         """Used instead of the tracer's generator; None: the tracer's."""
+        self._processor = processor
         self._alone = (processor,)
         self._adopts = adopts
 
@@ -256,31 +267,37 @@ class LightTracer(trace.Tracer):
         if enabled is not None and not enabled():
             return None
         given = trace.get_current_span(context).get_span_context()
-        if kind is not SpanKind.CLIENT or not given.is_valid:  # else it keeps its parent
+        trace_id, _, remote, around, state, valid = given
+        if kind is not SpanKind.CLIENT or not valid:  # else it keeps its parent
             context = self._adopts(context, kind)
             given = trace.get_current_span(context).get_span_context()
-        parent = given if given.is_valid else None
+            trace_id, _, remote, around, state, valid = given
+        parent = given if valid else None
         ids = self.id_generator or tracer.id_generator
-        trace_id = ids.generate_trace_id() if parent is None else parent.trace_id
-        if parent is not None and _decided(tracer.sampler, parent):
-            decision, state = Decision.RECORD_AND_SAMPLE, parent.trace_state
+        if parent is None:
+            trace_id = ids.generate_trace_id()
+        if (
+            valid
+            and not remote
+            and around & _SAMPLED
+            and getattr(tracer.sampler, "follows_sampled", False)
+        ):
+            decision = Decision.RECORD_AND_SAMPLE
         else:
             sampled = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
             decision, state = sampled.decision, sampled.trace_state
             attributes = sampled.attributes or _NO_MORE
             if not decision.is_recording():
                 return None
-        flags = TraceFlags.SAMPLED if decision.is_sampled() else TraceFlags.DEFAULT
-        random = getattr(TraceFlags, "RANDOM_TRACE_ID", 0)
-        if random and (ids.is_trace_id_random() if parent is None else parent.trace_flags & random):
-            flags |= random
+        flags = _SAMPLED if decision is Decision.RECORD_AND_SAMPLE else TraceFlags.DEFAULT
+        if _RANDOM and (ids.is_trace_id_random() if parent is None else around & _RANDOM):
+            flags |= _RANDOM
         span_context = SpanContext(trace_id, ids.generate_span_id(), False, TraceFlags(flags), state)
         started_ns = time.time_ns() if start_time_ns is None else start_time_ns
-        span = LightSpan(tracer, name, span_context, parent, kind, attributes, started_ns)
+        metrics = getattr(tracer, "_tracer_metrics", None)
+        counted = None if metrics is None else metrics.start_span(parent, decision)
+        span = LightSpan(tracer, name, span_context, parent, kind, attributes, started_ns, counted)
         if links:
             span.link(links)
-        metrics = getattr(tracer, "_tracer_metrics", None)
-        if metrics is not None:
-            span.counted(metrics.start_span(parent, decision))
-        tracer.span_processor.on_start(span, parent_context=context)
+        self._processor.on_start(span, parent_context=context)
         return span

@@ -21,7 +21,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.protocols import Sink
-from playhead_semconv.tape.span_starts import MOST_STARTS, carried
+from playhead_semconv.tape.span_starts import MOST_STARTS
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +58,14 @@ class RecordingProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
         try:
+            span_id = span.get_span_context().span_id
             if UNRECORDED.get():
-                self._unrecorded.add(span.get_span_context().span_id)
+                self._unrecorded.add(span_id)
                 return
-            self._open[span.get_span_context().span_id] = weakref.ref(span)
+            self._open[span_id] = weakref.ref(span)
             if self._sink is not None:
                 if isinstance(span, LightSpan) and span.kind is SpanKind.CLIENT:
-                    self._untold[span.get_span_context().span_id] = span
+                    self._untold[span_id] = span
                 else:
                     self._tell(span)
             self._ended.on_start(span, parent_context=parent_context)
@@ -78,18 +79,8 @@ class RecordingProcessor(SpanProcessor):
         """
         found: list[dict[str, Any]] = []
         while len(found) < MOST_STARTS and (span := self._untold.pop(span_id, None)) is not None:
-            parent = span.parent
-            span_id = 0 if parent is None else parent.span_id
-            found.append(
-                carried(
-                    span.get_span_context().span_id,
-                    span_id,
-                    span.name,
-                    span.kind.value + 1,
-                    span.start_time or time.time_ns(),
-                    dict(span.attributes or {}),
-                )
-            )
+            found.append(span.started())
+            span_id = 0 if span.parent is None else span.parent.span_id
         return found
 
     def _tell(self, span: Span | LightSpan) -> None:

@@ -33,9 +33,8 @@ class Places:
         pattern = f"{_BEFORE}(?:{names}){_BEHIND}"
         self._pattern = re.compile(pattern) if names else None
         self._bytes = re.compile(pattern.encode()) if names else None
-
-    def __bool__(self) -> bool:
-        return self._pattern is not None
+        self.any = bool(names)
+        """Whether anything is replaced."""
 
     def text(self, text: str) -> str:
         """Return ``text`` with the folders replaced.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ from playhead_semconv.secrets.scrubbing import Scrubber
 _HEAD: Final = struct.Struct(">III")
 _CHECKSUM: Final = struct.Struct(">I")
 _OPENING: Final = b'{"bytes":"'
+_OPENS: Final = re.compile(
+    b"".join(rb"\s*%b" % re.escape(_OPENING[i : i + 1]) for i in range(len(_OPENING)))
+)
+"""`_OPENING` at the beginning of a payload, wherever spaces are in it."""
 
 
 class _Field(Enum):
@@ -53,15 +58,29 @@ class FrameScrubber:
 
     def chunk(self, data: bytes) -> bytes:
         """See `Scrubber.chunk`."""
-        fields = list(self._walk.fields(data))
-        said = b"".join([data[begin:end] for field, begin, end in fields if field is _Field.TEXT])
-        kept = self._texts.chunk(said) if said else b""
-        plain = self._sums is None and all(field is not _Field.BASE64 for field, _, _ in fields)
-        if not (plain and kept == said):
-            data = b"".join(self._rewritten(data, fields, kept))
-        elif fields:
+        said = _texts_of(data) if self._walk.between and self._sums is None else None
+        kept = self._texts.chunk(said) if said else said
+        if said is None or kept != said:
+            data = self._walked(data, kept)
+        elif data:
             self._group = b""
         self.count = self._texts.count + self._carried.count
+        return data
+
+    def _walked(self, data: bytes, kept: bytes | None) -> bytes:
+        """Return ``data`` as it may go on the tape.
+
+        ``kept``: its texts as they may; None: they were not searched yet.
+        """
+        fields = list(self._walk.fields(data))
+        said = b"".join([data[begin:end] for field, begin, end in fields if field is _Field.TEXT])
+        if kept is None:
+            kept = self._texts.chunk(said) if said else b""
+        plain = self._sums is None and all(field is not _Field.BASE64 for field, _, _ in fields)
+        if not (plain and kept == said):
+            return b"".join(self._rewritten(data, fields, kept))
+        if fields:
+            self._group = b""
         return data
 
     def _rewritten(
@@ -133,6 +152,11 @@ class _Walk:
         self._coded = False
         """Whether base64 goes on."""
 
+    @property
+    def between(self) -> bool:
+        """Whether the next byte begins a message."""
+        return not (self._head or self._headers or self._payload or self._checksum)
+
     def fields(self, data: bytes) -> Iterator[tuple[_Field, int, int]]:
         """Yield what the bytes of ``data`` are, from the first to the last: field, begin, end."""
         at = 0
@@ -191,3 +215,25 @@ class _Walk:
         opening = (self._opening or b"") + character
         self._coded = opening == _OPENING
         self._opening = opening if opening != _OPENING and _OPENING.startswith(opening) else None
+
+
+def _texts_of(data: bytes) -> bytes | None:
+    """Return the headers and payloads of the messages in ``data``.
+
+    None where it does not consist of whole messages, or where one carries base64.
+    """
+    texts: list[bytes] = []
+    at, size = 0, len(data)
+    while at < size:
+        if size - at < _HEAD.size:
+            return None
+        total, headers, checksum = _HEAD.unpack_from(data, at)
+        begin, end = at + _HEAD.size, at + total - _CHECKSUM.size
+        payload, behind = begin + headers, at + total
+        if payload > end or behind > size or checksum != binascii.crc32(data[at : at + 8]):
+            return None
+        if _OPENS.match(data, payload, end):
+            return None
+        texts.append(data[begin:end])
+        at = behind
+    return b"".join(texts)

@@ -7,7 +7,7 @@ work (Aho-Corasick in Rust, under 2 µs a KB). If one occurs, a pattern decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
@@ -30,9 +30,6 @@ MOST_SAID = 500
 
 DENSE_PATTERNS = 4000
 """With more literals than this, the smaller but slower automaton is used."""
-
-LONGEST_NAME = 24
-"""Upper bound of the bytes of a name's or a shape's longest literal."""
 
 
 class Kind(IntEnum):
@@ -116,6 +113,9 @@ class _Shape(NamedTuple):
 
 _ADDRESSES, _MASKS, _KNOWN, _PIECES = object(), object(), object(), object()
 
+_Built = tuple[Callable[[bytes, bool], list[tuple[int, int, int]]], tuple[object, ...]]
+"""Finds literals in data (index, first byte, byte after the last); and what each of them means."""
+
 
 @lru_cache(4)
 def _literals(
@@ -151,12 +151,7 @@ class Finder:
         self._by_start: dict[bytes, tuple[bytes, ...]] = {}
         self.longest_bytes = 0
         """Length of the longest known value."""
-        self._built: tuple[BytesAhoCorasick, tuple[object, ...]] | None = None
-
-    @property
-    def knows(self) -> bool:
-        """Whether any value is known."""
-        return bool(self._all)
+        self._built: _Built | None = None
 
     def add(self, values: Iterable[bytes], said: bytes = b"") -> bool:
         """Search for ``values`` from now on; returns whether any of them is new.
@@ -188,35 +183,36 @@ class Finder:
             self._fresh = fresh
         return True
 
-    def _build(self) -> tuple[BytesAhoCorasick, tuple[object, ...]]:
+    def _build(self) -> _Built:
         literals, meanings = self._static
         starts = [start for start in self._by_start if start not in literals]
         pieces = [piece for one in self._said for piece in _pieces(one[:RECOGNISABLE])]
         meanings = (*meanings, *[_KNOWN] * len(starts), *[_PIECES] * len(pieces))
         wanted = [*literals, *starts, *pieces]
         dense = Implementation.DFA if len(wanted) < DENSE_PATTERNS else None
-        self._built = found = BytesAhoCorasick(wanted, implementation=dense), meanings
+        automaton = BytesAhoCorasick(wanted, implementation=dense)
+        self._built = found = automaton.find_matches_as_indexes, meanings
         return found
 
     def find(self, data: bytes) -> list[CredentialSpan]:
         """Return the credentials in ``data``; they may overlap."""
-        automaton, meanings = self._built or self._build()
-        hits = automaton.find_matches_as_indexes(data, True)
+        literals, meanings = self._built or self._build()
+        hits = literals(data, True)
         if not hits and not self._fresh:
             return []
         spans: list[CredentialSpan] = []
         for index, begin, end in hits:
             meaning = meanings[index]
             span: CredentialSpan | None
-            if meaning is _KNOWN:
+            if isinstance(meaning, _Name):
+                if data[end : end + 1] not in _BEHIND_NAME:
+                    continue
+                span = _under(data, begin, end, meaning.alone)
+            elif meaning is _KNOWN:
                 spans += self._known(data, begin)
                 continue
             elif meaning is _PIECES:
                 span = CredentialSpan(begin, end, Kind.PIECE)
-            elif isinstance(meaning, _Name):
-                if data[end : end + 1] not in _BEHIND_NAME:
-                    continue
-                span = _under(data, begin, end, meaning.alone)
             elif isinstance(meaning, _Shape):
                 span = _shaped(data, begin, meaning)
             elif meaning is _MASKS:

@@ -19,6 +19,8 @@ from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
 
+_EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
+
 Piece = tuple[int, int, bytes]
 """First byte, the byte after the last, and the replacement."""
 
@@ -68,7 +70,8 @@ class PlainScrubber:
         spans = self._find(window)
         said = self._said
         # Only text that a model outputs continues beyond the end of an event.
-        self._before = b"" if said is not None and data.endswith(b"\n\n") else window[-CARRIED_BYTES:]
+        ends = said is not None and data.endswith(_EVENT_ENDS)
+        self._before = b"" if ends else window[-CARRIED_BYTES:]
         if not spans and self._open is None and (said is None or said.due is None):
             return data
         pieces = list(self._continued(data))

@@ -420,3 +420,24 @@ def test_what_is_wrong_in_an_event_stream_stays_wrong_and_hides_nothing():
     for text in (b"{}" + SAID[0], b"\0" * 12 + VALUE.encode()):
         kept = scrubbed(text)
         assert VALUE.encode() not in kept and b"*redact~" in kept
+
+
+@pytest.mark.parametrize("opening", [b'{"bytes":"', b' { "bytes" : "'])
+def test_a_whole_message_that_carries_base64_is_scrubbed_as_what_that_stands_for(opening: bytes):
+    said = base64.b64encode(b'{"delta": {"text": "it is %b"}}' % VALUE.encode())
+    like = event("chunk", {"bytes": said.decode()})
+    head, payload = like[:-4].split(b'{"bytes": "')
+    size = len(like) - len(b'{"bytes": "') + len(opening)
+    prelude = size.to_bytes(4) + head[4:8]
+    rest = zlib.crc32(prelude).to_bytes(4) + head[12:] + opening + payload
+    whole = prelude + rest + zlib.crc32(prelude + rest).to_bytes(4)
+    (found,) = read(scrubbed(whole))
+    assert found == {"delta": {"text": f"it is *redact{'~' * 16}"}}
+    assert len(read(scrubbed(whole + HARMLESS[0] + whole))) == 3
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
+def test_a_name_and_a_value_in_two_events_do_not_belong_together(end: str):
+    scrub = scrubber(Finder(), lambda _: None, content_type="text/event-stream")
+    pieces = [f'data: "api_key":{end}'.encode(), f'"abcdef1234567890"{end}'.encode()]
+    assert [scrub.chunk(piece) for piece in pieces] == pieces

@@ -104,9 +104,12 @@ class Providers:
 
     def tracer(self) -> trace.Tracer:
         """The tracer for our own spans: of the global provider, if that is an SDK provider."""
+        known = self._tracer
+        if known is not None and known[0] is getattr(trace, "_TRACER_PROVIDER", None):
+            return known[1]
         provider: Any = trace.get_tracer_provider()
-        if self._tracer is not None and self._tracer[0] is provider:
-            return self._tracer[1]
+        if known is not None and known[0] is provider:
+            return known[1]
         home = provider
         if not isinstance(provider, sdk_trace.TracerProvider):
             if self._private is None:

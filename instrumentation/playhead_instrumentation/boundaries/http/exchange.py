@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -33,7 +33,7 @@ CODING = "content-encoding"
 log = logging.getLogger(__name__)
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True):
     """A request, as described by an edge."""
 
     method: str
@@ -46,7 +46,7 @@ class Outgoing(NamedTuple):
     """None if it is streamed."""
 
 
-class Incoming(NamedTuple):
+class Incoming(msgspec.Struct, frozen=True):
     """The head of an answer, as described by an edge."""
 
     status_code: int
@@ -220,7 +220,8 @@ class HttpExchange:
 
     def abandoned(self, at: Delivery | None = None) -> None:
         """The program reads no further. Safe in a finalizer."""
-        self._end("abandoned", at, None)
+        if self.call.ended is None:
+            self._end("abandoned", at, None)
 
     async def left(self) -> None:
         """As `abandoned`, but the program waits for its turn before it continues."""

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from playhead_instrumentation.boundaries.http.exchange import (
     DEFAULT_PORTS,
     HttpExchange,
@@ -255,7 +257,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
         if session is None or described is None:
             return original(connection)
         body = b"".join(asked.pieces)
-        exchange = begin(session, lambda: described._replace(body=body))
+        exchange = begin(session, lambda: msgspec.structs.replace(described, body=body))
         if exchange is None:
             return original(connection)
         unsent = connection.sock.unsent if isinstance(connection.sock, PlayedSocket) else b""

@@ -250,11 +250,12 @@ class _Tee(_Teed):
         exchange = self._exchange
         call = exchange.call
         source = iter(self._stream)
+        outside = Outside()
         try:
-            while not exchange.over:
+            while call.ended is None:
                 try:
                     try:
-                        with Outside():
+                        with outside:
                             chunk = next(source)
                     except StopIteration:
                         exchange.finished(call.arrive().wait())
@@ -289,11 +290,12 @@ class _AsyncTee(_Teed):
         exchange = self._exchange
         call = exchange.call
         source = self._stream.__aiter__()
+        outside = Shadow()
         try:
-            while not exchange.over:
+            while call.ended is None:
                 try:
                     try:
-                        with Shadow():
+                        with outside:
                             chunk = await source.__anext__()
                     except StopAsyncIteration:
                         await self._ends_early()

@@ -212,7 +212,13 @@ def _outgoing(
     given: Mapping[Any, Any] = headers or {}
     if type(given).__module__ == "botocore.awsrequest":
         given = getattr(given, "_dict", given)  # its own look-up makes a key of each name anew
-    sent = [(_word(name), _word(value)) for name, value in given.items()]
+    sent = [
+        (
+            name if type(name) is str else _word(getattr(name, "_key", name)),
+            value if type(value) is str or type(value) is bytes else _word(value),
+        )
+        for name, value in given.items()
+    ]
     return outgoing(method, Server(pool.scheme, pool.host, pool.port), url, sent, body)
 
 
