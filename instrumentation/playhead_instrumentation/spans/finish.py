@@ -36,6 +36,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.genai.messages import FinishReason
 from playhead_semconv.tape.protocols import Sink
+from playhead_semconv.values import GenAiOperationName
 from playhead_semconv.wire import (
     CONTENT_ATTRIBUTES,
     MALFORMED,
@@ -165,9 +166,10 @@ def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | No
 
 def _said_whole(derived: Derived) -> bool:
     """Whether the model had said all, and why it ended."""
+    if derived.content_complete or derived.operation == GenAiOperationName.FETCH_RESPONSE:
+        return derived.content_complete  # of what is fetched there may be more than one answer
     reasons = derived.attributes.get(a.GEN_AI_RESPONSE_FINISH_REASONS)
-    said_why = isinstance(reasons, list) and FinishReason.ERROR not in reasons
-    return derived.content_complete or said_why
+    return isinstance(reasons, list) and FinishReason.ERROR not in reasons
 
 
 def _longest(span: Any) -> int | None:
