@@ -6,20 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import openai
 from support.talks import openai_sdk, program
 
 
-class Responses:
+class Responses(openai_sdk.Realtime):
     """The blocking client."""
-
-    blocks = True
-
-    def __init__(self, url: str) -> None:
-        self.client = self.made(url)
-
-    def made(self, url: str) -> Any:
-        return openai.OpenAI(api_key="sk-test", websocket_base_url=f"{url}/v1")
 
     @asynccontextmanager
     async def connect(
@@ -30,27 +21,16 @@ class Responses:
             more = {"websocket_connection_options": {"open_timeout": open_s}}
         asked: dict[str, Any] = {"model": program.MODEL, "instructions": program.INSTRUCTIONS}
         if tools:
-            tool = {"name": program.TOOL, "description": program.ABOUT, "parameters": program.SCHEMA}
-            asked["tools"] = [{"type": "function", **tool}]
+            asked["tools"] = [openai_sdk.WEATHER]
         if schema:
             shape = {"type": "json_schema", "name": "city", "schema": program.SCHEMA}
             asked["text"] = {"format": shape}
-        opening = self.client.responses.connect(**more)
-        if self.blocks:
-            with opening as connection:
-                yield Blocking(connection, asked)
-        else:
-            async with opening as connection:
-                yield Session(connection, asked)
+        async with self.entered(self.client.responses.connect(**more)) as connection:
+            yield (Blocking if self.blocks else Session)(connection, asked)
 
 
-class AsyncResponses(Responses):
+class AsyncResponses(Responses, openai_sdk.AsyncRealtime):
     """The client with asyncio."""
-
-    blocks = False
-
-    def made(self, url: str) -> Any:
-        return openai.AsyncOpenAI(api_key="sk-test", websocket_base_url=f"{url}/v1")
 
 
 class Session(openai_sdk.Session):
