@@ -448,6 +448,7 @@ def wires() -> str:
     found = {wire.name: (DIALECTS[wire.name].operation, wire.place.partition(":")[0]) for wire in WIRES}
     found |= {
         "openai.realtime": ("chat", "realtime.openai_realtime"),
+        "openai.responses_websocket": ("chat", "realtime.openai_responses"),
         "gemini.live": ("generate_content", "realtime.gemini_live"),
     }
     rows = [[f"`{name}`", f"`{operation}`", told(module)] for name, (operation, module) in found.items()]

@@ -15,6 +15,7 @@ from support.talks.calls import Wire, settled
 from support.talks.gemini_calls import GEMINI
 from support.talks.openai_calls import OPENAI
 from support.talks.openai_script import ASYNC
+from support.talks.responses_calls import RESPONSES
 from support.talks.server import Cut, Frame, Refuse, Script, TalkServer, frame
 from support.tls import IDENTITY
 
@@ -46,6 +47,8 @@ SDKS = {
     "openai": Sdk("openai_sdk:Realtime", OPENAI, ASYNC),
     "openai async": Sdk("openai_sdk:AsyncRealtime", OPENAI),
     "openai azure": Sdk("openai_sdk:AzureRealtime", OPENAI, ASYNC),
+    "openai responses": Sdk("responses_sdk:Responses", RESPONSES, ASYNC),
+    "openai responses async": Sdk("responses_sdk:AsyncResponses", RESPONSES),
     "google-genai": Sdk("gemini_sdk:Live", GEMINI),
     "google-genai vertex": Sdk("gemini_sdk:LiveOnVertex", GEMINI),
 }
@@ -53,6 +56,8 @@ LEVELS = ("exchanges", "strict")
 IN_THE_SUITE = [
     ("openai", "strict", ["parallel", "session error", "refused"]),
     ("openai async", "exchanges", ["tools", "cancelled", "resumed"]),
+    ("openai responses", "strict", ["plain", "failed", "interrupted"]),
+    ("openai responses async", "exchanges", ["tools", "cut", "cancelled"]),
     ("google-genai", "exchanges", ["parallel", "cut", "interrupted", "huge"]),
 ]
 

@@ -11,6 +11,7 @@ from playhead_semconv.wire.realtime.connection import realtime_calls
 
 SENT, CAME = True, False
 REALTIME = "wss://any.host/v1/realtime?model=gpt-realtime"
+RESPONSES = "wss://any.host/v1/responses"
 LIVE = "wss://any.host/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 
 

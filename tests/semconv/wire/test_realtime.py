@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.spoken_sessions import CAME, LIVE, REALTIME, SENT, content, session
+from support.spoken_sessions import CAME, LIVE, REALTIME, RESPONSES, SENT, content, session
 
 from playhead_semconv.wire.realtime.connection import realtime_span_id, realtime_wire
 
@@ -188,6 +188,8 @@ WORDS = st.sampled_from(
     functionResponses model systemInstruction generationConfig functionDeclarations inlineData a
     event_id input item_reference conversation.item.create conversation.item.deleted response.cancel
     cancelled failed reason code contextUpdate setupComplete generationComplete turnCompleteReason
+    response.completed response.failed response.steer response.steer.failed steer stream_id
+    previous_response_id sequence_number
     """.split()
 )
 VALUES = st.recursive(
@@ -196,13 +198,18 @@ VALUES = st.recursive(
     max_leaves=10,
 )
 OBJECTS = st.dictionaries(WORDS, VALUES, max_size=5)
+BEGUN: dict[str, tuple[bool, Any]] = {
+    REALTIME: (CAME, CREATED),
+    RESPONSES: (SENT, {"type": "response.create", "model": "m"}),
+    LIVE: (SENT, {"setup": {}}),
+}
+"""URL → the message that a session there begins with."""
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.sampled_from([REALTIME, LIVE]), st.lists(st.tuples(st.booleans(), OBJECTS, WORDS), max_size=8))
+@given(st.sampled_from([*BEGUN]), st.lists(st.tuples(st.booleans(), OBJECTS, WORDS), max_size=8))
 def test_any_messages(url: str, messages: list[tuple[bool, dict[str, Any], str]]):
-    begun = (CAME, CREATED) if url == REALTIME else (SENT, {"setup": {}})
-    session(url, begun, *((sent, {"type": kind} | value) for sent, value, kind in messages))
+    session(url, BEGUN[url], *((sent, {"type": kind} | value) for sent, value, kind in messages))
 
 
 def test_deep_messages():
@@ -214,6 +221,10 @@ def test_deep_messages():
     setup = b'{"setup":{"tools":' + b"[" * 950 + b"]" * 950 + b"}}"
     said = {"serverContent": {"modelTurn": {"parts": [{"text": "Hi"}]}}}
     session(LIVE, (SENT, setup), (CAME, said))
+    steer = b'"previous_response_id":"r","input":' + b"[" * 950 + b"]" * 950
+    sent = (SENT, b'{"type":"response.steer",%b}' % steer)
+    failed = (CAME, b'{"type":"response.steer.failed","steer":{%b}}' % steer)
+    session(RESPONSES, BEGUN[RESPONSES], (CAME, made), sent, failed)
 
 
 def test_what_is_no_session():

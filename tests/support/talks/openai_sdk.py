@@ -12,6 +12,12 @@ from typing import Any
 import openai
 from support.talks import program
 
+WEATHER = {
+    "type": "function",
+    "name": program.TOOL,
+    "description": program.ABOUT,
+    "parameters": program.SCHEMA,
+}
 RECONNECTS = {"on_reconnecting": lambda event: None, "initial_delay": 0.01, "max_delay": 0.01}
 
 
@@ -33,13 +39,17 @@ class Realtime:
         more = RECONNECTS if again else {}
         if open_s is not None:
             more = more | {"websocket_connection_options": {"open_timeout": open_s}}
-        opening = self.client.realtime.connect(model=program.MODEL, **more)
+        async with self.entered(self.client.realtime.connect(model=program.MODEL, **more)) as connection:
+            yield await (Blocking if self.blocks else Session)(connection).begin(tools)
+
+    @asynccontextmanager
+    async def entered(self, opening: Any) -> AsyncIterator[Any]:
         if self.blocks:
             with opening as connection:
-                yield await Blocking(connection).begin(tools)
+                yield connection
         else:
             async with opening as connection:
-                yield await Session(connection).begin(tools)
+                yield connection
 
 
 class AsyncRealtime(Realtime):
@@ -82,8 +92,7 @@ class Session:
         await self.received()
         session: Any = {"type": "realtime", "instructions": program.INSTRUCTIONS}
         if tools:
-            tool = {"name": program.TOOL, "description": program.ABOUT, "parameters": program.SCHEMA}
-            session["tools"] = [{"type": "function", **tool}]
+            session["tools"] = [WEATHER]
         await self.done(self.connection.session.update(session=session))
         await self.received()
         return self

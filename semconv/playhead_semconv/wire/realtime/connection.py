@@ -24,6 +24,12 @@ def _realtime(model: str) -> RealtimeFold:
     return OpenAIRealtimeFold(model)
 
 
+def _responses(model: str) -> RealtimeFold:
+    from playhead_semconv.wire.realtime.openai_responses import OpenAIResponsesFold
+
+    return OpenAIResponsesFold(model)
+
+
 def _gemini(model: str) -> RealtimeFold:
     from playhead_semconv.wire.realtime.gemini_live import GeminiLiveFold
 
@@ -32,6 +38,7 @@ def _gemini(model: str) -> RealtimeFold:
 
 _WIRES: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], RealtimeFold]], ...]] = (
     ("openai.realtime", re.compile(r"/realtime/?\Z"), _realtime),
+    ("openai.responses_websocket", re.compile(r"/responses/?\Z"), _responses),
     ("gemini.live", re.compile(r"[./]BidiGenerateContent(Constrained)?/?\Z"), _gemini),
 )
 """Name, end of the path, and the fold, which is imported when there is such a connection."""
@@ -49,9 +56,9 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
     for name, form, fold_for in _WIRES:
         if form.search(path):
             fold = fold_for(_model(url))
-            for message in messages_of(exchange, read):
-                fold.message(message)
             try:
+                for message in messages_of(exchange, read):
+                    fold.message(message)
                 found = fold.calls()
             except RecursionError:  # decoders accept deeper nesting than encoders
                 return []
