@@ -221,10 +221,6 @@ def test_deep_messages():
     setup = b'{"setup":{"tools":' + b"[" * 950 + b"]" * 950 + b"}}"
     said = {"serverContent": {"modelTurn": {"parts": [{"text": "Hi"}]}}}
     session(LIVE, (SENT, setup), (CAME, said))
-    steer = b'"previous_response_id":"r","input":' + b"[" * 950 + b"]" * 950
-    sent = (SENT, b'{"type":"response.steer",%b}' % steer)
-    failed = (CAME, b'{"type":"response.steer.failed","steer":{%b}}' % steer)
-    session(RESPONSES, BEGUN[RESPONSES], (CAME, made), sent, failed)
 
 
 def test_what_is_no_session():

@@ -56,9 +56,9 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
     for name, form, fold_for in _WIRES:
         if form.search(path):
             fold = fold_for(_model(url))
+            for message in messages_of(exchange, read):
+                fold.message(message)
             try:
-                for message in messages_of(exchange, read):
-                    fold.message(message)
                 found = fold.calls()
             except RecursionError:  # decoders accept deeper nesting than encoders
                 return []
