@@ -281,7 +281,10 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "choice",
         "exchanges: calls and their messages over blocking channels",
         "calls are refused",
-        _below("grpc._cython.cygrpc", "Channel SendMessageOperation"),
+        (
+            *_below("grpc._cython.cygrpc", "Channel SendMessageOperation"),
+            "grpc._channel._channel_managed_call_management",
+        ),
         on_import=(("grpc._channel", "boundaries.grpc.sync:patch"),),
     ),
     Boundary(

@@ -15,7 +15,8 @@ from playhead_cli.session import Session
 def command(session: Session, target: str, url: str | None, message: str) -> None:
     """Refuse what waits: it does not go out.
 
-    An SDK gets an answer with status 403 and makes its own error of it; a tool raises an error.
+    An SDK gets an answer with status 403 and makes its own error of it; a call over
+    gRPC fails with PERMISSION_DENIED; a tool raises an error.
     """
     run, halt = target_of(target)
     show(session, run, Operator(session, url).order(run, "reject", halt=halt, message=message))

@@ -37,7 +37,7 @@ MANUAL, AUTO = "manual", "auto"
 HALTED = "halted"
 """Label of checkpoints where an operator or a rule has halted the program."""
 
-MARKED_KINDS = frozenset(("http", "tool", "mcp"))
+MARKED_KINDS = frozenset(("http", "grpc", "tool", "mcp"))
 """Kinds of exchanges before which checkpoints are made; the same wait for operators."""
 
 

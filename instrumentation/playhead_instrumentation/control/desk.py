@@ -35,6 +35,9 @@ from playhead_semconv.facts import ExchangeId, Fact
 KINDS = checkpoint.MARKED_KINDS
 """Kinds of exchanges that wait before they go out."""
 
+ARRIVING = KINDS - {"grpc"}
+"""Those whose answers wait, too. One thread brings what comes for all calls of a channel of gRPC."""
+
 MOST_WANTED = 100
 """Checkpoints that are ordered at once."""
 
@@ -105,7 +108,7 @@ class Desk:
 
     def arrival(self, call: Call, turn: Turn) -> Turn:
         """See `Departures.arrival`."""
-        if not self._pausing or call.id.kind not in KINDS:
+        if not self._pausing or call.id.kind not in ARRIVING:
             return turn
         return HeldArrival(self, call, turn)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from playhead_instrumentation.boundaries import checkpoint
-from playhead_instrumentation.control.given import made_answer, made_rejection
+from playhead_instrumentation.control.given import check_edit, made_answer, made_rejection
 from playhead_instrumentation.control.watching import Asking
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.driver import Driver, edited
@@ -216,6 +216,7 @@ class Halt(Waiter):
 
     def edit(self, order: ControlOrder) -> None:
         """Put another body in the place of what would go out. `UsageError`, ValueError."""
+        check_edit(self.call.id.kind)
         if self._body is None:
             raise ValueError("its body is made while it is sent: it cannot be edited")
         try:

@@ -164,6 +164,41 @@ def test_a_limit_counts_its_calls(tmp_path: Path, limit: str):
     assert (status, report["verdict"]) == (0, "identical")
 
 
+STOPPED = """
+import asyncio, sys
+target, *folders = sys.argv[1:]
+sys.path += folders
+from support.sdks.xai import Xai
+
+xai = Xai(target)
+for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stream())):
+    try:
+        print(asked())
+    except Exception as problem:
+        print(type(problem).__name__, problem.code().name, problem.details())
+"""
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+def test_a_rule_stops_its_calls_before_they_go_out(tmp_path: Path, level: str):
+    from support.xai_answers import replies
+
+    home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": "stop steps>1"}), tmp_path / "stopped.py"
+    home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"
+    script.write_text(STOPPED)
+    with ScriptedGrpc() as server:
+        server.script(replies("plain"))
+        done = home.playhead("record", "--level", level, script, server.target, APART, TESTS)
+        assert len(server.requests) == 1
+    said = "PERMISSION_DENIED the rule stop steps>1 applies"
+    first, *others = done.stdout.splitlines()
+    assert first == "Hi there"
+    assert others == [f"AioRpcError {said}", f"_MultiThreadedRendezvous {said}"]
+    status, report = home.report("last")
+    assert (status, report["verdict"], report["level"]) == (0, "identical", level)
+
+
 def descriptors() -> dict[str, Any]:
     from xai_sdk.proto import chat_pb2, image_pb2, usage_pb2
 

@@ -2,8 +2,8 @@
 
 The class of channels that the library wraps is patched. What the library holds as a call (`aio_call`)
 replaces the call of the core and keeps status and metadata itself, so that the program sees neither
-before their turn. They come from a call of the core that is listened to (`aio_live`), or from the tape
-(`aio_recorded`).
+before their turn. They come from a call of the core that is listened to (`aio_live`). Where a tape or an
+operator may answer instead, that is decided when the call begins (`aio_recorded`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class _AioChannel(Channel):
 
         def make() -> Any:
             with Shadow():
-                return call(method, deadline, *more)
+                return call(method, request.deadline, *more)
 
-        return RecordedCall(request, make) if session.driver.closed else LiveCall(request, make())
+        if session.driver.closed or session.driver.control is not None:
+            return RecordedCall(request, make)
+        return LiveCall(request, make())

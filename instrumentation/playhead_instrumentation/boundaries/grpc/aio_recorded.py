@@ -1,4 +1,4 @@
-"""A call through `grpc.aio` that is looked up on a tape: recorded, refused, or live after all."""
+"""A call through `grpc.aio` that is decided when it begins: recorded, refused, rejected, or live."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.grpc.aio_call import OBSERVED, AioCall, AioRequest
 from playhead_instrumentation.boundaries.grpc.aio_live import LiveCall
-from playhead_instrumentation.boundaries.grpc.exchange import play_again, refused, too_late
+from playhead_instrumentation.boundaries.grpc.exchange import departs, play_again, refused, too_late
 from playhead_instrumentation.boundaries.message_exchange import drive
 from playhead_instrumentation.driver.gate import Turn
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
@@ -16,7 +16,7 @@ from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 
 
 class RecordedCall(AioCall):
-    """A call that a recording answers or that is refused. A live call becomes a `LiveCall`.
+    """A call that a recording or an operator answers, or that is refused. Else it becomes a `LiveCall`.
 
     What waited at the recording (the call, its start, a read) waits for the turn of the next item.
     """
@@ -39,27 +39,27 @@ class RecordedCall(AioCall):
 
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
         """See `AioCall.unary_unary`."""
-        if self._is_live(metadata, request):
+        if await self._is_live(metadata, request):
             return await self.unary_unary(request, metadata, context)
         return await self._whole()
 
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
         """See `AioCall.stream_unary`."""
-        if self._is_live(metadata, None):
+        if await self._is_live(metadata, None):
             return await self.stream_unary(metadata, begun, context)
         begun()
         return await self._whole()
 
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
         """See `AioCall.initiate_unary_stream`."""
-        if self._is_live(metadata, request):
+        if await self._is_live(metadata, request):
             return await self.initiate_unary_stream(request, metadata, context)
         self._streams = True
         await self._head()
 
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:
         """See `AioCall.initiate_stream_stream`."""
-        if self._is_live(metadata, None):
+        if await self._is_live(metadata, None):
             return await self.initiate_stream_stream(metadata, begun, context)
         self._streams = True
         begun()
@@ -88,14 +88,19 @@ class RecordedCall(AioCall):
     async def send_receive_close(self) -> None:
         """No-op: nothing goes out."""
 
-    def _is_live(self, metadata: Any, request: bytes | None) -> bool:
+    async def _is_live(self, metadata: Any, request: bytes | None) -> bool:
         """Begin the exchange; returns whether the call is live, so that ``self`` listens to it."""
         self._begin(metadata, request)
         exchange = self._exchange
         if exchange is None:
+            if not self._request.session.driver.closed:
+                return self._become_live()
             self._set_status(refused(ExchangeExhausted("the call could not be looked up")))
             return False
         try:
+            self._request.deadline = await departs(exchange, self._request.deadline)
+            if self.done():  # it was cancelled while it waited
+                return False
             exchange.call.check()
         except PlayheadError as error:
             exchange.failed(error)

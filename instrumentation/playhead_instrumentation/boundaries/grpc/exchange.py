@@ -6,19 +6,22 @@ answers, and the end is the status with the trailing metadata. Requests of a str
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
+from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery, ErrorRecord
 
 OK, INTERNAL = 0, 13
@@ -92,6 +95,46 @@ def _attempt(exchange: MessageExchange, url: str) -> Attempt | None:
         exchange.span_context,
         call.time_ns,
     )
+
+
+def depart(exchange: MessageExchange, deadline: float | None) -> float | None:
+    """Wait until the call may go out. Returns its deadline, later by the time that it has waited.
+
+    ``deadline``: seconds since the epoch; None: none. A call is refused where a tape ends meanwhile.
+    """
+    if exchange.call.departure is None:
+        return deadline
+    since_s = REAL.now_s()
+    with _departing(exchange):
+        exchange.call.depart().wait()
+    return _later(deadline, since_s)
+
+
+async def departs(exchange: MessageExchange, deadline: float | None) -> float | None:
+    """The same in a task."""
+    if exchange.call.departure is None:
+        return deadline
+    since_s = REAL.now_s()
+    with _departing(exchange):
+        await exchange.call.depart()
+    return _later(deadline, since_s)
+
+
+@contextmanager
+def _departing(exchange: MessageExchange) -> Generator[None]:
+    try:
+        yield
+    except ExchangeExhausted as error:
+        exchange.exhausted(error)
+    except asyncio.CancelledError:
+        raise  # the library cancels the call now, which ends the exchange
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+
+
+def _later(deadline: float | None, since_s: float) -> float | None:
+    return None if deadline is None else deadline + REAL.now_s() - since_s
 
 
 def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> None:

@@ -4,6 +4,9 @@ The class of channels that the library wraps is patched. A call through a channe
 operations, and each batch completes with an event. A recording listens to the events (`sync_live`). A
 replay makes them from the tape (`sync_recorded`); the library's own futures, iterators, callbacks and
 errors run above them.
+
+The events of integrated calls are taken by a thread of the channel. The library makes such a call while
+it holds a lock that this thread needs, too. So the call begins, and waits if it is halted, before that.
 """
 
 from __future__ import annotations
@@ -12,24 +15,26 @@ import functools
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead_instrumentation.boundaries.grpc.channel import Channel
-from playhead_instrumentation.boundaries.grpc.exchange import begin
+from playhead_instrumentation.boundaries.grpc.exchange import begin, depart
 from playhead_instrumentation.boundaries.grpc.sync_live import Listener, LiveCall, Message
 from playhead_instrumentation.boundaries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
+from playhead_instrumentation.driver.exceptions import is_rejection
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
+from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import current
 from playhead_semconv.errors import PlayheadError
 
-METHOD, METADATA, BATCHES = 1, 4, 6
-"""Where these stand among the arguments of a call of the core."""
+METHOD, DEADLINE, METADATA, BATCHES, HANDLER = 1, 3, 4, 6, 7
+"""Where these stand among the arguments of a call of the core; the last where the library manages it."""
 
 
 def patch(module: ModuleType) -> None:
@@ -41,11 +46,35 @@ def patch(module: ModuleType) -> None:
     for name in ("segregated_call", "integrated_call", "next_call_event", "check_connectivity_state"):
         required(channel, name)
     message: Any = required(core, "SendMessageOperation")
+    manages: Any = required(module, "_channel_managed_call_management")
     ours: Any = type("Channel", (_SyncChannel, channel), {"__playhead__": True})
     PATCHES.put_all(
         core,
         {"SendMessageOperation": type("SendMessageOperation", (Message, message), {}), "Channel": ours},
     )
+    PATCHES.put(module, "_channel_managed_call_management", functools.partial(_managing, manages))
+
+
+def _managing(manages: Callable[[Any], Callable[..., Any]], state: Any) -> Callable[..., Any]:
+    """Return what makes the integrated calls of a channel, whose ``state`` is the library's."""
+    create, channel = manages(state), state.channel
+    if not isinstance(channel, _SyncChannel):
+        return create
+
+    def created(*given: Any) -> Any:
+        return PATCHES.call(channel.playhead_managed, create, *given)
+
+    return created
+
+
+class _Recorded(NamedTuple):
+    """Stands for the handler of the events of a call that has begun."""
+
+    exchange: MessageExchange
+    handler: Callable[[Any], Any]
+
+    def __call__(self, event: Any) -> Any:
+        return self.handler(event)
 
 
 class _SyncChannel(Channel):
@@ -73,9 +102,10 @@ class _SyncChannel(Channel):
         return PATCHES.call(self._segregated, original.segregated_call, *given)
 
     def _segregated(self, segregated_call: Any, *given: Any) -> Any:
-        exchange = self._begun(given)
+        exchange = self._begun(given, [batch for batch, _ in given[BATCHES]])
         if exchange is None:
             return _make(segregated_call, given, given[BATCHES])
+        given = _departed(exchange, given)
 
         def live() -> Any:
             call = _make(segregated_call, given, given[BATCHES])
@@ -86,19 +116,35 @@ class _SyncChannel(Channel):
 
         return _answer(exchange, live, again)
 
+    def playhead_managed(self, create: Callable[..., Any], *given: Any) -> Any:
+        """Begin a call whose events are taken by a thread of the channel, and ``create`` it."""
+        exchange = self._begun(given, given[BATCHES])
+        if exchange is None:
+            return create(*given)
+        given, handler = _departed(exchange, given), given[HANDLER]
+        rejection = _rejection(exchange)
+        if rejection is None:
+            return create(*given[:HANDLER], _Recorded(exchange, handler), *given[HANDLER + 1 :])
+        # The thread of the channel waits for the world: it hears nothing of a call that does not go out.
+        call = RecordedCall(rejection, exchange, [(batch, handler) for batch in given[BATCHES]])
+        call.bring_to(handler)
+        return call
+
     def integrated_call(self, *given: Any) -> Any:
         """Make a call whose events are taken by a thread of the channel."""
         original: Any = super()
         return PATCHES.call(self._integrated, original.integrated_call, *given)
 
     def _integrated(self, integrated_call: Any, *given: Any) -> Any:
-        exchange = self._begun(given)
-        if exchange is None:
+        _, begun = given[BATCHES][0]
+        if not isinstance(begun, _Recorded):
             return _make(integrated_call, given, given[BATCHES])
+        exchange, handler = begun
+        batches = tuple((batch, handler) for batch, _ in given[BATCHES])
 
         def live() -> Any:
             listener = Listener(exchange)
-            heard = tuple((batch, listener.told(tag)) for batch, tag in given[BATCHES])
+            heard = tuple((batch, listener.told(tag)) for batch, tag in batches)
             call = LiveCall(_make(integrated_call, given, heard), listener, segregated=False)
             if self._playhead_events is not None:
                 self._bring(len(heard))
@@ -108,8 +154,8 @@ class _SyncChannel(Channel):
         def again(played: PlayedExchange | None) -> Any:
             if self._playhead_events is None:
                 self._playhead_events = queue.Queue()
-            call = RecordedCall(played, exchange, given[BATCHES])
-            call.bring_to(self._playhead_events)
+            call = RecordedCall(played, exchange, batches)
+            call.bring_to(self._playhead_events.put)
             return call
 
         return _answer(exchange, live, again)
@@ -140,15 +186,28 @@ class _SyncChannel(Channel):
         for _ in range(count):
             due.put(None)
 
-    def _begun(self, given: tuple[Any, ...]) -> MessageExchange | None:
-        """Begin the exchange of a call; None: nothing is recorded."""
+    def _begun(self, given: tuple[Any, ...], batches: Iterable[Any]) -> MessageExchange | None:
+        """Begin the exchange of a call; None: nothing is recorded. ``batches``: of its operations."""
         session = recording_requests_of_program()
         if session is None:
             return None
-        sends = [op.message for batch, _ in given[BATCHES] for op in batch if isinstance(op, Message)]
+        sends = [op.message for batch in batches for op in batch if isinstance(op, Message)]
         request = sends[0] if sends else None
         target, method = self.playhead_target, given[METHOD].decode()
         return begin(session, target, method, given[METADATA], request)
+
+
+def _departed(exchange: MessageExchange, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Wait until a call may go out. Returns its arguments."""
+    deadline = depart(exchange, given[DEADLINE])
+    return *given[:DEADLINE], deadline, *given[DEADLINE + 1 :]
+
+
+def _rejection(exchange: MessageExchange) -> Played | None:
+    """What the program gets instead of the answer of a call that was rejected; None: it was not."""
+    verdict = exchange.call.verdict
+    end = verdict.exchange.end if isinstance(verdict, Played) else None
+    return verdict if isinstance(verdict, Played) and end and is_rejection(end.error) else None
 
 
 def _make(call: Any, given: tuple[Any, ...], batches: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from playhead_instrumentation.boundaries.grpc.exchange import (
@@ -141,15 +141,15 @@ class RecordedCall:
                 continue
             self._arrive(at)
 
-    def bring_to(self, events: queue.Queue[Any]) -> None:
-        """Start a thread that puts the events of this call into ``events``."""
+    def bring_to(self, take: Callable[[Any], object]) -> None:
+        """Start a thread that gives the events of this call to ``take``."""
 
         def bring() -> None:
             while (event := self.next_event()) is not None:
-                events.put(event)
+                take(event)
                 if any(op.type() == RECEIVE_STATUS for op in event.batch_operations):
                     while (rest := self._next_done()) is not None:
-                        events.put(rest)
+                        take(rest)
                     return
 
         threading.Thread(target=bring, daemon=True).start()
