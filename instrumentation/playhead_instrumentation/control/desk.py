@@ -247,12 +247,15 @@ class Desk:
     def look(self) -> float:
         """Let go of runs and asks whose time is over. Returns the seconds until the next look."""
         with self._lock:
+            ordered, self._going = self._going, []  # those wait for `let_go`
             times = self._held.times()
             for trace, held in self._held.over():
                 self._expires(trace, held)
             self._give_up()
             waits = bool(self._halts)
-        self.let_go()
+            over, self._going = self._going, ordered
+        for waiter in over:
+            waiter.go()
         now_s = REAL.now_s()
         return min([LOOK_S if waits else IDLE_S, *(max(0.0, at - now_s) for at in times)])
 
