@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Type
 import blake3
 from opentelemetry.trace import SpanContext
 
+from playhead_instrumentation.driver.exceptions import is_rejection
 from playhead_instrumentation.driver.gate import GOES_OUT, Departure, Gate, Turn
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
@@ -197,6 +198,15 @@ class Call:
     def origin(self) -> Origin | None:
         """The recording that answers, or that this exchange replaces; None: there is none."""
         return self.verdict.origin
+
+    @property
+    def rejection(self) -> PlayedExchange | None:
+        """What the program gets where an operator or a rule has rejected the ask; None: nobody has."""
+        verdict = self.verdict
+        if not isinstance(verdict, Played):
+            return None
+        end = verdict.exchange.end
+        return verdict if end is not None and is_rejection(end.error) else None
 
     @property
     def fidelity(self) -> str:

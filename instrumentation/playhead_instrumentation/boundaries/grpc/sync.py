@@ -25,9 +25,7 @@ from playhead_instrumentation.boundaries.grpc.sync_live import Listener, LiveCal
 from playhead_instrumentation.boundaries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
-from playhead_instrumentation.driver.exceptions import is_rejection
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
-from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, required
 from playhead_instrumentation.session.session import current
@@ -122,7 +120,7 @@ class _SyncChannel(Channel):
         if exchange is None:
             return create(*given)
         given, handler = _departed(exchange, given), given[HANDLER]
-        rejection = _rejection(exchange)
+        rejection = exchange.call.rejection
         if rejection is None:
             return create(*given[:HANDLER], _Recorded(exchange, handler), *given[HANDLER + 1 :])
         # The thread of the channel waits for the world: it hears nothing of a call that does not go out.
@@ -201,13 +199,6 @@ def _departed(exchange: MessageExchange, given: tuple[Any, ...]) -> tuple[Any, .
     """Wait until a call may go out. Returns its arguments."""
     deadline = depart(exchange, given[DEADLINE])
     return *given[:DEADLINE], deadline, *given[DEADLINE + 1 :]
-
-
-def _rejection(exchange: MessageExchange) -> Played | None:
-    """What the program gets instead of the answer of a call that was rejected; None: it was not."""
-    verdict = exchange.call.verdict
-    end = verdict.exchange.end if isinstance(verdict, Played) else None
-    return verdict if isinstance(verdict, Played) and end and is_rejection(end.error) else None
 
 
 def _make(call: Any, given: tuple[Any, ...], batches: Any) -> Any:
