@@ -21,6 +21,17 @@ HEIGHT, WIDTH = 800, 1280
 NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "End": ("", 35), "ArrowUp": ("", 38)}
 """Of keys that are no letters: the text and the code."""
 
+NAVIGATES = (
+    "Inspected target navigated or closed",
+    "Execution context was destroyed.",
+    "Cannot find default execution context",
+)
+"""What the browser answers while it leaves a page for another."""
+
+
+class Navigates(Exception):
+    """The page that was asked is left for another."""
+
 
 class Page:
     """A tab that shares nothing with others: opens addresses, runs scripts, presses keys.
@@ -54,6 +65,8 @@ class Page:
         while True:
             said = json.loads(self._connection.recv(timeout=PATIENCE_S))
             if said.get("id") == number:
+                if said.get("error", {}).get("message") in NAVIGATES:
+                    raise Navigates
                 assert "error" not in said, said
                 return said["result"]
             self._heard(said)
@@ -89,11 +102,20 @@ class Page:
     def wait(self, script: str) -> None:
         """Wait until an expression is true. `TimeoutError` with what the page says."""
         deadline = time.monotonic() + PATIENCE_S
-        while not self.run(script):
+        while not self._is_true(script):
             if time.monotonic() > deadline:
                 said = self.run("document.body.innerText")[:500]
                 raise TimeoutError(f"never: {script}; {said}; {self.complaints}")
+
+    def _is_true(self, script: str) -> bool:
+        """Whether an expression is true; if not, the next frame is there. A page may be loaded anew."""
+        try:
+            if self.run(script):
+                return True
             self.run("new Promise(done => requestAnimationFrame(() => done(0)))")
+        except Navigates:
+            pass
+        return False
 
     def press(self, key: str, *, control: bool = False) -> None:
         """Press a key and wait for the frame after it."""
