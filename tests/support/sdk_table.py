@@ -75,7 +75,7 @@ class Sdk:
     whole: dict[str, Any] = field(default_factory=dict[str, Any])
     """What an answer says that has come to its end, beside that."""
     first: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What is known after the first part of a stream, beside that."""
+    """More attributes that a call has after the first part of its stream."""
     errors: tuple[str, str, str] = ("invalid", "invalid", "")
     """``error.type`` of a 400, a 500 and a timeout."""
     without: frozenset[str] = frozenset()

@@ -19,7 +19,7 @@ _SIZES: Final = {1: 8, 5: 4}
 """Bytes of the fields of fixed length, by their types."""
 
 _DEEPEST: Final = 50
-"""What is nested deeper is taken for a text."""
+"""The reader takes a field that is nested deeper for a text."""
 
 Spans = Sequence[tuple[int, int]]
 

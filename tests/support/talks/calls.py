@@ -1,4 +1,4 @@
-"""What is told of the calls of a session, exactly: the parts that all wires have in common."""
+"""The expected calls of a session, exactly: the parts that all wires have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the calls of a session of OpenAI's Realtime API, by case."""
+"""The expected calls of a session of OpenAI's Realtime API, by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the calls over a WebSocket of OpenAI's Responses API, by case."""
+"""The expected calls of a session of OpenAI's Responses API over a WebSocket, by case."""
 
 from __future__ import annotations
 

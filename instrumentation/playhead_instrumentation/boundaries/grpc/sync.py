@@ -197,6 +197,8 @@ class _SyncChannel(Channel):
 
 def _departed(exchange: MessageExchange, given: tuple[Any, ...]) -> tuple[Any, ...]:
     """Wait until a call may go out. Returns its arguments."""
+    if exchange.call.departure is None:
+        return given
     deadline = depart(exchange, given[DEADLINE])
     return *given[:DEADLINE], deadline, *given[DEADLINE + 1 :]
 

@@ -1,6 +1,6 @@
 """OpenAI's Responses API over a WebSocket, ``…/responses``: each of its responses is a call.
 
-What is asked and what comes is that of ``POST …/responses``. A connection has lanes (``stream_id``), in
+Requests and events are those of ``POST …/responses``. A connection has lanes (``stream_id``), in
 each of which one response follows the other. With ``previous_response_id`` the provider knows what was
 said before: the input of a call is what was sent for it.
 """
@@ -21,7 +21,7 @@ from playhead_semconv.wire.reading import Object, given, mapping, text
 from playhead_semconv.wire.realtime.calls import RealtimeCall, SessionMessage
 
 _SOME_OF: Final = frozenset(("model", "input", "previous_response_id", "conversation", "prompt"))
-"""Fields of which a request has some."""
+"""A request has at least one of these fields."""
 
 
 class _Response(msgspec.Struct):
