@@ -48,7 +48,7 @@ def command(
     """Halt an agent before it asks the next thing, and show what it is about to ask.
 
     The agent has to be recorded with PLAYHEAD_CONTROL=on. What it has asked already does not arrive
-    while it is paused. With --on or --stop it goes on until the condition holds.
+    while it is paused, except over gRPC. With --on or --stop it goes on until the condition holds.
     """
     run, _ = target_of(target)
     operator, held_s, waited_s = Operator(session, url), lease_s(lease), lease_s(wait)

@@ -229,7 +229,7 @@ async def show_control(
 
 @router.post("/v1/runs/{run}/pause")
 async def pause_run(target: Ordered, said: PauseOrder) -> ControlState:
-    """Halt a run at its next step. What is on its way goes on, and does not arrive."""
+    """Halt a run at its next step. What is on its way goes on, and does not arrive, except over gRPC."""
     return await target.give(said, target.order("pause", said, lease_s=said.lease_s))
 
 
