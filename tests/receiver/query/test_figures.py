@@ -86,8 +86,10 @@ def test_what_is_no_end_of_a_replay_is_refused(stage: Stage):
         {"mode": "x" * 1000},
         {"outcome": "well"},
         {"seconds": -1},
+        {"seconds": True},
         {"exchanges": {"other": 1}},
         {"exchanges": {"exact": -1}},
+        {"exchanges": {"exact": False}},
         {"more": 1},
     ):
         assert httpx.post(url, json=told | wrong).status_code == 422, wrong

@@ -136,8 +136,8 @@ class EndedReplay(BaseModel):
         "failed",
     ]
     """Of a replay its verdict, of the others the status of the new run; failed: it came to neither."""
-    seconds: Annotated[float, Field(ge=0, le=1e9)]
-    exchanges: dict[FidelityName, Annotated[int, Field(ge=0, le=1 << 53)]] = {}
+    seconds: Annotated[float, Field(strict=True, ge=0, le=1e9)]
+    exchanges: dict[FidelityName, Annotated[int, Field(strict=True, ge=0, le=1 << 53)]] = {}
     """Of a replay, how many were exact, changed, …"""
 
 
