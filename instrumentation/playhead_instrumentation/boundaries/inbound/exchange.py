@@ -55,9 +55,15 @@ class InboundRequest(NamedTuple):
 
 
 def recording() -> Session | None:
-    """Return the session if a request that arrives now is recorded; None inside another request."""
+    """Return the session if a request that arrives now is recorded.
+
+    None inside another request, and for what a receiver in this process serves: it would store each of its
+    own requests, whose storing is a request again.
+    """
     session = current()
-    return None if session is None or lanes.current().of_request else session
+    if session is None or lanes.current().of_request or lanes.in_own_thread():
+        return None
+    return session
 
 
 def begin(session: Session, application: Application, asked: InboundRequest) -> InboundExchange | None:

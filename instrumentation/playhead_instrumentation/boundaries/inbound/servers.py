@@ -43,7 +43,7 @@ async def _serve_async(serve: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _about_to_serve() -> None:
     session = current()
-    if session is not None:
+    if session is not None and not lanes.in_own_thread():
         session.driver.serves()
 
 
