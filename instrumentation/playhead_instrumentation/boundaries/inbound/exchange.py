@@ -57,8 +57,8 @@ class InboundRequest(NamedTuple):
 def recording() -> Session | None:
     """Return the session if a request that arrives now is recorded.
 
-    None inside another request, and for what a receiver in this process serves: it would store each of its
-    own requests, whose storing is a request again.
+    None inside another request, and for what a receiver in this process serves: to store a request would
+    be a request again.
     """
     session = current()
     if session is None or lanes.current().of_request or lanes.in_own_thread():
