@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import ports
 from support.running import (
     PATIENCE_S,
     agent_environment,
@@ -34,11 +34,6 @@ def answer(_: Request):
     return sse_reply(sse.chat(openai_chat.chunks(whole)))
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 def start_receiver(data_dir: Path, port: int) -> subprocess.Popen[bytes]:
     words = ["-m", "playhead_cli", "up", "--data-dir", str(data_dir), "--http-port", str(port)]
     child = Process(
@@ -54,7 +49,7 @@ def start_receiver(data_dir: Path, port: int) -> subprocess.Popen[bytes]:
 def kill_receivers(folder: Path, seed: int, kills: int) -> None:
     """Agents work while their receiver is killed and started again, ``kills`` times."""
     chance = random.Random(seed)
-    port, data_dir, spool = free_port(), folder / "data", folder / "spool"
+    port, data_dir, spool = ports.free(), folder / "data", folder / "spool"
     logs = [folder / f"log{n}.txt" for n in range(AGENTS)]
 
     def lines() -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from support.branching import PATIENCE_S, environment, playhead
-from support.endpoints import nobody
 from support.long import long
+from support.ports import nobody
 from support.running import start_agent
 
 TOOL = """

@@ -1,5 +1,6 @@
 import pytest
-from support.endpoints import http_endpoint, nobody
+from support.endpoints import http_endpoint
+from support.ports import nobody
 from support.spools import forget, outlet_for
 
 from playhead_semconv.settings import Settings

@@ -22,7 +22,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint, nobody
+from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.ports import nobody
 from support.spools import chunk, eventually, files, outlet_for, state
 from support.waits import waits
 

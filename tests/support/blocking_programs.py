@@ -21,6 +21,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
 from support.http_programs import EVENTS
+from support.ports import nobody
 from support.scripted import Gate, Reply, hang_up, json_reply, sse_reply
 from urllib3.util import Retry
 
@@ -55,11 +56,6 @@ class Case:
 def parts_of_a_body() -> Iterator[bytes]:
     yield b'{"made":'
     yield b' "while sent"}'
-
-
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
 
 
 @functools.cache
@@ -361,7 +357,7 @@ def long(gate: Gate) -> list[Reply]:
     return [sse_reply([EVENTS[0], gate, *EVENTS[1:]])]
 
 
-REFUSED = f"http://127.0.0.1:{unused_port()}/"
+REFUSED = f"{nobody()}/"
 
 
 def answers(count: int) -> Callable[[], list[Reply]]:

@@ -252,10 +252,3 @@ def grpc_endpoint(about: bytes = b"") -> Iterator[GrpcEndpoint]:
         yield endpoint
     finally:
         endpoint.close()
-
-
-def nobody() -> str:
-    """An address at which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"

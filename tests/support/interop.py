@@ -17,6 +17,7 @@ from typing import Any
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support import ports
 from support.running import until
 
 from playhead_receiver.store import Query, Store
@@ -170,7 +171,7 @@ class Relay:
     """rotel, which receives OTLP and forwards it to ``endpoint``; a context manager."""
 
     def __init__(self, endpoint: str, protocol: str, folder: Path) -> None:
-        self.grpc_endpoint, self.http_address = free_address(), free_address()
+        self.grpc_endpoint, self.http_address = (f"127.0.0.1:{ports.free()}" for _ in range(2))
         self.http_endpoint = f"http://{self.http_address}"
         found = next(OTHERS.glob("lib/*/site-packages/rotel/rotel-agent"))
         self._log = folder / "rotel.log"
@@ -200,11 +201,6 @@ class Relay:
     ) -> None:
         with self._process:
             self._process.terminate()  # forwards what it holds
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def listens(address: str) -> bool:

@@ -1,20 +1,19 @@
 """The path of the MCP server, and how it is served over HTTP."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support import ports
+
 SERVER = Path(__file__).parent / "mcp_server.py"
 
 
 @contextmanager
 def over_http() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = ports.free()
     serving = subprocess.Popen(
         [sys.executable, str(SERVER), str(port)], stderr=subprocess.PIPE, text=True
     )

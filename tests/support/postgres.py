@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ from urllib.parse import urlencode
 
 import psutil
 import psycopg
+from support import ports
 
 DEADLINE_S = 60.0
 _NOBODY = 65534
@@ -29,11 +29,7 @@ class PostgresServer:
 
     def __init__(self, password: str = "") -> None:
         """``password``: what clients over TCP give; with it the server also listens at `port`."""
-        self.port = 0
-        if password:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
+        self.port = ports.free() if password else 0
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-pg-", dir="/tmp"))
         self._data = self.folder / "data"
         self._data.mkdir()

@@ -9,6 +9,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from support import ports
+
 DEADLINE_S = 30.0
 
 
@@ -20,9 +22,7 @@ class RedisServer:
         assert found is not None and found.submodule_search_locations
         binary = Path(found.submodule_search_locations[0]) / "bin" / "redis-server"
         self._folder = tempfile.TemporaryDirectory(prefix="playhead-redis-")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = ports.free()
         self.path = str(Path(self._folder.name) / "socket")
         self.url = f"redis://127.0.0.1:{self.port}/0"
         words = [

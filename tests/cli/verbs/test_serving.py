@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support.cli import CommandLine, refund, store_run
 from support.handmade import INSTANCE, HandMade
+from support.ports import nobody
 
 from playhead_cli.diagnosis.source_coverage import Import, imports_of
 from playhead_receiver.host.writer_lock import running
@@ -103,9 +104,7 @@ def test_what_a_dead_agent_left_is_listed_and_pushed(playhead: CommandLine, spoo
 def test_what_cannot_be_pushed_stays(
     playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    monkeypatch.setenv("PLAYHEAD_ENDPOINT", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("PLAYHEAD_ENDPOINT", nobody())
     leave(spool, refund())
     done = playhead("spool", "push")
     assert done.status == 1
@@ -142,12 +141,10 @@ def test_the_doctor_finds_a_receiver_and_what_it_did_not_get(
 def test_the_doctor_names_an_endpoint_that_does_not_answer(
     playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
-    monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint)
+    monkeypatch.setenv("PLAYHEAD_ENDPOINT", nobody())
     bad = [text for mark, text in marks(playhead) if mark == "bad"]
     assert len(bad) == 1
-    assert bad[0].startswith(f"{endpoint}: [Errno 111] Connection refused")
+    assert bad[0].startswith(f"{nobody()}: [Errno 111] Connection refused")
     assert playhead("doctor").status == 1
 
 

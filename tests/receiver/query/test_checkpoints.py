@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+from support.ports import nobody
 from support.postgres import PostgresServer
 from support.savers import SyncSaver
 
@@ -194,9 +195,10 @@ def test_a_request_that_is_too_large_is_refused(
 
 
 def test_a_receiver_that_is_gone_or_closed_says_so(kept: Kept, tenant: str):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        gone = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    with RemoteCheckpoints(gone, token="secret") as store, pytest.raises(StoreUnavailable) as problem:
+    with (
+        RemoteCheckpoints(nobody(), token="secret") as store,
+        pytest.raises(StoreUnavailable) as problem,
+    ):
         store.put(1)
     assert "secret" not in str(problem.value)
     store = kept.store(tenant=tenant)
