@@ -181,8 +181,8 @@ PROCESSES: Final = (
     in_c("libc.killpg", "libc.killpg(VICTIM, SIGNAL)", "signal"),
     in_c("libc.sigqueue", "libc.sigqueue(VICTIM, SIGNAL, None)", "signal"),
     in_c("libc.tgkill", "libc.syscall(234, VICTIM, VICTIM, SIGNAL)", "signal"),
-    in_c("libc.setpriority", "libc.setpriority(0, VICTIM, 5)", "nice.c"),
-    python("setpriority", "os.setpriority(os.PRIO_PROCESS, VICTIM, 7)", "nice"),
+    in_c("libc.setpriority", "libc.setpriority(0, VICTIM, 17)", "nice.c"),
+    python("setpriority", "os.setpriority(os.PRIO_PROCESS, VICTIM, 18)", "nice"),
     in_c("libc.oom_score_adj", "written(f'/proc/{VICTIM}/oom_score_adj', '77')", "oom.c"),
     python(
         "oom_score_adj", "import io; io.FileIO(f'/proc/{VICTIM}/oom_score_adj', 'w').write(b'88')", "oom"
