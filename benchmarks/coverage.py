@@ -26,8 +26,8 @@ from covered.judging import JUDGES  # noqa: E402
 from covered.replies import REPLIES  # noqa: E402
 from covered.tracers import CONTENT, TRACERS, Tracer  # noqa: E402
 from covered.xai import xai_server  # noqa: E402
-from support.scripted import Reply, ScriptedServer  # noqa: E402
-from support.sdk_table import surroundings  # noqa: E402
+from support.answers.sdk_table import surroundings  # noqa: E402
+from support.servers.scripted import Reply, ScriptedServer  # noqa: E402
 
 PLACE = HERE.parent / ".venv-coverage"
 PATIENCE_S = 300

@@ -20,9 +20,9 @@ from filled import filled
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from peers import Phoenix
-from support.batches import span_of
 from support.pages.chromium import Chromium, chromium
 from support.pages.measures import FRAMES, first_seen, heap_mb, share, work_ms
+from support.tapes.batches import span_of
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

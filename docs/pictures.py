@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from support.home import Home
 from support.pages.chromium import chromium
+from support.starting.home import Home
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

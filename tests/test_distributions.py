@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.scripted import ScriptedServer, json_reply
+from support.servers.scripted import ScriptedServer, json_reply
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path.parent for path in ROOT.glob("*/pyproject.toml"))

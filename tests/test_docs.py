@@ -9,8 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from support.answers.sdk_table import OLDEST
 from support.commands import refused
-from support.sdk_table import OLDEST
 
 from playhead_cli.app import VERBS
 from playhead_semconv import errors

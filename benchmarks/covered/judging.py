@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from support.scripted import Reply
+from support.servers.scripted import Reply
 
 from covered import words
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from support.event_streams import event
-from support.scripted import Reply, json_reply, sse_reply
+from support.answers.event_streams import event
+from support.servers.scripted import Reply, json_reply, sse_reply
 
 from covered.words import ANSWER, ARGUMENT, INPUT, OUTPUT, REFUSED, SECOND, THOUGHT, cut
 from covered.xai import of_xai

@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import Any
 
 import grpc
-from support.scripted import Reply
-from support.scripted_grpc import GrpcReply, ScriptedGrpc
+from support.servers.scripted import Reply
+from support.servers.scripted_grpc import GrpcReply, ScriptedGrpc
 
 from covered.words import ANSWER, ARGUMENT, INPUT, OUTPUT, THOUGHT, cut
 

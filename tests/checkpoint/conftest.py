@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.postgres import PostgresServer
+from support.servers.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")

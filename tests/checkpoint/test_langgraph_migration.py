@@ -8,7 +8,7 @@ import pytest
 from checkpoint import graph_program
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from support.postgres import PostgresServer
+from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver

@@ -13,8 +13,8 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from opentelemetry.sdk.trace import TracerProvider
-from support.postgres import PostgresServer
 from support.savers import SyncSaver
+from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import PostgresCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
-from support.postgres import PostgresServer
-from support.scripted import ScriptedServer, json_reply, openai_responses
+from support.servers.postgres import PostgresServer
+from support.servers.scripted import ScriptedServer, json_reply, openai_responses
 
 from playhead_checkpoint import (
     CheckpointStore,

@@ -3,7 +3,7 @@ import sys
 import uuid
 
 import pytest
-from support.postgres import PostgresServer
+from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import Lineage, PostgresCheckpoints
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation

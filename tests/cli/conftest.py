@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, refund, store_run
+from support.starting.cli import CommandLine, refund, store_run
 
 
 @pytest.fixture

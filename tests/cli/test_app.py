@@ -6,7 +6,7 @@ import sys
 
 import click
 import pytest
-from support.cli import CommandLine, Done
+from support.starting.cli import CommandLine, Done
 
 from playhead_cli import app
 from playhead_cli.verbs import ls

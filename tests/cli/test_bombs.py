@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.handmade import HandMade
-from support.measured import measured
+from support.starting.measured import measured
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.store.content.compressed_frames import decompress
 from playhead_semconv.errors import CorruptTape

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import HandMade
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.app import VERBS
 from playhead_cli.completing import stored_words

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.batches import span_of
-from support.cli import CommandLine, refund
-from support.postgres import PostgresServer
+from support.servers.postgres import PostgresServer
+from support.starting.cli import CommandLine, refund
+from support.tapes.batches import span_of
 
 from playhead_receiver.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver

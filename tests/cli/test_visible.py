@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
 from playhead_cli.mcp import compact
 from playhead_replay.goldens.replayed_golden import Failing

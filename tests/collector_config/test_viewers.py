@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.faces.tempo.traceql import parse

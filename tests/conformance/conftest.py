@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from conformance.engines import POSTGRES
-from support.object_server import ObjectServer
-from support.postgres import PostgresServer
+from support.servers.object_server import ObjectServer
+from support.servers.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from support.batches import facts_of, span_of
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Query

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from conformance.engines import ENGINES
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.handmade import HandMade
+from support.tapes.batches import span_of
+from support.tapes.handmade import HandMade
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Query, StoredSpan, open_store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 from conformance.engines import Postgres
-from support.object_server import ObjectServer
+from support.servers.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile

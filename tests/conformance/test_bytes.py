@@ -10,7 +10,7 @@ import pytest
 from conformance.engines import ENGINES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.odd_spans import drawn_spans, odd_spans
+from support.tapes.odd_spans import drawn_spans, odd_spans
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch

@@ -15,9 +15,9 @@ import httpx
 import psycopg
 import pytest
 from conformance.engines import Postgres
-from support.batches import facts_of, span_of
-from support.postgres import PostgresServer
-from support.running import until
+from support.servers.postgres import PostgresServer
+from support.starting.running import until
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.configuration import Addresses, Configuration, Storage

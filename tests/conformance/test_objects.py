@@ -14,9 +14,9 @@ import pytest
 from conformance.engines import Postgres
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from support.batches import facts_of, span_of
-from support.object_server import ObjectServer
-from support.warm import Process
+from support.servers.object_server import ObjectServer
+from support.starting.warm import Process
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 

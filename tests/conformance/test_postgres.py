@@ -19,9 +19,9 @@ from conformance.store_suite import StoreSuite
 from conformance.suite.custody import ManyChanges
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import facts_of, span_of
-from support.postgres import PostgresServer
-from support.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
+from support.outside.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
+from support.servers.postgres import PostgresServer
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 

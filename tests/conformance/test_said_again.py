@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conformance.engines import ENGINES
-from support.batches import span_of
+from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.asking.asked_runs import ask_hits, ask_runs

@@ -19,7 +19,7 @@ from conformance.suite.listing import Listing
 from conformance.suite.meanings import Meant
 from conformance.suite.services import Services
 from conformance.suite.summaries import Summaries
-from support.batches import facts_of, span_of
+from support.tapes.batches import facts_of, span_of
 
 from playhead_receiver.store import Batch, Query, Store, open_store
 from playhead_receiver.store.sqlite.schema import VERSION

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from conformance.engines import ENGINES
-from support.batches import facts_of, span_of
+from support.tapes.batches import facts_of, span_of
 
 from playhead_receiver.store import Batch
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import trustme
-from support.postgres import PostgresServer
+from support.servers.postgres import PostgresServer
 
 from playhead_cli.demo.keeping import stop
 from playhead_cli.demo.provider import Provider

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.branching import environment, playhead, stored
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import environment, playhead, stored
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver

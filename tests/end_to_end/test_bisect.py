@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.warm import playhead
+from support.starting.warm import playhead
 
 from playhead_cli.demo.provider import Provider
 

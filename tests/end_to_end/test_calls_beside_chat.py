@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.beside_rows import (
+from support.answers.beside_rows import (
     BATCH,
     BY_TYPE,
     COMPACTED,
@@ -17,15 +17,15 @@ from support.beside_rows import (
     RESPONSE,
     VECTORS,
 )
-from support.home import Home
-from support.scripted import (
+from support.answers.sdk_table import APART, surroundings
+from support.observed import beside_chat
+from support.servers.scripted import (
     Reply,
     ScriptedServer,
     json_reply,
     openai_responses,
 )
-from support.sdk_table import APART, surroundings
-from support.sdks import others
+from support.starting.home import Home
 
 from playhead_semconv import attributes as a
 
@@ -85,7 +85,7 @@ ANSWERS: dict[str, Any] = {
     "bedrock.command_r": {"text": "Hi", "finish_reason": "COMPLETE", "response_id": "r-1"},
     "bedrock.converse": NOVA,
 }
-"""Call of `support.sdks.others` → what the provider says: JSON, or a reply."""
+"""Call of `support.observed.beside_chat` → what the provider says: JSON, or a reply."""
 FORMS = {"exchanges": 3, "strict": 0}
 """Level → requests that are volatile, with files: the line between their fields is drawn by chance."""
 
@@ -94,14 +94,14 @@ FORMS = {"exchanges": 3, "strict": 0}
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("level", ["exchanges", "strict"])
 def test_each_call_means_something_and_replays(tmp_path: Path, level: str):
-    assert list(ANSWERS) == list(others.CALLS)
+    assert list(ANSWERS) == list(beside_chat.CALLS)
     answers = [one if isinstance(one, Reply) else json_reply(one) for one in ANSWERS.values()]
     home = Home(tmp_path, {})
     for environ in (home.environ, home.bare):
         environ.update(surroundings(tmp_path))
     with ScriptedServer() as server:
         server.script(answers)
-        done = home.playhead("record", "--level", level, Path(others.__file__), server.url, APART)
+        done = home.playhead("record", "--level", level, Path(beside_chat.__file__), server.url, APART)
     assert done.returncode == 0, done.stderr
     assert "Error" not in done.stdout, done.stdout
     home.playhead("rederive")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.beside_rows import ROWS
-from support.beside_table import ANSWERED, WHOLE, Row, sent
-from support.home import Home
-from support.scripted import Reply, ScriptedServer
-from support.sdk_expected import OF_THE_TAPE, read
-from support.sdk_table import APART, surroundings
+from support.answers.beside_rows import ROWS
+from support.answers.beside_table import ANSWERED, WHOLE, Row, sent
+from support.answers.sdk_expected import OF_THE_TAPE, read
+from support.answers.sdk_table import APART, surroundings
 from support.sdks import program
+from support.servers.scripted import Reply, ScriptedServer
+from support.starting.home import Home
 
 from playhead_replay import Run
 from playhead_replay.run.steps import Step

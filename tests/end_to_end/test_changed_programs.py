@@ -18,9 +18,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 STEPS = 15
 REFUSED = ("ExchangeUnmatched", "ExchangeExhausted")

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 AGENT = f"""
 import playhead

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.scripted import ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 AGENT = """
 from openai import OpenAI

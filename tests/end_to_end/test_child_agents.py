@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
+from support.observed.asking import ASKING
+from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
 

@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.otlp_server import OtlpServer, attributes
-from support.running import (
+from support.servers.otlp_server import OtlpServer, attributes
+from support.servers.scripted import (
+    Request,
+    ScriptedServer,
+    json_reply,
+    openai_chat,
+    openai_error,
+    sse,
+    sse_reply,
+)
+from support.starting.running import (
     AGENTS,
     agent_environment,
     exit_codes,
@@ -23,15 +32,6 @@ from support.running import (
     receiver,
     until,
     whole_tape,
-)
-from support.scripted import (
-    Request,
-    ScriptedServer,
-    json_reply,
-    openai_chat,
-    openai_error,
-    sse,
-    sse_reply,
 )
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]

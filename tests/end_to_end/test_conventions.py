@@ -6,9 +6,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from support.conventions import check_content
-from support.home import Home
-from support.otlp_server import attributes
+from support.servers.otlp_server import attributes
+from support.starting.home import Home
+from support.tapes.conventions import check_content
 
 from playhead_receiver.store import open_store
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span

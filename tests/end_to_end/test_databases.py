@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.home import Home
-from support.postgres import PostgresServer
-from support.redis import RedisServer
-from support.services import RecordedService, at_once, home_with, identical
+from support.servers.postgres import PostgresServer
+from support.servers.redis import RedisServer
+from support.starting.home import Home
+from support.starting.services import RecordedService, at_once, home_with, identical
 
 from playhead_cli.demo.provider import Provider
 

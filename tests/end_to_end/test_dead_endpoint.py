@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

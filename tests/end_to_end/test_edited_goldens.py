@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
-from support.inner_pytest import ONLY_OURS
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
+from support.starting.inner_pytest import ONLY_OURS
 
 AGENT = f"""
 import playhead

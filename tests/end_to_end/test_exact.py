@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.home import Home
-from support.jittered import Jittered
-from support.scripted import ScriptedServer
+from support.servers.jittered import Jittered
+from support.servers.scripted import ScriptedServer
+from support.starting.home import Home
 
 from playhead_replay import Outputs
 from playhead_replay.tape_files.tape_file import read_tape_file

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.jittered import Jittered
-from support.scripted import Reply, Request, ScriptedServer, json_reply
+from support.servers.jittered import Jittered
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
+from support.starting.home import Home
 
 FIFTY = Path(__file__).parent / "agents" / "fifty.py"
 LONG = [pytest.mark.acceptance, pytest.mark.timeout(900)]

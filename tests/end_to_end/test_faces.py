@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
-from support.home import PATIENCE_S, Home
-from support.viewers import (
+from support.outside.viewers import (
     PROTOBUF,
     SPAN_KEYS,
     TRACE_KEYS,
@@ -25,6 +24,7 @@ from support.viewers import (
     series_of,
     spans_of,
 )
+from support.starting.home import PATIENCE_S, Home
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.configuration import Addresses, Configuration

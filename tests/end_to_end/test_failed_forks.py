@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
-from support.services import RecordedService
+from support.observed.asking import ASKING
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
+from support.starting.services import RecordedService
 
 SERVICE = f"""
 from flask import Flask

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.branching import environment, playhead, stored
 from support.long import long
-from support.running import AGENTS
-from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
+from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
+from support.starting.branching import environment, playhead, stored
+from support.starting.running import AGENTS
 
 from playhead_replay import Run
 from playhead_replay.forks.outcome import ForkOutcome

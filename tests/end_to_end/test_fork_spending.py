@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
 from playhead_replay import Run

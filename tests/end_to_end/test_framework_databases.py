@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.home import PATIENCE_S, Home
-from support.postgres import PostgresServer
-from support.redis import RedisServer
-from support.running import AGENTS
+from support.servers.postgres import PostgresServer
+from support.servers.redis import RedisServer
+from support.starting.home import PATIENCE_S, Home
+from support.starting.running import AGENTS
 
 APART = Path(__file__).parents[2] / ".venv" / "apart-langgraph"
 

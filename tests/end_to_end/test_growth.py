@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.otlp_server import OtlpServer
-from support.running import agent_environment, push_leftovers, receiver, run_agent
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.servers.otlp_server import OtlpServer
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.running import agent_environment, push_leftovers, receiver, run_agent
 
 NOWHERE = "http://127.0.0.1:9"
 SHORT, LONG = 25, 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.running import until
-from support.services import RecordedService, home_with, identical
+from support.starting.home import Home
+from support.starting.running import until
+from support.starting.services import RecordedService, home_with, identical
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.configuration import Access, Addresses, Configuration, Storage

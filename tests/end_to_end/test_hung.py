@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.home import Home
-from support.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 from playhead_replay import ReplayConfiguration, Replayer, Run, Surroundings
 from playhead_replay.tape_files.tape_file import read_unfinished

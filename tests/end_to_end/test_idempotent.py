@@ -13,10 +13,10 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from support.branching import PATIENCE_S, environment, playhead, stored
 from support.long import long
-from support.running import run_agent, start_agent
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import PATIENCE_S, environment, playhead, stored
+from support.starting.running import run_agent, start_agent
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

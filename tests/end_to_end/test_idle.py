@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from support.endpoints import http_endpoint
-from support.spools import eventually
+from support.servers.endpoints import http_endpoint
+from support.tapes.spools import eventually
 
 from playhead_semconv.boundaries import LEVELS
 

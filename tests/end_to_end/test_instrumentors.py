@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.home import Home
 from support.long import long
+from support.starting.home import Home
 
 NAMED = """
 import sys

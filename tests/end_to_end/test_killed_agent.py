@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.long import long
-from support.running import (
+from support.servers.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
+from support.starting.running import (
     agent_environment,
     instances,
     only_run,
@@ -20,7 +21,6 @@ from support.running import (
     until,
     whole_tape,
 )
-from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
 
 from playhead_receiver.store import Query
 from playhead_semconv.facts import Exchange

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import ports
-from support.running import (
+from support.servers import ports
+from support.servers.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
+from support.starting.running import (
     PATIENCE_S,
     agent_environment,
     instances,
@@ -19,8 +20,7 @@ from support.running import (
     until,
     whole_tape,
 )
-from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
-from support.warm import Process
+from support.starting.warm import Process
 
 from playhead_receiver.host.writer_lock import running as listening
 from playhead_receiver.store import Query, open_store

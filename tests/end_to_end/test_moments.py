@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from support.home import Home
-from support.moments import WANDERER
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.observed.moments import WANDERER
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
 from support.long import long
-from support.services import RecordedService, home_with
+from support.observed.asking import ASKING
+from support.starting.home import Home
+from support.starting.services import RecordedService, home_with
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.store import Query, open_store

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.home import Home
-from support.installing import install
-from support.scripted import ScriptedServer
-from support.scripted_grpc import ScriptedGrpc
-from support.sdk_table import APART, OLDEST, SDKS, replies, surroundings
+from support.answers.sdk_table import APART, OLDEST, SDKS, replies, surroundings
+from support.answers.xai_expected import CASES as CASES_OF_XAI
+from support.answers.xai_expected import INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
 from support.sdks import program
-from support.xai_expected import CASES as CASES_OF_XAI
-from support.xai_expected import INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
+from support.servers.scripted import ScriptedServer
+from support.servers.scripted_grpc import ScriptedGrpc
+from support.starting.home import Home
+from support.starting.installing import install
 
 PROGRAM = Path(program.__file__)
 
@@ -55,7 +55,7 @@ def test_calls_of_a_version(tmp_path: Path, name: str, newest: bool):
 @VERSIONS
 def test_calls_of_a_version_of_xai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: bool):
     monkeypatch.setattr(sys, "path", [*sys.path, str(APART)])
-    from support.xai_answers import replies as replies_of_xai
+    from support.answers.xai_answers import replies as replies_of_xai
 
     libraries = tmp_path / "libraries"
     install(libraries, "xai-sdk" if newest else f"xai-sdk=={OLDEST['xai-sdk']}")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import Home
 from support.long import long
 from support.planting import CLASSES, NOT_HIDDEN, Planted, packed, planted, table
-from support.running import AGENTS
 from support.scanning import leaks, texts
-from support.scripted import Reply, ScriptedServer, json_reply, openai_chat, sse_reply
+from support.servers.scripted import Reply, ScriptedServer, json_reply, openai_chat, sse_reply
+from support.starting.home import Home
+from support.starting.running import AGENTS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- secrets -->\n", "<!-- /secrets -->"

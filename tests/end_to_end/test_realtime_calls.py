@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from support.home import Home
-from support.sdk_table import APART
+from support.answers.sdk_table import APART
+from support.servers.tls import IDENTITY
+from support.starting.home import Home
 from support.talks import program
 from support.talks.calls import Wire, settled
 from support.talks.gemini_calls import GEMINI
@@ -17,7 +18,6 @@ from support.talks.openai_calls import OPENAI
 from support.talks.openai_script import ASYNC
 from support.talks.responses_calls import RESPONSES
 from support.talks.server import Cut, Frame, Refuse, Script, TalkServer, frame
-from support.tls import IDENTITY
 
 from playhead_replay import Run
 from playhead_replay.run.exchanges import RecordedExchange

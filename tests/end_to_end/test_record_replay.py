@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.asking import ASKING
-from support.home import PATIENCE_S, Home
-from support.running import until
+from support.observed.asking import ASKING
+from support.starting.home import PATIENCE_S, Home
+from support.starting.running import until
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.configuration import Addresses, Configuration

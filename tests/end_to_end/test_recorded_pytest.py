@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.home import Home
-from support.inner_pytest import NO_PLUGINS
+from support.starting.home import Home
+from support.starting.inner_pytest import NO_PLUGINS
 
 TESTS = """
 import time

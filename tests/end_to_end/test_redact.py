@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.home import Home
 from support.scanning import leaks, texts
-from support.scripted import ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 KEY = "zq77opaquevaluewithoutashape5521"
 GIVEN = "a sentence that somebody wants out"

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.branching import environment, playhead, stored
-from support.grpc_server import GrpcServer
 from support.long import long
-from support.mcp_programs import SERVER, over_http
-from support.running import PATIENCE_S, start_agent
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
-from support.websocket_server import WebSocketServer
+from support.servers.grpc_server import GrpcServer
+from support.servers.mcp_programs import SERVER, over_http
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.servers.websocket_server import WebSocketServer
+from support.starting.branching import environment, playhead, stored
+from support.starting.running import PATIENCE_S, start_agent
 
 AGENT = Path(__file__).parent / "agents" / "connected.py"
 STEPS = 4

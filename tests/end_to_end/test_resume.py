@@ -11,10 +11,10 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from support.branching import PATIENCE_S, environment, playhead
 from support.long import long
-from support.running import start_agent
-from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
+from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
+from support.starting.branching import PATIENCE_S, environment, playhead
+from support.starting.running import start_agent
 
 from playhead_receiver.store import open_store
 from playhead_replay import Run

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.branching import PATIENCE_S, environment, playhead
 from support.long import long
-from support.running import start_agent
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import PATIENCE_S, environment, playhead
+from support.starting.running import start_agent
 
 AGENT = f"""
 import sqlite3

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.branching import PATIENCE_S, environment, playhead, stored
-from support.running import run_agent, start_agent
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import PATIENCE_S, environment, playhead, stored
+from support.starting.running import run_agent, start_agent
 
 AGENT = f"""
 import multiprocessing

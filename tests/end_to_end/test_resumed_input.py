@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asking import ASKING
-from support.branching import PATIENCE_S, environment, stored
-from support.running import start_agent
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import PATIENCE_S, environment, stored
+from support.starting.running import start_agent
 
 AGENT = f"""
 import sys

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.long import long
-from support.warm import playhead
+from support.starting.warm import playhead
 
 from playhead_semconv.boundaries import LEVELS
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.home import Home
-from support.scripted import Reply, ScriptedServer
-from support.sdk_expected import expected, settled, whole
-from support.sdk_table import APART, SDKS, Sdk, replies, surroundings
+from support.answers.sdk_expected import expected, settled, whole
+from support.answers.sdk_table import APART, SDKS, Sdk, replies, surroundings
 from support.sdks import program
+from support.servers.scripted import Reply, ScriptedServer
+from support.starting.home import Home
 
 from playhead_replay import Run
 from playhead_replay.run.steps import Step

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from support.long import long
-from support.running import (
+from support.scanning import leaks, texts
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat, sse, sse_reply
+from support.starting.running import (
     agent_environment,
     facts_of,
     instances,
@@ -16,8 +18,6 @@ from support.running import (
     receiver,
     run_agent,
 )
-from support.scanning import leaks, texts
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat, sse, sse_reply
 
 from playhead_replay.tape_files.tape_file import write_tape_file
 

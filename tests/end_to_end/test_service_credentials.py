@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.services import RecordedService, home_with, under_pytest
+from support.starting.home import Home
+from support.starting.services import RecordedService, home_with, under_pytest
 
 from playhead_cli.demo.provider import Provider
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from support.home import Home
-from support.services import RecordedService, home_with, identical
+from support.starting.home import Home
+from support.starting.services import RecordedService, home_with, identical
 from websockets.sync.client import connect
 
 from playhead_cli.demo.provider import Provider

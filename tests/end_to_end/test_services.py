@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.home import Home
-from support.services import RecordedService, at_once, home_with, identical, under_pytest
+from support.starting.home import Home
+from support.starting.services import RecordedService, at_once, home_with, identical, under_pytest
 
 from playhead_cli.demo.provider import Provider
 

@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.branching import PATIENCE_S, environment, playhead
 from support.long import long
-from support.ports import nobody
-from support.running import start_agent
+from support.servers.ports import nobody
+from support.starting.branching import PATIENCE_S, environment, playhead
+from support.starting.running import start_agent
 
 TOOL = """
 import {imports}os, signal, sys

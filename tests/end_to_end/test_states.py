@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.branching import environment, playhead, stored
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import environment, playhead, stored
 
 from playhead_replay import ReplayConfiguration, Replayer, Surroundings
 from playhead_replay.goldens import read_golden

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
-from support.client_forms import FORMS
-from support.otlp_server import OtlpServer, attributes
-from support.running import agent_environment, only_run, receiver
-from support.scripted import Reply, ScriptedServer
+from support.answers.client_forms import FORMS
+from support.servers.otlp_server import OtlpServer, attributes
+from support.servers.scripted import Reply, ScriptedServer
+from support.starting.running import agent_environment, only_run, receiver
 
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
@@ -25,7 +25,7 @@ from types import SimpleNamespace
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from support.client_forms import FORMS
+from support.answers.client_forms import FORMS
 
 url, endpoint = sys.argv[1:]
 provider = trace.get_tracer_provider()

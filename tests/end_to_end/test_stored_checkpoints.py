@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asking import ASKING
-from support.home import Home
 from support.long import long
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 from playhead_checkpoint import SqliteCheckpoints
 

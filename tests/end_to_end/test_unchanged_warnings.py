@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 PROGRAM = """
 import urllib.request, warnings

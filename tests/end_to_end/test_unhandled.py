@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.home import Home
+from support.starting.home import Home
 
 ASK = '(model="gpt-5.5", messages=[{"role": "user", "content": "hi"}])'
 OPENAI = 'api_key="k", base_url="http://127.0.0.1:9/v1", max_retries=1'

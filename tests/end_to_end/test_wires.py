@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from support.grpc_server import GrpcServer
-from support.home import Home
-from support.websocket_server import WebSocketServer
+from support.servers.grpc_server import GrpcServer
+from support.servers.websocket_server import WebSocketServer
+from support.starting.home import Home
 
 AGENT = """
 import asyncio, os, sys

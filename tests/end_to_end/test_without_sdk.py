@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.client_forms import FORMS
-from support.home import Home
-from support.scripted import ScriptedServer, json_reply, openai_error
+from support.answers.client_forms import FORMS
+from support.servers.scripted import ScriptedServer, json_reply, openai_error
+from support.starting.home import Home
 
 PROGRAM = """
 import sys, urllib.request, json

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import Home
 from support.long import long
+from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from support.branching import environment, playhead, stored
 from support.long import long
-from support.running import push_leftovers, receiver, run_agent, until
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.branching import environment, playhead, stored
+from support.starting.running import push_leftovers, receiver, run_agent, until
 
 from playhead_checkpoint.workspace.tree import lay
 from playhead_replay.workspace.at import WorkspaceHistory

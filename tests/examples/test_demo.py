@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.inner_pytest import ONLY_OURS
+from support.starting.inner_pytest import ONLY_OURS
 
 from playhead_cli.demo.trap import Trap
 

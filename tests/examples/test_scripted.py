@@ -7,7 +7,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from support.scripted import (
+from support.servers.scripted import (
     Gate,
     Reply,
     ScriptedServer,

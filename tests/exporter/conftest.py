@@ -1,7 +1,7 @@
 import pytest
-from support.endpoints import http_endpoint
-from support.ports import nobody
-from support.spools import forget, outlet_for
+from support.servers.endpoints import http_endpoint
+from support.servers.ports import nobody
+from support.tapes.spools import forget, outlet_for
 
 from playhead_semconv.settings import Settings
 

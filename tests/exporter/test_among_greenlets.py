@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support.scripted import ScriptedServer, json_reply
+from support.servers.scripted import ScriptedServer, json_reply
 
 PATCHED = {
     "gevent": "from gevent import monkey; monkey.patch_all(); from gevent.hub import Hub",

@@ -6,7 +6,7 @@ import stat
 import threading
 
 import pytest
-from support.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
+from support.tapes.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
 
 from playhead_exporter.spool import LiveSegments, Spool, SpoolFolders
 from playhead_exporter.spool.folders import remove_file, remove_folder

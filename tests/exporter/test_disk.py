@@ -8,7 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
-from support.spools import chunk, eventually, files, outlet_for, state, tape_of
+from support.tapes.spools import chunk, eventually, files, outlet_for, state, tape_of
 
 from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.push import pending

@@ -1,7 +1,7 @@
 """Delivery goes to the endpoint, whatever a test double has put in the place of connections."""
 
 import urllib3
-from support.scripted import ScriptedServer, json_reply
+from support.servers.scripted import ScriptedServer, json_reply
 
 from playhead_exporter.shipping.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About

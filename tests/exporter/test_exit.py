@@ -7,8 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from support.endpoints import Reply, grpc_endpoint
-from support.forking import UNWARNED
+from support.servers.endpoints import Reply, grpc_endpoint
+from support.starting.forking import UNWARNED
 
 from playhead_exporter.outlet import FIRST_MEETING_S
 from playhead_exporter.push import pending, push

@@ -12,9 +12,9 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.endpoints import Reply
-from support.forking import UNWARNED
-from support.spools import chunk, eventually, files, outlet_for, read_all
+from support.servers.endpoints import Reply
+from support.starting.forking import UNWARNED
+from support.tapes.spools import chunk, eventually, files, outlet_for, read_all
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders, take_left

@@ -22,9 +22,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
-from support.ports import nobody
-from support.spools import chunk, eventually, files, outlet_for, state
+from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.servers.ports import nobody
+from support.tapes.spools import chunk, eventually, files, outlet_for, state
 from support.waits import waits
 
 from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S

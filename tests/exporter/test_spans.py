@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.util._importlib_metadata import entry_points
-from support.endpoints import Reply, grpc_endpoint, http_endpoint
-from support.spools import outlet_for, tape_of
+from support.servers.endpoints import Reply, grpc_endpoint, http_endpoint
+from support.tapes.spools import outlet_for, tape_of
 
 from playhead_exporter.shipping.requests import REQUEST_BYTES
 from playhead_exporter.span_exporter import ByteBounded, PlayheadSpanExporter

@@ -11,8 +11,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
-from support.spools import chunk, outlet_for, state
+from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.tapes.spools import chunk, outlet_for, state
 
 from playhead_exporter.push import push
 from playhead_exporter.spool.folders import SpoolFolders

@@ -8,10 +8,10 @@ import boto3
 import pytest
 from botocore.config import Config
 from opentelemetry.trace import StatusCode
-from support.event_streams import chunk, event
-from support.recorded_calls import recorded_calls
-from support.scripted import Reply, ScriptedServer, anthropic_messages, json_reply
-from support.sessions import record, replay
+from support.answers.event_streams import chunk, event
+from support.servers.scripted import Reply, ScriptedServer, anthropic_messages, json_reply
+from support.tapes.recorded_calls import recorded_calls
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import attributes as a
 

@@ -2,8 +2,8 @@
 
 ``python sender.py TRANSPORT ENDPOINT FILE``, TRANSPORT: grpc, http or json, ``+gzip`` behind it. Each
 number that it reads on standard input is so many traces; when all of them are exported it says how
-many batches were given up. What it made goes to FILE, one span a line, as `support.interop` compares
-it.
+many batches were given up. What it made goes to FILE, one span a line, as
+`support.outside.interop` compares it.
 """
 
 import json

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.interop import (
+from support.long import long
+from support.outside.interop import (
     SPANS_PER_TRACE,
     ClosedDoor,
     Relay,
@@ -13,8 +14,7 @@ from support.interop import (
     python_sender,
     stored_spans,
 )
-from support.long import long
-from support.running import until
+from support.starting.running import until
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from support.scripted import (
+from support.servers.scripted import (
     Reply,
     Request,
     ScriptedServer,

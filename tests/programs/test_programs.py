@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from programs.improviser import Improviser, value
 from programs.obtained import ARCHIVES, PROGRAMS, PYTHON, Program
-from support.home import Home
-from support.scripted import ScriptedServer
+from support.servers.scripted import ScriptedServer
+from support.starting.home import Home
 
 ASSURANCES = {
     "EXAMPLES_INTERACTIVE_MODE": "auto",

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from support.browsing import Screen, browse
-from support.cli import store_run
-from support.handmade import HandMade
+from support.outside.browsing import Screen, browse
+from support.starting.cli import store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.browse import app
 from playhead_semconv import attributes as a

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.browsing import Screen, browse
-from support.home import Home
+from support.outside.browsing import Screen, browse
+from support.starting.home import Home
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets import TextArea
 

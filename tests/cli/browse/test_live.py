@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.browsing import Screen, browse
-from support.cli import refund, store_run
-from support.controlling import Stage, on_stage, said_back
-from support.handmade import HandMade
+from support.observed.asking import ASKING
+from support.outside.browsing import Screen, browse
+from support.outside.controlling import Stage, on_stage, said_back
+from support.starting.cli import refund, store_run
+from support.tapes.handmade import HandMade
 from textual.widgets import TextArea
 
 from playhead_receiver.store import Batch, open_store

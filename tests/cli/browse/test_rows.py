@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_cli.browse.opened import OpenRun
 from playhead_cli.browse.rows import BrowsedRows

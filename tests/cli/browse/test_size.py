@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.browsing import Screen, browse
-from support.cli import refund, store_run
-from support.handmade import HandMade
+from support.outside.browsing import Screen, browse
+from support.starting.cli import refund, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.browse import app
 from playhead_cli.browse.panes import Details, StepList

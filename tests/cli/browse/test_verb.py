@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, refund, store_run
+from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.app import VERBS
 from playhead_cli.verbs import browse

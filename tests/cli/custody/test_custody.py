@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from conformance.suite.history import SERVICE, Service, trace_of
-from support import tampering
-from support.batches import facts_of, span_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE, TRACE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes import tampering
+from support.tapes.batches import facts_of, span_of
+from support.tapes.handmade import INSTANCE, TRACE
 
 from playhead_receiver.custody import Brought
 from playhead_receiver.store import Batch, open_store

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 from conformance.suite.custody import change
 from conformance.suite.history import Service, trace_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import INSTANCE
 
 from playhead_receiver.store import Batch, open_store
 from playhead_receiver.store.writing.prepare import bare_run, pack_bare

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from support.batches import facts_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.batches import facts_of
+from support.tapes.handmade import INSTANCE
 
 from playhead_receiver.custody.signing import fingerprint, public_key
 from playhead_receiver.store import Batch, open_store

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from conformance.suite.history import Service, trace_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE, NOW_INSTANCE, NOW_TRACE, TRACE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import INSTANCE, NOW_INSTANCE, NOW_TRACE, TRACE
 
 from playhead_receiver.store import Batch, open_store
 from playhead_replay.tape_files.custody import inspect

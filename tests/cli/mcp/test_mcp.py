@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
-from support.batches import span_of
-from support.cli import refund, store_run
+from support.starting.cli import refund, store_run
+from support.tapes.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

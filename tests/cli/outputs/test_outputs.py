@@ -17,9 +17,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.home import Home
-from support.services import RecordedService
-from support.terminal import terminal
+from support.outside.terminal import terminal
+from support.starting.home import Home
+from support.starting.services import RecordedService
 
 from playhead_cli import session
 from playhead_cli.app import run

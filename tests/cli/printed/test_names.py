@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import BaseModel
-from support.cli import CommandLine, refund, store_run
+from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.printed import changes, runs, shown
 from playhead_receiver.configuration import Addresses, Configuration

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 import pytest
-from support.asking import ASKING
-from support.cli import CommandLine
-from support.home import PATIENCE_S, Home
+from support.observed.asking import ASKING
 from support.printed_json import BEGIN, SCHEMAS, alternatives, kind_of, kinds_of, verb_of
-from support.running import until
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.cli import CommandLine
+from support.starting.home import PATIENCE_S, Home
+from support.starting.running import until
 
 from playhead_cli.app import VERBS, playhead
 from playhead_cli.printed.verbs import OF_VERBS

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import HandMade
-from support.terminal import screen, terminal
+from support.outside.terminal import screen, terminal
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.app import run
 from playhead_cli.targets.live_fold import Following

@@ -2,8 +2,8 @@ import doctest
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
 from playhead_cli.targets import run_argument as runs
 from playhead_cli.targets.point_argument import find_point

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import HandMade
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.targets import trust
 from playhead_replay import Run, Surroundings

@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
-from support.batches import span_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import TRACE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.batches import span_of
+from support.tapes.handmade import TRACE
 
 from playhead_checkpoint import Checkpoint, Lineage
 from playhead_checkpoint.store.conformance import conversation

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.controlling import Stage, on_stage, said_back
-from support.home import Home
-from support.running import until
-from support.scripted import ScriptedServer, openai_chat
+from support.observed.asking import ASKING
+from support.outside.controlling import Stage, on_stage, said_back
+from support.servers.scripted import ScriptedServer, openai_chat
+from support.starting.home import Home
+from support.starting.running import until
 
 AGENT = f"""
 import sys

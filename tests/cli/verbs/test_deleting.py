@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from support.batches import as_if_come_then, span_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 from support.leftovers import finds
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.batches import as_if_come_then, span_of
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_cli.app import run
 from playhead_receiver.access import Audit, TokenBook

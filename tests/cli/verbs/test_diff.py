@@ -3,9 +3,9 @@ import re
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import HandMade
-from support.spoken import QUESTION, answer, request
+from support.answers.spoken import QUESTION, answer, request
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import HandMade
 
 
 def made(trace: int, question: str, *searches: str) -> HandMade:

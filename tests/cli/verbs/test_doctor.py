@@ -9,8 +9,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.diagnosis import delivery
 from playhead_exporter import open_outlet

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from support.cli import CommandLine
+from support.starting.cli import CommandLine
 
 from playhead_replay.goldens import read_golden
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import INSTANCE, TRACE, HandMade
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_cli.session import Session
 from playhead_cli.views.words import age, seconds, size

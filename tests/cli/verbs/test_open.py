@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from support.cli import CommandLine, refund, store_run
+from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.running.receiver_for_run import ReceiverForRun
 from playhead_receiver.configuration import Access, Addresses, Configuration

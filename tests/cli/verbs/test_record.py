@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import CommandLine
 from support.long import long
-from support.warm import playhead
+from support.starting.cli import CommandLine
+from support.starting.warm import playhead
 
 from playhead_cli.running.agent import Agent, agent_python, parse_agent
 from playhead_cli.running.receiver_for_run import receiver_for

@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
-from support.stage import Stage
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
+from support.tapes.stage import Stage
 
 from playhead_replay import write_tape_file
 

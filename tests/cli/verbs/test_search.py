@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import HandMade
-from support.spoken import CALL, QUESTION, RESULT, answer, request, talk
-from support.terminal import terminal
+from support.answers.spoken import CALL, QUESTION, RESULT, answer, request, talk
+from support.outside.terminal import terminal
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.app import run
 from playhead_semconv import attributes as a

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE, HandMade
-from support.ports import nobody
+from support.servers.ports import nobody
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import INSTANCE, HandMade
 
 from playhead_cli.diagnosis.source_coverage import Import, imports_of
 from playhead_receiver.host.writer_lock import running

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import HandMade
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.query.models.sums import Stats
 

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
-from support.cli import CommandLine, Done
+from support.starting.cli import CommandLine, Done
 
 from playhead_cli.running.agent import delivering_to, recorded_environment
 from playhead_exporter.probe import ask

@@ -13,8 +13,8 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from support.cli import CommandLine, refund, store_run
-from support.handmade import INSTANCE, NOW_INSTANCE, TRACE, HandMade
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.handmade import INSTANCE, NOW_INSTANCE, TRACE, HandMade
 
 from playhead_receiver.store import Batch, open_store
 from playhead_replay import Run, read_tape_file

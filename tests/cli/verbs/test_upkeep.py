@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 import zstandard
-from support.batches import span_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE
+from support.starting.cli import CommandLine, refund, store_run
+from support.tapes.batches import span_of
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.cli import CommandLine, store_run
-from support.handmade import HandMade, span_id
-from support.spoken import CALL, QUESTION, RESULT, answer, request
+from support.answers.spoken import CALL, QUESTION, RESULT, answer, request
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import HandMade, span_id
 
 from playhead_receiver.store import StoredSpan
 from playhead_semconv import attributes as a

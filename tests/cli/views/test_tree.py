@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import CommandLine, store_run
-from support.handmade import HandMade
-from support.spoken import QUESTION, answer, request
+from support.answers.spoken import QUESTION, answer, request
+from support.starting.cli import CommandLine, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli.views.tree import tree_lines
 from playhead_replay import Run

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conformance.engines import ENGINES
-from support.handmade import INSTANCE, TRACE, HandMade
+from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_receiver.store import Batch, RunSummary, Store
 from playhead_semconv import attributes as a

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from conformance.suite.base import OnEngine
-from support.batches import START_NS, span_of
+from support.tapes.batches import START_NS, span_of
 from support.whole_store import WholeStore
 
 from playhead_checkpoint import Lineage

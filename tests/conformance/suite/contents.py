@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from conformance.suite.base import OnEngine, recorded_run
-from support.batches import START_NS, facts_of, span_of
-from support.handmade import INSTANCE
+from support.tapes.batches import START_NS, facts_of, span_of
+from support.tapes.handmade import INSTANCE
 
 from playhead_receiver.store import Batch, Store
 from playhead_receiver.store.spans.span_view import open_frame, parse_span

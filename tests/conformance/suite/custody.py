@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from conformance.suite.base import OnEngine, batch_of, recorded_run
 from conformance.suite.history import HOUR, SERVICE, Service, commit
-from support import serving, tampering
-from support.batches import facts_of, span_of
-from support.handmade import INSTANCE, TRACE
-from support.serving import service_facts, trace_of
+from support.tapes import serving, tampering
+from support.tapes.batches import facts_of, span_of
+from support.tapes.handmade import INSTANCE, TRACE
+from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Finding

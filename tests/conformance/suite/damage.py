@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conformance.suite.base import OnEngine
-from support.batches import span_of
+from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Finding, Query

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine
-from support.batches import span_of
+from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
 from playhead_instrumentation.driver.bodies import Bodies

@@ -8,8 +8,8 @@ import pytest
 from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine, batch_of, recorded_run
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import START_NS, facts_of, span_of
-from support.handmade import INSTANCE, TRACE
+from support.tapes.batches import START_NS, facts_of, span_of
+from support.tapes.handmade import INSTANCE, TRACE
 
 from playhead_receiver.store import Batch, Query, Receipt, Store, StoredSpan
 from playhead_semconv import events as e

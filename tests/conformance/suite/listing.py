@@ -7,8 +7,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from conformance.suite.base import CHAT, OnEngine, batch_of, recorded_run, usage
-from support.batches import START_NS, span_of
-from support.handmade import ROOT, TRACE, HandMade, span_id
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 
 from playhead_receiver.store import Batch, Query, RunSummary, Sort, Store, place_of
 from playhead_receiver.store.runs.listing import measure_of

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
-from support.handmade import ROOT, TRACE, HandMade, span_id
-from support.leftout import attributes
-from support.spoken import CALL, QUESTION, answer, talk
-from support.spoken import request as question
+from support.answers.spoken import CALL, QUESTION, answer, talk
+from support.answers.spoken import request as question
+from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
+from support.tapes.leftout import attributes
 from support.whole_store import WholeStore
 
 from playhead_receiver.maintenance.unnamed_calls import Meanings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from conformance.suite.base import OnEngine, batch_of, numbers, recorded_run, run_of
-from support.batches import facts_of, span_of
-from support.handmade import INSTANCE, TRACE
+from support.tapes.batches import facts_of, span_of
+from support.tapes.handmade import INSTANCE, TRACE
 
 from playhead_receiver.store import Batch, Query, Store
 from playhead_semconv import attributes as a

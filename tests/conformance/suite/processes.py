@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine, numbers
-from support.batches import facts_of
+from support.tapes.batches import facts_of
 
 from playhead_receiver.store import Batch, Query, Store
 from playhead_semconv.errors import StoreUnavailable

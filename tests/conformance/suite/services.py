@@ -6,10 +6,10 @@ from itertools import islice
 
 import pytest
 from conformance.suite.base import OnEngine, living, run_of
-from support import serving
-from support.batches import span_of
-from support.handmade import INSTANCE, TRACE
-from support.serving import service_facts, trace_of
+from support.tapes import serving
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, TRACE
+from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Store

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from conformance.suite.base import OnEngine, batch_of, living, recorded_run, run_of
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import START_NS, span_of
-from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
 from playhead_instrumentation.session.own_identity import own_identity
 from playhead_receiver.store import Batch, Query, RunSummary, Store, StoredSpan

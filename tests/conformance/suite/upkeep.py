@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from conformance.suite.base import OnEngine
-from support.batches import span_of
+from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Query

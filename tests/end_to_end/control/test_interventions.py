@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asking import ASKING
-from support.controlling import Stage, on_stage, said_back
 from support.long import long
-from support.scripted import json_reply, openai_chat
+from support.observed.asking import ASKING
+from support.outside.controlling import Stage, on_stage, said_back
+from support.servers.scripted import json_reply, openai_chat
 
 TOOLS = """
     import openai

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.controlling import Operator, Stage, on_stage, said_back
-from support.home import Home
-from support.running import until
-from support.scripted import ScriptedServer
-from support.warm import Process
+from support.observed.asking import ASKING
+from support.outside.controlling import Operator, Stage, on_stage, said_back
+from support.servers.scripted import ScriptedServer
+from support.starting.home import Home
+from support.starting.running import until
+from support.starting.warm import Process
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.controlling import on_stage, said_back
-from support.mcp_programs import SERVER
+from support.observed.asking import ASKING
+from support.outside.controlling import on_stage, said_back
+from support.servers.mcp_programs import SERVER
 
 FORKS = f"""
 {ASKING}

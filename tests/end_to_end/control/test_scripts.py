@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.controlling import Stage, on_stage, said_back
 from support.long import long
-from support.scripted import Gate, openai_chat, sse, sse_reply
+from support.observed.asking import ASKING
+from support.outside.controlling import Stage, on_stage, said_back
+from support.servers.scripted import Gate, openai_chat, sse, sse_reply
 
 SYNC = f"""
 import sys

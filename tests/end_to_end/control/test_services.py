@@ -6,9 +6,9 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support.controlling import on_stage, said_back
-from support.running import until
-from support.services import RecordedService, identical
+from support.outside.controlling import on_stage, said_back
+from support.starting.running import until
+from support.starting.services import RecordedService, identical
 
 SERVICE = """
     from fastapi import FastAPI

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from support.cassettes import Interaction, own, recorded
-from support.home import Home
-from support.scripted import ScriptedServer
+from support.answers.cassettes import Interaction, own, recorded
+from support.servers.scripted import ScriptedServer
+from support.starting.home import Home
 
 from playhead_receiver.store import open_store
 from playhead_replay import Run

@@ -1,6 +1,6 @@
 import pytest
-from support.programs import Program
-from support.scripted import ScriptedServer
+from support.servers.scripted import ScriptedServer
+from support.starting.programs import Program
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from support.programs import attributes
+from support.starting.programs import attributes
 
 from playhead_semconv import attributes as a
 
@@ -54,7 +54,7 @@ with tracer.start_as_current_span("step"):
 
 
 def test_a_program_that_starts_it_late_itself(program, server):
-    from support.client_forms import FORMS
+    from support.answers.client_forms import FORMS
 
     server.script([FORMS[0].reply()])
     run = program(LATE)
@@ -68,7 +68,7 @@ def test_a_program_that_starts_it_late_itself(program, server):
 
 
 def test_a_sampler_that_was_there_before_is_asked_still(program, server):
-    from support.client_forms import FORMS
+    from support.answers.client_forms import FORMS
 
     server.script([FORMS[0].reply()])
     run = program(LATE)

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import breaking_program
-from support.grpc_server import GrpcServer
-from support.programs import Program
-from support.scripted import ScriptedServer, json_reply
-from support.websocket_server import WebSocketServer
+from support.observed import breaking_program
+from support.servers.grpc_server import GrpcServer
+from support.servers.scripted import ScriptedServer, json_reply
+from support.servers.websocket_server import WebSocketServer
+from support.starting.programs import Program
 
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import LEVELS

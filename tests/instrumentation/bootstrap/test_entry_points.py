@@ -7,9 +7,9 @@ import os
 import re
 
 import pytest
-from support.client_forms import FORMS
+from support.answers.client_forms import FORMS
 from support.long import long
-from support.programs import attributes
+from support.starting.programs import attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

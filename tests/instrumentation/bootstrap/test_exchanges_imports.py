@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.scripted import json_reply
+from support.servers.scripted import json_reply
 
 from playhead_cli.demo.shapes import openai_chat
 from playhead_semconv import attributes as a

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.scripted import ScriptedServer, json_reply
-from support.sessions import record
+from support.servers.scripted import ScriptedServer, json_reply
+from support.tapes.sessions import record
 
 from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.client_forms import FORMS
-from support.programs import attributes
+from support.answers.client_forms import FORMS
+from support.starting.programs import attributes
 
 from playhead_semconv import attributes as a
 

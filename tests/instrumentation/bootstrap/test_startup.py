@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.endpoints import http_endpoint
-from support.programs import Program
+from support.servers.endpoints import http_endpoint
+from support.starting.programs import Program
 
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 

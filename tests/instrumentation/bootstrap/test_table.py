@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support import interpreter
 from support.long import long
-from support.programs import Program
+from support.starting.programs import Program
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

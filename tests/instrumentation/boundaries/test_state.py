@@ -8,7 +8,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from support.sessions import record, replay
+from support.tapes.sessions import record, replay
 
 import playhead
 from playhead_instrumentation.boundaries import checkpoint

@@ -1,6 +1,6 @@
 import pytest
-from support.recorded_calls import recorded_calls
-from support.scripted import ScriptedServer
+from support.servers.scripted import ScriptedServer
+from support.tapes.recorded_calls import recorded_calls
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import gc
 import openai
 import pytest
 from opentelemetry.trace import StatusCode
-from support.client_forms import CHAT, CLAUDE, FORMS, RESPONSES, Form
-from support.recorded_calls import recorded_calls
-from support.scripted import Gate, ScriptedServer, sse_reply
+from support.answers.client_forms import CHAT, CLAUDE, FORMS, RESPONSES, Form
+from support.servers.scripted import Gate, ScriptedServer, sse_reply
+from support.tapes.recorded_calls import recorded_calls
 
 from playhead_semconv import attributes as a
 

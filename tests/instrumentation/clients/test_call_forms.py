@@ -10,8 +10,8 @@ import anthropic
 import openai
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
-from support.client_forms import FORMS, JSON_TEXT, STREAMS, Form
-from support.scripted import Gate, Reply, raw_reply, sse, sse_reply
+from support.answers.client_forms import FORMS, JSON_TEXT, STREAMS, Form
+from support.servers.scripted import Gate, Reply, raw_reply, sse, sse_reply
 
 from playhead_semconv import attributes as a
 

@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from support.scripted import Reply, json_reply, openai_error
+from support.servers.scripted import Reply, json_reply, openai_error
 
 from playhead_semconv import attributes as a
 

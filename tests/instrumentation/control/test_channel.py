@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from support.halting import RUN, at_desk, going
-from support.scripted import Reply, Request, ScriptedServer, json_reply
+from support.outside.halting import RUN, at_desk, going
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 
 import playhead
 from playhead_instrumentation.control.channel import Address, Channel

@@ -8,8 +8,8 @@ import timeit
 from typing import Any
 
 import pytest
-from support.halting import RUN, at_desk, going
-from support.running import until
+from support.outside.halting import RUN, at_desk, going
+from support.starting.running import until
 
 import playhead
 from playhead_instrumentation.control import desk as desks

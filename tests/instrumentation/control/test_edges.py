@@ -14,9 +14,9 @@ import aiohttp
 import httpx
 import pytest
 import requests
-from support.halting import at_desk, going
-from support.scripted import Reply, Request, ScriptedServer, json_reply
-from support.sessions import replay
+from support.outside.halting import at_desk, going
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
+from support.tapes.sessions import replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv.control.messages import HandAnswer

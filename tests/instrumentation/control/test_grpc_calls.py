@@ -10,10 +10,10 @@ from concurrent.futures import Future
 import grpc
 import grpc.aio
 import pytest
-from support.grpc_server import GrpcServer
-from support.halting import at_desk, going
-from support.running import until
-from support.sessions import replay
+from support.outside.halting import at_desk, going
+from support.servers.grpc_server import GrpcServer
+from support.starting.running import until
+from support.tapes.sessions import replay
 
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_replay.report.compare import compare

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pydantic
 import pytest
-from support.halting import at_desk, going
-from support.running import until
-from support.sessions import recording, replay
+from support.outside.halting import at_desk, going
+from support.starting.running import until
+from support.tapes.sessions import recording, replay
 
 import playhead
 from playhead_instrumentation.boundaries import checkpoint

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.halting import at_desk, going
-from support.sessions import replay
+from support.outside.halting import at_desk, going
+from support.tapes.sessions import replay
 
 import playhead
 from playhead_semconv.control.messages import HandAnswer

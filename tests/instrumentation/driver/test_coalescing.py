@@ -5,8 +5,8 @@ import threading
 
 import msgspec
 import pytest
-from support.files import Ran
 from support.long import long
+from support.observed.files import Ran
 
 from playhead_instrumentation.driver import coalescing
 from playhead_instrumentation.driver.coalescing import Coalescing

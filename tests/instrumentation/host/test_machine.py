@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from support.again import again, recorded, replayed
-from support.programs import Program
+from support.observed.again import again, recorded, replayed
+from support.starting.programs import Program
 
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a

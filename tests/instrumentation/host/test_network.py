@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.again import recorded, replayed
-from support.programs import Program
-from support.scripted import ScriptedServer, json_reply
-from support.sessions import record, recording, replay
+from support.observed.again import recorded, replayed
+from support.servers.scripted import ScriptedServer, json_reply
+from support.starting.programs import Program
+from support.tapes.sessions import record, recording, replay
 
 import playhead
 from playhead_instrumentation.driver.allowed import Allowed

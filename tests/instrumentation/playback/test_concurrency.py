@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import httpx2
 import pytest
-from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
-from support.sessions import record, replay
+from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import record, replay
 
 from playhead_instrumentation.determinism.gates import tape as tape_gate
 from playhead_semconv import attributes as a

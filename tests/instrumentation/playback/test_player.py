@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.handmade import MAIN, HandMade
+from support.tapes.handmade import MAIN, HandMade
 
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict

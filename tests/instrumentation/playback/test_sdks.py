@@ -5,7 +5,7 @@ import asyncio
 import anthropic
 import openai
 import pytest
-from support.scripted import (
+from support.servers.scripted import (
     ScriptedServer,
     anthropic_messages,
     anthropic_sse,
@@ -16,7 +16,7 @@ from support.scripted import (
     openai_responses,
     responses_sse,
 )
-from support.sessions import record, replay
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import attributes as a
 

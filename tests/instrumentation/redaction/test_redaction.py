@@ -11,8 +11,8 @@ import httpx2
 import pytest
 import zstandard
 from google.protobuf import struct_pb2
-from support.scripted import Reply, ScriptedServer, json_reply, sse_reply
-from support.sessions import record, recording, replay
+from support.servers.scripted import Reply, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.redaction import RULES, Redactor, Rule, key_of_user
 from playhead_semconv import attributes as a

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.forking import UNWARNED
+from support.starting.forking import UNWARNED
 
 SLOW = """
 import sys, threading

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from support.programs import Program
+from support.starting.programs import Program
 
 WALK = """
 import copy, functools, importlib, inspect, json, pickle, pydoc, sys

@@ -1,9 +1,9 @@
 import sys
 
 import pytest
-from support.recorded_calls import recorded_calls
-from support.scripted import ScriptedServer
-from support.sdk_table import APART, surroundings
+from support.answers.sdk_table import APART, surroundings
+from support.servers.scripted import ScriptedServer
+from support.tapes.recorded_calls import recorded_calls
 
 
 @pytest.fixture(autouse=True, scope="package")

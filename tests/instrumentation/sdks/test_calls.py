@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from opentelemetry.trace import StatusCode
-from support.recorded_calls import Recorded
-from support.running import until
-from support.scripted import Reply, ScriptedServer
-from support.sdk_expected import FAILED, expected, settled, whole
-from support.sdk_table import SDKS, Sdk, replies
+from support.answers.sdk_expected import FAILED, expected, settled, whole
+from support.answers.sdk_table import SDKS, Sdk, replies
 from support.sdks.cases import MODEL, perform
+from support.servers.scripted import Reply, ScriptedServer
+from support.starting.running import until
+from support.tapes.recorded_calls import Recorded
 
 from playhead_semconv import attributes as a
 

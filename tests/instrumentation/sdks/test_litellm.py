@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.recorded_calls import Recorded
-from support.scripted import (
+from support.answers.sdk_answers import Gemini, Said
+from support.servers.scripted import (
     ScriptedServer,
     anthropic_messages,
     anthropic_sse,
@@ -17,7 +17,7 @@ from support.scripted import (
     openai_embeddings,
     openai_error,
 )
-from support.sdk_answers import Gemini, Said
+from support.tapes.recorded_calls import Recorded
 
 from playhead_semconv import attributes as a
 

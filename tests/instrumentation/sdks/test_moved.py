@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.scripted import ScriptedServer
-from support.sdk_answers import Ollama, Said
-from support.sdk_table import APART
+from support.answers.sdk_answers import Ollama, Said
+from support.answers.sdk_table import APART
+from support.servers.scripted import ScriptedServer
+from support.starting.home import Home
 
 PROGRAM = """
 import ollama, sys

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from support.home import Home
-from support.scripted_grpc import GrpcReply, ScriptedGrpc
-from support.sdk_expected import read as read_attributes
-from support.sdk_table import APART
+from support.answers.sdk_expected import read as read_attributes
+from support.answers.sdk_table import APART
+from support.answers.xai_expected import CASES, INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
 from support.sdks import program
-from support.xai_expected import CASES, INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
+from support.servers.scripted_grpc import GrpcReply, ScriptedGrpc
+from support.starting.home import Home
 
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.messages import to_json
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
 
 def record(folder: Path, level: str, cases: tuple[str, ...], **environ: str) -> Recorded:
     """Record the cases; the server is gone afterwards."""
-    from support.xai_answers import replies
+    from support.answers.xai_answers import replies
 
     home, answers = Home(folder, {}), [one for case in cases for one in replies(case)]
     home.environ.update(environ)
@@ -147,7 +147,7 @@ for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stre
     "limit", ["tokens>50", pytest.param("cost>0.0002", marks=pytest.mark.acceptance)]
 )
 def test_a_limit_counts_its_calls(tmp_path: Path, limit: str):
-    from support.xai_answers import replies
+    from support.answers.xai_answers import replies
 
     home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": f"stop {limit}"}), tmp_path / "spending.py"
     home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"
@@ -182,7 +182,7 @@ for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stre
 @pytest.mark.acceptance
 @pytest.mark.parametrize("level", ["exchanges", "strict"])
 def test_a_rule_stops_its_calls_before_they_go_out(tmp_path: Path, level: str):
-    from support.xai_answers import replies
+    from support.answers.xai_answers import replies
 
     home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": "stop steps>1"}), tmp_path / "stopped.py"
     home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
-from support.sessions import MemorySink, recording
+from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import MemorySink, recording
 
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.tape_writer import TapeWriter

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import SpanKind
-from support.recorded_calls import ListSink
+from support.tapes.recorded_calls import ListSink
 
 from playhead_instrumentation.spans.light import LightTracer
 from playhead_instrumentation.spans.processor import RecordingProcessor

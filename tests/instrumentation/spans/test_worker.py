@@ -6,8 +6,8 @@ import threading
 
 import pytest
 from opentelemetry import trace
-from support.sessions import record
-from support.spools import eventually
+from support.tapes.sessions import record
+from support.tapes.spools import eventually
 
 from playhead_instrumentation.spans.calls import Calls
 from playhead_instrumentation.spans.worker import Worker

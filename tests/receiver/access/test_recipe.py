@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trustme
 from docs.blocks import typed
-from support.endpoints import http_endpoint
+from support.servers.endpoints import http_endpoint
 
 from playhead_receiver.access.scopes import SCOPES
 

@@ -8,8 +8,8 @@ import grpc
 import httpx
 import pytest
 from blake3 import blake3
-from support.cli import refund, store_run
-from support.handmade import INSTANCE, TRACE
+from support.starting.cli import refund, store_run
+from support.tapes.handmade import INSTANCE, TRACE
 
 from playhead_checkpoint import Checkpoint, Lineage, SqliteCheckpoints
 from playhead_checkpoint.claims.messages import AttemptsGoOn, encode

@@ -11,8 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from support.batches import span_of
-from support.running import until
+from support.starting.running import until
+from support.tapes.batches import span_of
 
 from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint import Signal

@@ -17,11 +17,11 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.cli import CommandLine, refund, store_run
-from support.handmade import TRACE
 from support.pages.views import folder_of
-from support.warm import Process
+from support.starting.cli import CommandLine, refund, store_run
+from support.starting.warm import Process
+from support.tapes.batches import span_of
+from support.tapes.handmade import TRACE
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile

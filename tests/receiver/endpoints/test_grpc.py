@@ -20,9 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.bombs import grpc_status
-from support.handmade import INSTANCE, HandMade
+from support.servers.bombs import grpc_status
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, HandMade
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES

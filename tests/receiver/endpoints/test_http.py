@@ -28,8 +28,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.handmade import INSTANCE, TRACE, HandMade
-from support.running import until
+from support.starting.running import until
+from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES

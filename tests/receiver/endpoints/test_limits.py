@@ -19,9 +19,9 @@ import pytest
 import zstandard
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.bombs import deflate_bomb, grpc_status, gzip_bomb, zstd_bomb
-from support.measured import peak_bytes
+from support.servers.bombs import deflate_bomb, grpc_status, gzip_bomb, zstd_bomb
+from support.starting.measured import peak_bytes
+from support.tapes.batches import span_of
 
 from playhead_receiver.configuration import Addresses, Configuration, Taking
 from playhead_receiver.endpoints.http import Work

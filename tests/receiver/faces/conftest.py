@@ -3,7 +3,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.cli import refund, store_run
+from support.starting.cli import refund, store_run
 
 from playhead_receiver.configuration import Addresses, Configuration, FaceLimits
 from playhead_receiver.server import Receiver

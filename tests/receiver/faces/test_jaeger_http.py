@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.batches import START_NS, span_of
-from support.handmade import TRACE
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import TRACE
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

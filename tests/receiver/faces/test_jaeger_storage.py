@@ -8,9 +8,9 @@ from typing import Any
 
 import grpc
 import pytest
-from support.batches import START_NS, span_of
-from support.handmade import TRACE
-from support.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
+from support.outside.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import TRACE
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -195,7 +195,7 @@ def test_one_span_of_ten_thousand_kilobytes_fits_into_a_message(ask: Ask, receiv
 
 
 def test_a_span_that_has_not_ended_is_there(ask: Ask, receiver: Receiver):
-    from support.handmade import HandMade
+    from support.tapes.handmade import HandMade
 
     made = HandMade(b"i" * 16, b"p" * 16)
     made.at_ns = time.time_ns()

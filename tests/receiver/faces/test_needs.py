@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.faces.jaeger.finding import Wanted, matches, needs_of_wanted
 from playhead_receiver.faces.spans import SeenTrace, seen_of

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
-from support.batches import START_NS, span_of
-from support.dialects import OPENINFERENCE, OPENLLMETRY
-from support.handmade import TRACE
-from support.viewers import PROTOBUF, SPAN_KEYS, TRACE_KEYS, spans_of
+from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
+from support.outside.viewers import PROTOBUF, SPAN_KEYS, TRACE_KEYS, spans_of
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import TRACE
 
 from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.faces.spans import SeenTrace, seen_of
 from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, parse, parse_metric

@@ -17,11 +17,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import facts_of, span_of
-from support.handmade import INSTANCE, TRACE, HandMade
-from support.leftout import attributes, chat
-from support.running import until
-from support.scripted import Gate, Reply, Request, ScriptedServer
+from support.servers.scripted import Gate, Reply, Request, ScriptedServer
+from support.starting.running import until
+from support.tapes.batches import facts_of, span_of
+from support.tapes.handmade import INSTANCE, TRACE, HandMade
+from support.tapes.leftout import attributes, chat
 
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.configuration import Access, Addresses, Configuration

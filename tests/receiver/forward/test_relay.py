@@ -14,10 +14,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from support.batches import span_of
-from support.otlp_server import OtlpServer
-from support.running import until
-from support.scripted import Reply, ScriptedServer
+from support.servers.otlp_server import OtlpServer
+from support.servers.scripted import Reply, ScriptedServer
+from support.starting.running import until
+from support.tapes.batches import span_of
 
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.configuration import Addresses, Configuration

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.host import durable_files
 from playhead_receiver.store import Batch, open_store

@@ -11,9 +11,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.handmade import INSTANCE, HandMade
-from support.mutants import PROTOBUF, Mutants
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, HandMade
+from support.tapes.mutants import PROTOBUF, Mutants
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.endpoints.grpc import SERVICES

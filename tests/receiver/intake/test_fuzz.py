@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.handmade import INSTANCE, HandMade
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, HandMade
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -11,9 +11,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.cli import CommandLine
-from support.spools import eventually as until
+from support.starting.cli import CommandLine
+from support.tapes.batches import span_of
+from support.tapes.spools import eventually as until
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.mutants import PROTOBUF, Mutants
+from support.tapes.mutants import PROTOBUF, Mutants
 from support.whole_store import WholeStore
 
 from playhead_receiver.intake import Intake

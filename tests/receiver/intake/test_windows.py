@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import span_of
-from support.handmade import INSTANCE, HandMade
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, HandMade
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.suite.base import batch_of
 from conformance.suite.meanings import request
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.maintenance import call_metrics
 from playhead_receiver.maintenance.call_metrics import CallMetrics

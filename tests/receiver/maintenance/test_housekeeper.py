@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import pytest
 from conformance.suite.history import SERVICE, Service, commit
-from support.batches import as_if_come_then, span_of
 from support.leftovers import finds
+from support.tapes.batches import as_if_come_then, span_of
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile

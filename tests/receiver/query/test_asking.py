@@ -11,9 +11,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from prometheus_client.parser import text_string_to_metric_families
-from support.batches import START_NS, span_of
-from support.cli import refund
-from support.handmade import HandMade
+from support.starting.cli import refund
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.asking.asked_runs import highlights
 from playhead_receiver.server import Receiver

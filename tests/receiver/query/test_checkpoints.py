@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
-from support.ports import nobody
-from support.postgres import PostgresServer
 from support.savers import SyncSaver
+from support.servers.ports import nobody
+from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import Lineage, RemoteCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver

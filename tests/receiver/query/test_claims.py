@@ -12,10 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.controlling import on_stage
-from support.postgres import PostgresServer
-from support.running import until
-from support.sessions import record, replay
+from support.outside.controlling import on_stage
+from support.servers.postgres import PostgresServer
+from support.starting.running import until
+from support.tapes.sessions import record, replay
 
 import playhead
 from playhead_checkpoint.claims import leased, messages, open_claims, remote

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.batches import span_of
-from support.cli import refund, store_run
-from support.handmade import INSTANCE, ROOT, TRACE
+from support.starting.cli import refund, store_run
+from support.tapes.batches import span_of
+from support.tapes.handmade import INSTANCE, ROOT, TRACE
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-from support.batches import span_of
-from support.dialects import OPENINFERENCE, OPENLLMETRY
+from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
+from support.tapes.batches import span_of
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

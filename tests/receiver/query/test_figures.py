@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.asking import ASKING
-from support.controlling import Stage, on_stage, said_back
-from support.running import until
+from support.observed.asking import ASKING
+from support.outside.controlling import Stage, on_stage, said_back
+from support.starting.running import until
 
 from playhead_checkpoint import Lineage, RemoteCheckpoints
 from playhead_checkpoint.store.conformance import conversation

@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from support.batches import span_of
-from support.cli import refund
-from support.handmade import TRACE, HandMade, span_id
+from support.starting.cli import refund
+from support.tapes.batches import span_of
+from support.tapes.handmade import TRACE, HandMade, span_id
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

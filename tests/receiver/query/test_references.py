@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

@@ -8,9 +8,9 @@ import httpx
 import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import START_NS, span_of
-from support.cli import refund
-from support.handmade import TRACE, HandMade
+from support.starting.cli import refund
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import TRACE, HandMade
 
 from playhead_receiver.query.models.comparisons import Diff
 from playhead_receiver.server import Receiver

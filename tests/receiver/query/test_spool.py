@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.spools import undelivered
+from support.tapes.spools import undelivered
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

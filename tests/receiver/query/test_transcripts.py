@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from support.handmade import HandMade
-from support.spoken import CALL, RESULT, answer, request, talk
+from support.answers.spoken import CALL, RESULT, answer, request, talk
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.query.reading import transcript_of
 from playhead_replay import Run

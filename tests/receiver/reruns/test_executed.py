@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.executing import Executing, executing
+from support.outside.executing import Executing, executing
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
+from support.outside.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
 from support.volumes import Journalled, journalled, may_mount
 
 pytestmark = [

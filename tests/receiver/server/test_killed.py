@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from support.senders import Sender, Standing, more, nothing_is_missing, sending
+from support.outside.senders import Sender, Standing, more, nothing_is_missing, sending
 
 MOMENT_S = 0.03
 """Within it a receiver is killed, counted from a random number of acknowledgements."""

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.batches import facts_of, span_of
-from support.running import until
+from support.starting.running import until
+from support.tapes.batches import facts_of, span_of
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import Listening, running

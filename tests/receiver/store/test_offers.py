@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.batches import span_of
+from support.tapes.batches import span_of
 
 from playhead_receiver.configuration import Storage
 from playhead_receiver.maintenance.errands import Collect, Delete, Rederive, Unindex, do

@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
-from support.batches import facts_of, span_of
 from support.leftovers import finds
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Query, RunSummary, open_store, restore

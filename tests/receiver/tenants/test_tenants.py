@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.batches import span_of
-from support.cli import refund, store_run
-from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE
-from support.object_server import ObjectServer
-from support.postgres import PostgresServer
-from support.running import until
+from support.servers.object_server import ObjectServer
+from support.servers.postgres import PostgresServer
+from support.starting.cli import refund, store_run
+from support.starting.running import until
+from support.tapes.batches import span_of
+from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE
 
 from playhead_receiver.configuration import Storage
 from playhead_receiver.store import Batch, Query, open_store

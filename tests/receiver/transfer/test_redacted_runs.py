@@ -1,6 +1,6 @@
 """Credentials are taken out of every value that a fact can hold."""
 
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.transfer.redacted_runs import Redaction
 from playhead_semconv import attributes as a

@@ -2,8 +2,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cli import refund, store_run
 from support.pages.chromium import Chromium, Page, chromium
+from support.starting.cli import refund, store_run
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.batches import span_of
-from support.cli import refund, store_run
 from support.pages.chromium import Page
 from support.pages.views import VIEWS, folder_of
+from support.starting.cli import refund, store_run
+from support.tapes.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from support.executing import Executing, executing
+from support.outside.executing import Executing, executing
 from support.pages.chromium import Chromium, Page
 from support.pages.keyboard import reach, write
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.asking import ASKING
-from support.controlling import Stage, on_stage, said_back
+from support.observed.asking import ASKING
+from support.outside.controlling import Stage, on_stage, said_back
 from support.pages.chromium import Page
 
 pytestmark = pytest.mark.browser

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.handmade import HandMade
+from support.answers.spoken import answer, request
 from support.pages.chromium import Page
 from support.pages.views import VIEWS
-from support.spoken import answer, request
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.handmade import HandMade
 from support.pages.chromium import Page
 from support.pages.measures import note, share
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from support.pages.chromium import Page
 from support.pages.views import PICTURES, VIEWS
-from support.spools import undelivered
+from support.tapes.spools import undelivered
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from support.handmade import HandMade
 from support.pages.chromium import Page
 from support.pages.views import PICTURES
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

@@ -4,9 +4,9 @@ import json
 import time
 
 import pytest
-from support.batches import span_of
-from support.handmade import HandMade
 from support.pages.chromium import Page
+from support.tapes.batches import span_of
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

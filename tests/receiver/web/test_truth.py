@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from support.cli import refund, store_run
-from support.home import Home
-from support.moments import WANDERER
+from support.observed.moments import WANDERER
 from support.pages.chromium import Page
 from support.pages.corpus import batches
-from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.cli import refund, store_run
+from support.starting.home import Home
 
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_cli.demo.shapes import openai_chat
 from playhead_replay import Run

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.handmade import HandMade
-from support.scripted import anthropic_messages, openai_chat, openai_responses, sse
+from support.servers.scripted import anthropic_messages, openai_chat, openai_responses, sse
+from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.forks.answer_streams import streamed

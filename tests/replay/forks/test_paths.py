@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_instrumentation.host.files.changes import Change
 from playhead_instrumentation.host.files.workspace import Names, Workspace

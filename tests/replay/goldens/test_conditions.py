@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from support.handmade import HandMade
-from support.scripted import openai_chat
+from support.servers.scripted import openai_chat
+from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.goldens.conditions import read_condition, unfulfilled

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.home import Home
 from support.long import long
-from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.starting.home import Home
 
 from playhead_replay.goldens.golden_file import read_stored
 

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
-from support.asking import ASKING
-from support.handmade import HandMade
-from support.inner_pytest import ONLY_OURS
+from support.observed.asking import ASKING
+from support.starting.inner_pytest import ONLY_OURS
+from support.tapes.handmade import HandMade
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.store import Query, open_store

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
-from support.handmade import HandMade
-from support.stage import Stage
+from support.tapes.handmade import HandMade
+from support.tapes.stage import Stage
 
 from playhead_replay import Rules, Run, Surroundings, read_tape_file
 from playhead_replay.forks.ready_fork import Fork

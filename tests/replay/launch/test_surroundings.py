@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.launch.surroundings import differences

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
+from support.tapes.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_replay import Run
 from playhead_replay.report.compare import compare

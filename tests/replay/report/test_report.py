@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
+from support.tapes.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_replay import Run
 from playhead_replay.report.compare import compare

@@ -1,7 +1,7 @@
 """Messages of a call whose span says odd things about what it left out."""
 
 import pytest
-from support.handmade import HandMade
+from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.run.messages import messages_of

@@ -2,7 +2,7 @@ import doctest
 from pathlib import Path
 
 import pytest
-from support.handmade import INSTANCE, TRACE, HandMade, HandMadeStore
+from support.tapes.handmade import INSTANCE, TRACE, HandMade, HandMadeStore
 
 import playhead_replay.run.run
 from playhead_replay import Run, read_tape_file, write_tape_file

@@ -11,7 +11,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def survive(folder: Path, seed: int, count: int) -> None:
-    words = [sys.executable, "-m", "support.tape_mutants", str(seed), str(count), str(folder)]
+    words = [sys.executable, "-m", "support.tapes.tape_mutants", str(seed), str(count), str(folder)]
     environ = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(words, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.handmade import INSTANCE, MAIN, NOW_INSTANCE, TRACE, HandMade
+from support.tapes.handmade import INSTANCE, MAIN, NOW_INSTANCE, TRACE, HandMade
 
 from playhead_receiver.store import Batch, open_store
 from playhead_receiver.transfer.run_files import Material

@@ -6,8 +6,8 @@ import random
 
 import msgspec
 import pytest
-from support import tampering
-from support.batches import facts_of
+from support.tapes import tampering
+from support.tapes.batches import facts_of
 
 from playhead_semconv.custody import (
     DIGEST_BYTES,

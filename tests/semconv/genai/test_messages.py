@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.conventions import SCHEMAS, validator
+from support.tapes.conventions import SCHEMAS, validator
 
 from playhead_semconv.genai import messages as m
 

@@ -1,7 +1,7 @@
 """What OpenInference and OpenLLMetry write, in the words of the GenAI conventions."""
 
 import pytest
-from support.dialects import OPENINFERENCE, OPENLLMETRY
+from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
 
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.other_conventions import attributes_in_our_words

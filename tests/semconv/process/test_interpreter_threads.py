@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from support.spools import eventually
+from support.tapes.spools import eventually
 
 from playhead_semconv.process import interpreter_threads as native
 from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters

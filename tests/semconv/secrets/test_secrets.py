@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
-from support.event_streams import chunk, event
+from support.answers.event_streams import chunk, event
 
 from playhead_semconv.secrets import FIELDS, SHAPES, Finder, mask, masked, replaced
 from playhead_semconv.secrets.fields import styles

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.wires import content, derived, sse, stream, whole
+from support.answers.wires import content, derived, sse, stream, whole
 
 from playhead_semconv.wire import Derived, WireResponse
 

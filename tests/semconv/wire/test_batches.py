@@ -6,8 +6,8 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from support.scripted import Reply, Request, ScriptedServer, json_reply
-from support.wires import content
+from support.answers.wires import content
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 
 from playhead_semconv.wire import Derived, WireResponse, derive, may_be_sent_again, recognised
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from support.event_streams import chunk, event, exception, message
-from support.wires import content, dump, whole
+from support.answers.event_streams import chunk, event, exception, message
+from support.answers.wires import content, dump, whole
 
 from playhead_semconv.wire import Derived, WireResponse, derive, recognised
 

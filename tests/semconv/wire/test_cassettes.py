@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from support.cassettes import Interaction, own, recorded
-from support.conventions import check_content
+from support.answers.cassettes import Interaction, own, recorded
+from support.tapes.conventions import check_content
 
 from playhead_semconv.genai.messages import Reasoning, Text, ToolCall, read_output_messages
 from playhead_semconv.wire import (

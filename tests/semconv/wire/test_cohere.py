@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.wires import content, derived, dump, sse, stream, whole
+from support.answers.wires import content, derived, dump, sse, stream, whole
 
 from playhead_semconv.wire import recognised
 

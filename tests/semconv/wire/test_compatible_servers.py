@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.wires import DONE, content, derived, dump, sse, stream, whole
+from support.answers.wires import DONE, content, derived, dump, sse, stream, whole
 
 from playhead_semconv.wire import WireResponse, derive, said_by
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.conventions import check_content
-from support.event_streams import chunk, event
+from support.answers.event_streams import chunk, event
+from support.tapes.conventions import check_content
 
 from playhead_semconv.wire import DIALECTS, PrefixCache, WireResponse, derive
 

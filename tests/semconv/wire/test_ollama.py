@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.wires import content, dump, whole
+from support.answers.wires import content, dump, whole
 
 from playhead_semconv.wire import WireResponse, derive, recognised
 

@@ -5,7 +5,7 @@ import struct
 from typing import Any
 
 import pytest
-from support.wires import content, derived, whole
+from support.answers.wires import content, derived, whole
 
 from playhead_semconv.wire import Derived
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import openai
 import pytest
-from support.scripted import Reply, Request, ScriptedServer, json_reply, sse_reply
-from support.wires import content, sse
+from support.answers.wires import content, sse
+from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, sse_reply
 
 from playhead_semconv.wire import Derived, WireResponse, derive, recognised
 from playhead_semconv.wire.forms import form_of

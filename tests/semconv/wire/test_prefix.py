@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from support.wires import dump
+from support.answers.wires import dump
 
 from playhead_semconv.genai.messages import InputMessage
 from playhead_semconv.wire import DIALECTS, Derived, PrefixCache, WireResponse, derive

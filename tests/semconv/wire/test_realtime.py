@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.spoken_sessions import CAME, LIVE, REALTIME, RESPONSES, SENT, content, session
+from support.answers.spoken_sessions import CAME, LIVE, REALTIME, RESPONSES, SENT, content, session
 
 from playhead_semconv.wire.realtime.connection import realtime_span_id, realtime_wire
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.spoken_sessions import CAME, LIVE, REALTIME, SENT, Frame, closed, content, session
+from support.answers.spoken_sessions import CAME, LIVE, REALTIME, SENT, Frame, closed, content, session
 
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.wire.realtime.calls import RealtimeCall

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.spoken_sessions import CAME, RESPONSES, SENT, closed, content, session
+from support.answers.spoken_sessions import CAME, RESPONSES, SENT, closed, content, session
 
 from playhead_semconv import attributes as a
 from playhead_semconv.wire.realtime.calls import RealtimeCall

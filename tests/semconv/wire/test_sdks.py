@@ -7,8 +7,7 @@ import anthropic
 import openai
 import pytest
 from pydantic import BaseModel
-from support.conventions import check_content
-from support.scripted import (
+from support.servers.scripted import (
     ScriptedServer,
     anthropic_messages,
     anthropic_sse,
@@ -19,6 +18,7 @@ from support.scripted import (
     responses_sse,
     sse,
 )
+from support.tapes.conventions import check_content
 
 from playhead_semconv.wire import Derived, WireResponse, derive
 

@@ -6,8 +6,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.conventions import check_content
-from support.wires import DONE, STREAM, sse
+from support.answers.wires import DONE, STREAM, sse
+from support.tapes.conventions import check_content
 
 from playhead_semconv.wire import Derived, WireResponse, derive
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from support.batches import START_NS, span_of
-from support.dialects import OPENINFERENCE, OPENLLMETRY
-from support.handmade import HandMade
+from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
+from support.tapes.batches import START_NS, span_of
+from support.tapes.handmade import HandMade
 
 from playhead_receiver.store import Batch, StoredSpan
 from playhead_semconv import attributes as a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from support.batches import START_NS, span_of
+from support.tapes.batches import START_NS, span_of
 
 from playhead_receiver.store import Batch, Store, StoredSpan
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from support.long import long
-from support.programs import attributes
+from support.starting.programs import attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -233,8 +233,8 @@ def ask(stream=False):
 
 
 def test_a_stream_that_is_open_over_a_fork_is_one_span(program, server):
-    from support.client_forms import FORMS
-    from support.scripted import Gate, sse_reply
+    from support.answers.client_forms import FORMS
+    from support.servers.scripted import Gate, sse_reply
 
     form = next(form for form in FORMS if form.name == "chat create stream")
     gate = Gate()
@@ -266,8 +266,8 @@ for _ in stream:
 
 
 def test_held_streams_and_late_spans_are_there_after_a_normal_exit(program, server):
-    from support.client_forms import FORMS
-    from support.scripted import Gate, sse_reply
+    from support.answers.client_forms import FORMS
+    from support.servers.scripted import Gate, sse_reply
 
     form = next(form for form in FORMS if form.name == "chat create stream")
     gate = Gate()
@@ -295,7 +295,7 @@ next(stream); next(stream)
 
 
 def test_calls_from_threads_and_daemons(program, server):
-    from support.client_forms import FORMS
+    from support.answers.client_forms import FORMS
 
     form = next(form for form in FORMS if form.name == "chat create")
     server.script([form.reply()], repeat=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from support.client_forms import FORMS
-from support.otlp_server import OtlpServer
-from support.programs import attributes
+from support.answers.client_forms import FORMS
+from support.servers.otlp_server import OtlpServer
+from support.starting.programs import attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -84,7 +84,7 @@ def test_without_content(program, server):
 
 
 def test_a_secret_that_is_echoed_is_on_no_span(program, server):
-    from support.scripted import json_reply
+    from support.servers.scripted import json_reply
 
     secret = "tok-9f8e7d6c5b4a39281706"
     said = {"error": {"message": f"no such token: {secret}", "type": "x", "code": "bad_token"}}

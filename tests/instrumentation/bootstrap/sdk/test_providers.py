@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.programs import attributes
+from support.starting.programs import attributes
 
 MEMORY = """
 import json, sys

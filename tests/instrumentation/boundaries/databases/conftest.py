@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.postgres import PostgresServer
-from support.redis import RedisServer
+from support.servers.postgres import PostgresServer
+from support.servers.redis import RedisServer
 
 
 @pytest.fixture(scope="package")

@@ -10,8 +10,8 @@ import uuid
 
 import asyncpg
 import pytest
-from support.programs import Program, attributes
-from support.sessions import record, replay
+from support.starting.programs import Program, attributes
+from support.tapes.sessions import record, replay
 
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a

@@ -11,8 +11,8 @@ import asyncpg
 import psycopg
 import pytest
 import trustme
-from support.postgres import PostgresServer
-from support.sessions import record, replay
+from support.servers.postgres import PostgresServer
+from support.tapes.sessions import record, replay
 
 from playhead_replay.report.compare import compare
 

@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 import pytest
-from support.sessions import record, replay
+from support.tapes.sessions import record, replay
 
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.rerun.plans import Plan

@@ -14,8 +14,8 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
-from support.programs import Program, attributes
-from support.sessions import record, replay
+from support.starting.programs import Program, attributes
+from support.tapes.sessions import record, replay
 
 from playhead_instrumentation.boundaries.postgresql.statement import Query
 from playhead_instrumentation.redaction import Redactor

@@ -11,8 +11,8 @@ import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncioRetry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
-from support.redis import RedisServer
-from support.sessions import record, replay
+from support.servers.redis import RedisServer
+from support.tapes.sessions import record, replay
 
 from playhead_instrumentation.boundaries.redis.resp import Replies
 from playhead_replay.report.compare import compare

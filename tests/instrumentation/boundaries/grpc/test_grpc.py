@@ -8,8 +8,8 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_status import rpc_status
-from support.grpc_server import SECRET, GrpcServer
-from support.sessions import record, replay
+from support.servers.grpc_server import SECRET, GrpcServer
+from support.tapes.sessions import record, replay
 
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a

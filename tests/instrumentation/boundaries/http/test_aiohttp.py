@@ -5,10 +5,10 @@ import asyncio
 import aiohttp
 import pytest
 from opentelemetry.instrumentation.utils import suppress_instrumentation
-from support.aiohttp_programs import CASES, Case
-from support.http_programs import EVENTS
-from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
-from support.sessions import record, recording, replay
+from support.observed.aiohttp_programs import CASES, Case
+from support.observed.http_programs import EVENTS
+from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

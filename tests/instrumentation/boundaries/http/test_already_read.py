@@ -8,7 +8,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from support.sessions import record, replay
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -10,9 +10,17 @@ from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from support.blocking_programs import EVENTS, HELD, REQUESTS, STDLIB, URLLIB3, Case, session_refused
-from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
-from support.sessions import record, recording, replay
+from support.observed.blocking_programs import (
+    EVENTS,
+    HELD,
+    REQUESTS,
+    STDLIB,
+    URLLIB3,
+    Case,
+    session_refused,
+)
+from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.runtime.lanes import MAIN
 from playhead_instrumentation.session.tracing import Tracing

@@ -3,9 +3,9 @@
 import httpx
 import httpx2
 import pytest
-from support.http_programs import CANCELLED, CASES, EVENTS, HELD, Case
-from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
-from support.sessions import record, recording, replay
+from support.observed.http_programs import CANCELLED, CASES, EVENTS, HELD, Case
+from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from support.scripted import Gate, ScriptedServer, hang_up, json_reply, sse_reply
-from support.sessions import recording
+from support.servers.scripted import Gate, ScriptedServer, hang_up, json_reply, sse_reply
+from support.tapes.sessions import recording
 
 from playhead_instrumentation.session.session import current
 from playhead_instrumentation.session.tracing import Tracing

@@ -9,9 +9,9 @@ import warnings
 import aiohttp
 import pytest
 import requests
-from support.http_programs import failure
-from support.sessions import record, replay
-from support.tls import tls_server
+from support.observed.http_programs import failure
+from support.servers.tls import tls_server
+from support.tapes.sessions import record, replay
 
 
 def through_requests(url, trusted):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.sessions import record
+from support.tapes.sessions import record
 
 from playhead_instrumentation.runtime import lanes
 from playhead_receiver.configuration import Addresses, Configuration

@@ -3,9 +3,9 @@
 import functools
 
 import pytest
-from support.again import recorded, replayed
-from support.mcp_programs import SERVER, over_http
-from support.programs import Program, attributes
+from support.observed.again import recorded, replayed
+from support.servers.mcp_programs import SERVER, over_http
+from support.starting.programs import Program, attributes
 
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a

@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.again import again
-from support.sessions import record, recording, replay
+from support.observed.again import again
+from support.tapes.sessions import record, recording, replay
 
 import playhead
 from playhead_checkpoint.claims.sqlite import FILE

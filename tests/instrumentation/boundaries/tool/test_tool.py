@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy
 import pydantic
 import pytest
-from support.again import again, recorded, replayed
-from support.programs import Program, attributes
-from support.scripted import ScriptedServer
-from support.sessions import record, replay
+from support.observed.again import again, recorded, replayed
+from support.servers.scripted import ScriptedServer
+from support.starting.programs import Program, attributes
+from support.tapes.sessions import record, replay
 
 import playhead
 from playhead_instrumentation.boundaries import values

@@ -7,8 +7,8 @@ import time
 
 import pytest
 import websockets
-from support.sessions import record, replay
-from support.websocket_server import SECRET, WebSocketServer
+from support.servers.websocket_server import SECRET, WebSocketServer
+from support.tapes.sessions import record, replay
 from websockets.asyncio.client import connect
 from websockets.sync.client import connect as connect_sync
 from websockets.sync.client import reconnect

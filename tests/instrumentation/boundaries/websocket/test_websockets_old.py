@@ -18,7 +18,7 @@ LEVELS = ("exchanges", "causal", "strict")
 def seen(version, level):
     path = os.pathsep.join([str(APART / version), str(TESTS)])
     done = subprocess.run(
-        [sys.executable, "-m", "support.old_websockets", level],
+        [sys.executable, "-m", "support.observed.old_websockets", level],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

@@ -19,9 +19,9 @@ import httpx
 import httpx2
 import pytest
 import requests
-from support.again import again
-from support.scripted import ScriptedServer, chat_sse, json_reply, openai_chat
-from support.sessions import record, replay
+from support.observed.again import again
+from support.servers.scripted import ScriptedServer, chat_sse, json_reply, openai_chat
+from support.tapes.sessions import record, replay
 
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a

@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from support.home import Home
-from support.programs import BIN, Program
 from support.scanning import texts
-from support.spools import forget
-from support.tls import IDENTITY
+from support.servers.tls import IDENTITY
+from support.starting.home import Home
+from support.starting.programs import BIN, Program
+from support.tapes.spools import forget
 
 from playhead_exporter.spool import SpoolFolders
 from playhead_semconv import attributes as a

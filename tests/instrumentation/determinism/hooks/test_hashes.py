@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.sessions import recording
+from support.tapes.sessions import recording
 
 COUNT = 50
 
@@ -91,7 +91,7 @@ def test_tasks_of_uvloop_have_the_same_order_again(tmp_path):
     source = tmp_path / "program.py"
     source.write_text(
         "import asyncio, os\n"
-        "from support.sessions import recording\n"
+        "from support.tapes.sessions import recording\n"
         "async def nothing(number):\n"
         "    return number\n"
         "async def main():\n"

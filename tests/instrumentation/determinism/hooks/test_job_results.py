@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import uvloop
-from support.sessions import record, replay
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import events as e
 from playhead_semconv.process.interpreter_threads import Bell

@@ -15,9 +15,9 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import httpx
 import pytest
-from support.racing import noise
-from support.scripted import ScriptedServer, json_reply
-from support.sessions import record, recording, replay
+from support.observed.racing import noise
+from support.servers.scripted import ScriptedServer, json_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.determinism.hooks import locks
 from playhead_semconv import events as e

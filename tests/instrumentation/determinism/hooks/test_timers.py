@@ -11,9 +11,9 @@ import time
 
 import httpx
 import pytest
-from support.scripted import Gate, ScriptedServer, json_reply
-from support.sessions import record, replay
-from support.timing import PROGRAMS, retries
+from support.observed.timing import PROGRAMS, retries
+from support.servers.scripted import Gate, ScriptedServer, json_reply
+from support.tapes.sessions import record, replay
 
 from playhead_instrumentation.determinism.gates import tape as tape_gate
 from playhead_replay.report.compare import compare

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 import uvloop
-from support.scripted import Gate, ScriptedServer, json_reply
-from support.sessions import record, recording, replay
+from support.servers.scripted import Gate, ScriptedServer, json_reply
+from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.determinism.scheduler.stuck import Watched
 from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger

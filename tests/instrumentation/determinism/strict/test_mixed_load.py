@@ -6,8 +6,8 @@ from collections import Counter
 from contextlib import contextmanager
 
 import pytest
-from support.mixed import TASKS, THREADS, jittered, mixed
-from support.sessions import record, replay
+from support.observed.mixed import TASKS, THREADS, jittered, mixed
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

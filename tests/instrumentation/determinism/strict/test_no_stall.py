@@ -8,8 +8,8 @@ import time
 import httpx
 import httpx2
 import pytest
-from support.scripted import Gate, ScriptedServer, json_reply
-from support.sessions import MemorySink, record, recording, replay
+from support.servers.scripted import Gate, ScriptedServer, json_reply
+from support.tapes.sessions import MemorySink, record, recording, replay
 
 from playhead_instrumentation.determinism.scheduler import idle_loops
 from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger

@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
-from support.nasty import NASTY
-from support.racing import PROGRAMS
-from support.scripted import ScriptedServer, json_reply
-from support.sessions import record, replay
+from support.observed.nasty import NASTY
+from support.observed.racing import PROGRAMS
+from support.servers.scripted import ScriptedServer, json_reply
+from support.tapes.sessions import record, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -7,8 +7,8 @@ import httpx
 import pytest
 import requests
 import urllib3
-from support.scripted import Gate, ScriptedServer, sse_reply
-from support.sessions import record, replay
+from support.servers.scripted import Gate, ScriptedServer, sse_reply
+from support.tapes.sessions import record, replay
 
 from playhead_instrumentation.session import session
 from playhead_semconv.settings import Settings

@@ -12,7 +12,7 @@ from email.utils import format_datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from support.volatile import START_NS, Replay, instant
+from support.tapes.volatile import START_NS, Replay, instant
 
 from playhead_semconv.volatile import ComparedRequest, Pair
 

@@ -6,7 +6,7 @@ import os
 import threading
 import uuid
 
-from support.volatile import Replay, request
+from support.tapes.volatile import Replay, request
 
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv.volatile import Pair, Unlike

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from support.volatile import Replay, request
+from support.tapes.volatile import Replay, request
 
 from playhead_instrumentation.determinism.volatile import Proposal
 from playhead_semconv.volatile import Pair, verify

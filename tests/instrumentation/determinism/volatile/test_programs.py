@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.volatile import request
+from support.tapes.volatile import request
 
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv.volatile import Bijection, verify

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.volatile import START_NS, Replay, instant, request
+from support.tapes.volatile import START_NS, Replay, instant, request
 
 from playhead_instrumentation.determinism.volatile import Proposal
 from playhead_semconv.volatile import Bijection, Unlike, pairs_of, verify

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 import pytest
-from support.volatile import START_NS, Replay, instant
+from support.tapes.volatile import START_NS, Replay, instant
 
 from playhead_semconv.volatile import ComparedRequest
 

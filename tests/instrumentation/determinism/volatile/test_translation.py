@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.volatile import Replay
+from support.tapes.volatile import Replay
 
 WAS = "0d6f0a1e-5b1c-4c63-9a53-0f3f6b7f3c11"
 

@@ -1,8 +1,8 @@
 """Files: programs recorded in a process of their own, replayed in another over another tree."""
 
 import pytest
-from support.files import Ran
 from support.long import long
+from support.observed.files import Ran
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity

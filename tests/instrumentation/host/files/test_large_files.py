@@ -5,9 +5,9 @@ import json
 import os
 
 import pytest
-from support.files import Ran
 from support.long import long
-from support.programs import Program
+from support.observed.files import Ran
+from support.starting.programs import Program
 
 from playhead_instrumentation.host.files import contents
 from playhead_instrumentation.host.files.contents import DIGEST, Contents, again
@@ -131,7 +131,7 @@ def test_the_real_file_answers_where_it_looks_the_same(tmp_path, monkeypatch):
     os.truncate(ran.ws / "large.bin", (512 << 20) + 1)
     mtime_ns = fact.attributes[a.PLAYHEAD_FILE_MTIME_NS]
     os.utime(ran.ws / "large.bin", ns=(mtime_ns, mtime_ns))
-    monkeypatch.setattr("support.files.digest", lambda folder: "")  # half a gibibyte, twice
+    monkeypatch.setattr("support.observed.files.digest", lambda folder: "")  # half a gibibyte, twice
     done, _ = ran.again()
     assert (done.stdout, done.stderr) == ("10\n", "")
 

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 import uvloop
-from support.process_programs import PROGRAMS
-from support.sessions import record, recording, replay
+from support.observed.process_programs import PROGRAMS
+from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.boundaries.process import in_full
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked

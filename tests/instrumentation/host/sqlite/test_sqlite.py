@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from support.files import Ran
 from support.long import long
+from support.observed.files import Ran
 
 from playhead_replay import Run
 from playhead_replay.databases import DatabaseHistory, tables_of

@@ -8,8 +8,8 @@ import sys
 import httpx2
 import pytest
 from opentelemetry.instrumentation.utils import suppress_instrumentation
-from support.scripted import ScriptedServer, json_reply
-from support.sessions import recording
+from support.servers.scripted import ScriptedServer, json_reply
+from support.tapes.sessions import recording
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

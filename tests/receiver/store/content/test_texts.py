@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.odd_spans import field, texts
+from support.tapes.odd_spans import field, texts
 
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
 from playhead_receiver.store.content.cut_points import bodies, list_end, plain_bodies, seams

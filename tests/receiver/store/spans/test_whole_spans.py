@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.handmade import INSTANCE, ROOT, TRACE, HandMade, HandMadeStore, span_id
-from support.leftout import (
+from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, HandMadeStore, span_id
+from support.tapes.leftout import (
     URL,
     answer_chunks,
     attributes,

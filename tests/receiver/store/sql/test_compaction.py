@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.batches import span_of
 from support.leftovers import finds
+from support.tapes.batches import span_of
 
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
 from playhead_receiver.store.sql.upkeep import compaction

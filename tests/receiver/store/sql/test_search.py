@@ -13,10 +13,10 @@ from typing import Any
 
 import apsw
 import pytest
-from support.batches import span_of
-from support.handmade import TRACE, HandMade
-from support.leftout import chat
 from support.leftovers import finds
+from support.tapes.batches import span_of
+from support.tapes.handmade import TRACE, HandMade
+from support.tapes.leftout import chat
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Lag, open_store

@@ -1,0 +1,1 @@
+"""What models answer, on the wire of each provider, and what the spans of such calls say."""

@@ -1,0 +1,1 @@
+"""Programs that tests record and replay, and what each of them observes."""

@@ -1,0 +1,229 @@
+"""Programs that use aiohttp's client, and what they observe."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from support.observed.blocking_programs import REFUSED, answers, empties, events, long, moved, not_tls
+from support.observed.http_programs import EVENTS, failure
+from support.servers.scripted import Gate, Reply, hang_up, json_reply, raw_reply, sse_reply
+
+TIMEOUT = aiohttp.ClientTimeout(sock_read=0.1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, the server's answers, and how its exchanges end."""
+
+    name: str
+    script: Callable[[], list[Reply]]
+    program: Callable[[str], Awaitable[Any]]
+    ends: list[str]
+
+    def run(self, url: str) -> Any:
+        return asyncio.run(self.program(url))  # type: ignore[arg-type]
+
+
+async def plain(url: str) -> Any:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{url}/a?q=1", json={"question": "what"}) as answer,
+    ):
+        seen = answer.status, answer.reason, answer.version, list(answer.headers.items())
+        return seen, await answer.read(), await answer.json()
+
+
+async def compressed(url: str) -> Any:
+    async with aiohttp.ClientSession(auto_decompress=False) as client, client.get(url) as answer:
+        return await answer.read()
+
+
+async def any_pieces(url: str) -> Any:
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as client, client.get(url) as answer:
+        found: list[bytes] = []
+        try:
+            async for piece in answer.content.iter_any():
+                found.append(piece)
+        except aiohttp.ClientError as error:
+            return b"".join(found), failure(error)
+        return b"".join(found)
+
+
+async def chunks(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        # Whether the end of a chunk is delivered with it or separately depends on the socket.
+        return [data async for data, _ in answer.content.iter_chunks() if data]
+
+
+async def sized(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        return b"".join([piece async for piece in answer.content.iter_chunked(7)])
+
+
+async def lines(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        return [line async for line in answer.content]
+
+
+async def failing(url: str) -> Any:
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as client:
+        try:
+            async with client.get(url) as answer:
+                return await answer.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return failure(error)
+
+
+async def refused(_: str) -> Any:
+    return [await failing(REFUSED), await failing("http://no-such-host.invalid/")]
+
+
+async def untrusted(_: str) -> Any:
+    return await failing(not_tls())
+
+
+async def in_time(url: str) -> Any:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=0.1)) as client:
+        try:
+            async with client.get(url) as answer:
+                return await answer.read()
+        except TimeoutError as error:
+            return failure(error)
+
+
+async def proxied(url: str) -> Any:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.get("http://example.test/a", proxy=url) as answer,
+    ):
+        return await answer.read()
+
+
+async def proxy_gone(_: str) -> Any:
+    async with aiohttp.ClientSession() as client:
+        try:
+            await client.get("https://example.test/a", proxy=REFUSED)
+        except aiohttp.ClientError as error:
+            return failure(error)
+    return None
+
+
+async def tunnel_refused(url: str) -> Any:
+    async with aiohttp.ClientSession() as client:
+        try:
+            await client.get("https://example.test/a", proxy=url)
+        except aiohttp.ClientError as error:
+            return failure(error)
+    return None
+
+
+async def redirected(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(f"{url}/old") as answer:
+        return str(answer.url), [one.status for one in answer.history], await answer.json()
+
+
+async def reused(url: str) -> Any:
+    found: list[Any] = []
+    async with aiohttp.ClientSession() as client:
+        for n in range(3):
+            async with client.get(f"{url}/{n}") as answer:
+                found.append(await answer.json())
+    return found
+
+
+async def nothing(url: str) -> Any:
+    found: list[Any] = []
+    async with aiohttp.ClientSession() as client:
+        for method in ("HEAD", "GET", "GET"):
+            async with client.request(method, url) as answer:
+                found.append((answer.status, await answer.read()))
+    return found
+
+
+async def parts_of_a_body() -> AsyncIterator[bytes]:
+    yield b'{"made":'
+    yield b' "while sent"}'
+
+
+async def generated(url: str) -> Any:
+    form = aiohttp.FormData()
+    form.add_field("upload", b"hello", filename="a.txt")
+    found: list[Any] = []
+    async with aiohttp.ClientSession() as client:
+        for body in (parts_of_a_body(), io.BytesIO(b"from a file"), form, {"k": "v"}, "text"):
+            async with client.post(url, data=body) as answer:
+                found.append(await answer.json())
+    return found
+
+
+async def closed(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        return await anext(answer.content.iter_any())
+
+
+async def cancelled(url: str) -> Any:
+    found: list[bytes] = []
+    arrived = asyncio.Event()
+
+    async def read() -> None:
+        async with aiohttp.ClientSession() as client, client.get(url) as answer:
+            async for piece in answer.content.iter_any():
+                found.append(piece)
+                arrived.set()
+
+    task = asyncio.create_task(read())
+    await arrived.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return found, "cancelled"
+    return found, "not cancelled"
+
+
+async def cancelled_early(url: str) -> Any:
+    async with aiohttp.ClientSession() as client:
+        try:
+            await asyncio.wait_for(client.get(url), 0.1)
+        except TimeoutError as error:
+            return failure(error)
+    return None
+
+
+CASES = [
+    Case("json", answers(1), plain, ["complete"]),
+    Case("gzip", lambda: [json_reply({"a": "b" * 500}, gzip=True)], plain, ["complete"]),
+    Case("left packed", lambda: [json_reply({"a": "b" * 500}, gzip=True)], compressed, ["complete"]),
+    Case("not found", lambda: [json_reply({"no": 1}, 404)], plain, ["complete"]),
+    Case("stream", events, any_pieces, ["complete"]),
+    Case("chunks", events, chunks, ["complete"]),
+    Case("sized", events, sized, ["complete"]),
+    Case("lines", lambda: [sse_reply(EVENTS, gzip=True)], lines, ["complete"]),
+    Case("until close", lambda: [sse_reply(EVENTS, framing="close")], any_pieces, ["complete"]),
+    Case("truncated", lambda: [sse_reply(EVENTS, truncate_at=15)], any_pieces, ["error"]),
+    Case("truncated length", lambda: [json_reply({"a": "b" * 50}, truncate_at=9)], failing, ["error"]),
+    Case("timeout within", lambda: long(Gate()), any_pieces, ["error"]),
+    Case("hang up", lambda: [hang_up(), hang_up()], failing, ["error"] * 2),
+    Case("reset", lambda: [hang_up(end="reset")] * 2, failing, ["error"] * 2),
+    Case("not HTTP", lambda: [raw_reply(b"what is this\r\n\r\n")], failing, ["error"]),
+    Case("timeout", lambda: [Reply(before=Gate())], failing, ["error"]),
+    Case("timeout of all", lambda: [Reply(before=Gate())], in_time, ["error"]),
+    Case("refused, no name", lambda: [], refused, ["error"] * 2),
+    Case("not TLS", lambda: [], untrusted, ["error"]),
+    Case("proxy", answers(1), proxied, ["complete"]),
+    Case("proxy gone", lambda: [], proxy_gone, ["error"]),
+    Case("tunnel refused", lambda: [Reply((), 403)], tunnel_refused, ["error"]),
+    Case("redirect", moved, redirected, ["complete"] * 2),
+    Case("kept alive", answers(3), reused, ["complete"] * 3),
+    Case("nothing in it", empties, nothing, ["complete"] * 3),
+    Case("bodies", answers(5), generated, ["complete"] * 5),
+    Case("closed", lambda: long(Gate()), closed, ["abandoned"]),
+    Case("cancelled", lambda: long(Gate()), cancelled, ["error"]),
+    Case("cancelled early", lambda: [Reply(before=Gate())], cancelled_early, ["error"]),
+]

@@ -1,0 +1,1 @@
+"""Those outside an agent: operators, senders, viewers, people at a terminal."""

@@ -1,0 +1,1 @@
+"""Servers on loopback that tests talk to: real ones, scripted ones, and ports."""

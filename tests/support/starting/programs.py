@@ -1,0 +1,142 @@
+"""Programs in processes of their own, recorded into a spool that is not shipped; and its content."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+from support.starting.warm import run
+from support.tapes.spools import forget
+
+from playhead_exporter.spool import SpoolFolders
+from playhead_semconv.facts import Fact
+from playhead_semconv.otlp.any_values import attributes_of
+from playhead_semconv.settings import Settings
+from playhead_semconv.tape.frames import Header, Scan, SpanRecord
+
+BIN = Path(sys.executable).parent
+PATIENCE_S = 60
+
+
+@dataclass
+class Program:
+    """A program in a folder of its own."""
+
+    folder: Path
+    environ: dict[str, str]
+    spool: Path
+
+    @classmethod
+    def of(cls, folder: Path, source: str, name: str = "agent.py", **environ: str) -> Program:
+        """``source`` in ``folder``, with a clean home.
+
+        Spans keep their whole content, and nothing listens at the endpoint.
+        """
+        (folder / name).write_text(source, "utf-8")
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("OTEL_", "PLAYHEAD_", "PYTHON", "TRACEPARENT", "PYTEST", "COV_"))
+        }
+        spool = folder / "spool"
+        return cls(
+            folder,
+            {
+                **kept,
+                "PATH": f"{BIN}{os.pathsep}{kept.get('PATH', '')}",
+                "HOME": str(folder / "home"),
+                "PLAYHEAD_SPOOL_DIR": str(spool),
+                "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9",
+                "PLAYHEAD_ENDPOINT_KIND": "other",
+                "PLAYHEAD_EXPORT_INTERVAL_MS": "60000",
+                "OPENAI_API_KEY": "sk-test",
+                "ANTHROPIC_API_KEY": "sk-ant-test",
+                **environ,
+            },
+            spool,
+        )
+
+    def instrumented(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run ``words`` (by default the program) under ``opentelemetry-instrument``."""
+        return self.run("opentelemetry-instrument", *(words or ("python", "agent.py")), **environ)
+
+    def recorded(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run the program recorded, in a fork (`warm`): a third of what `instrumented` takes."""
+        words = [sys.executable, "-m", "playhead_instrumentation", "record", "--", "agent.py"]
+        return run(
+            [*words, *arguments], cwd=self.folder, env={**self.environ, **environ}, timeout=PATIENCE_S
+        )
+
+    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run a command line in the folder of the program."""
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def records(self) -> dict[str, list[Any]]:
+        """The content of the spool by instance, in shared memory and on disk.
+
+        After a kill, the part on disk may lack the last records of the head.
+        """
+        settings = Settings(spool_dir=str(self.spool))
+        places = SpoolFolders.of(settings)
+        found: dict[str, list[Any]] = {}
+        for instance in places.instances():
+            segments: dict[str, Path] = {}
+            folders = (places.heads(instance), places.home(instance))
+            for kind in ("*.tape", "*.head"):
+                segments |= {path.stem: path for folder in folders for path in folder.glob(kind)}
+            found[instance.hex()] = [
+                record
+                for name in sorted(segments)
+                for _, record in Scan(segments[name].read_bytes())
+                if not isinstance(record, Header)
+            ]
+        return found
+
+    def facts(self, name: str = "") -> list[Fact]:
+        """The facts in the spool, of all instances, in order of time."""
+        found = [record for records in self.records().values() for record in records]
+        facts = [one for one in found if isinstance(one, Fact) and name in ("", one.name)]
+        return sorted(facts, key=lambda fact: fact.time_ns)
+
+    def spans(self) -> list[Span]:
+        """The finished spans in the spool, of all instances, in order of their starts."""
+        found: list[Span] = []
+        for records in self.records().values():
+            for record in records:
+                if isinstance(record, SpanRecord):
+                    resource = ResourceSpans.FromString(record.otlp)
+                    found += [span for scope in resource.scope_spans for span in scope.spans]
+        return sorted(found, key=lambda span: span.start_time_unix_nano)
+
+    def services(self) -> set[str]:
+        """The service names of the finished spans in the spool."""
+        spans = [one for some in self.records().values() for one in some if isinstance(one, SpanRecord)]
+        resources = [ResourceSpans.FromString(one.otlp).resource for one in spans]
+        return {str(attributes_of(one.attributes)["service.name"]) for one in resources}
+
+    def span(self, name: str) -> Span:
+        """The only span of that name."""
+        (found,) = [span for span in self.spans() if span.name == name]
+        return found
+
+    def close(self) -> None:
+        """Remove its shared memory."""
+        forget(Settings(spool_dir=str(self.spool)))
+
+
+def attributes(span: Span) -> dict[str, Any]:
+    """The attributes of a span."""
+    return attributes_of(span.attributes)

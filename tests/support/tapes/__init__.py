@@ -1,0 +1,1 @@
+"""Facts, spans, tapes and spools that a test makes itself, or damages."""

@@ -1,0 +1,105 @@
+"""Patches the clients in the test's own process, over the real HTTP boundary, with a list as tape."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.tapes.sessions import tell_imports_once
+
+from playhead_instrumentation.boundaries import installing
+from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.session import session
+from playhead_instrumentation.session.tracing import Tracing
+from playhead_instrumentation.spans.calls import Calls, keep_calls
+from playhead_instrumentation.spans.finish import Finisher
+from playhead_semconv.facts import Fact
+from playhead_semconv.settings import Settings
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+
+
+class ListSink:
+    """A tape in memory."""
+
+    def __init__(self) -> None:
+        self.instance = b"\x01" * 16
+        self.facts: list[Fact] = []
+        self._lock = threading.RLock()
+
+    def append(self, fact: Fact) -> int:
+        with self._lock:
+            seq = len(self.facts)
+            self.facts.append(msgspec.structs.replace(fact, instance=self.instance, seq=seq))
+            return seq
+
+    @property
+    def tape(self) -> MemoryTape:
+        return MemoryTape(self.facts, self.instance)
+
+
+@dataclass
+class Recorded:
+    """The recording of a test's calls."""
+
+    calls: Calls
+    sink: ListSink
+    exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
+
+    def spans(self) -> list[ReadableSpan]:
+        """All finished spans, in order of their starts."""
+        assert self.calls.worker.drain(20)
+        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def call(self) -> ReadableSpan:
+        """The only span of a logical call."""
+        (found,) = [span for span in self.spans() if "gen_ai.operation.name" in (span.attributes or {})]
+        return found
+
+    def attempts(self) -> list[ReadableSpan]:
+        """The spans of HTTP attempts."""
+        return [span for span in self.spans() if "http.request.method" in (span.attributes or {})]
+
+
+def global_provider() -> TracerProvider:
+    """The provider of this process; set only once."""
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider(shutdown_on_exit=False)
+        trace.set_tracer_provider(provider)
+    return provider
+
+
+@contextmanager
+def recorded_calls(**settings: Any) -> Iterator[Recorded]:
+    """Patch both SDKs and record; undone on exit."""
+    provider, sink = global_provider(), ListSink()
+    made = Settings(**settings)
+    finisher = Finisher(
+        lambda: sink, made.span_budget_bytes, content=made.content != "metadata", scrub=str
+    )
+    calls = Calls(lambda: provider.get_tracer("playhead"), lambda: finisher)
+    recorded = Recorded(calls, sink)
+    processor = SimpleSpanProcessor(recorded.exporter)
+    provider.add_span_processor(processor)
+    running = session.start(made, sink, tracing=Tracing(submit=calls.worker.submit))
+    tell_imports_once(running)
+    installing.watch(PATCHES, running)
+    keep_calls(calls)
+    try:
+        yield recorded
+    finally:
+        running.abandon()
+        calls.abandon()
+        assert calls.worker.drain(20)
+        keep_calls(None)
+        session.stop(0)
+        multi: Any = provider._active_span_processor
+        multi._span_processors = tuple(one for one in multi._span_processors if one is not processor)
