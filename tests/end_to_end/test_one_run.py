@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -143,3 +144,17 @@ def test_what_the_settings_exclude_is_no_run(tmp_path: Path, provider: Provider)
     with closing(open_store(home.data_dir, read_only=True)) as store:
         services = [run.steps for run in store.runs(Query(mode="service"))]
     assert services and set(services) == {0}
+
+
+def test_what_only_the_wire_tells_of_a_call_is_known_when_its_recording_ends(
+    tmp_path: Path, provider: Provider
+):
+    """Nobody else may come to look at it: the receiver ends with the recording."""
+    home = Home(tmp_path, provider.environment)
+    (tmp_path / "asks.py").write_text(ASKS)
+    done = home.playhead("record", "--json", "asks.py")
+    told = json.loads(done.stderr.splitlines()[-1])
+    (run,) = home.runs()
+    assert run["steps"] == 1 and run["input_tokens"] > 0 and run["cost_usd"] > 0
+    for name in ("input_tokens", "output_tokens", "cost_usd"):
+        assert told[name] == run[name]

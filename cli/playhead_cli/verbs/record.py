@@ -130,6 +130,8 @@ class Record:
         if house is not None:
             settings = delivering_to(settings, house.listening())
         problem = _pushed(settings)
+        if house is not None:
+            house.close()  # at its end an embedded receiver determines what calls mean
         found = running(session.data_dir)
         if house is None and (problem or found is None or found.http != settings.endpoint.rstrip("/")):
             self._say_sent(by, status, problem)

@@ -37,6 +37,8 @@ ROLLS_S = 1.0
 """Seconds of one turn in which histories of services age out."""
 EVERY_S = 600.0
 """Seconds between checks for expired runs."""
+LAST_LOOK_S = 5.0
+"""Seconds that the receiver stays, at its end, to determine the meanings of what came last."""
 
 
 class Housekeeper(RepeatingThread):
@@ -80,6 +82,22 @@ class Housekeeper(RepeatingThread):
         self._failed: Exception | None = None
         self._rolls_on = False
         """Whether more is due to age out than there was time for."""
+
+    def stop(self) -> None:
+        """Stop, when the meanings of what has come are determined or `LAST_LOOK_S` are over. Idempotent.
+
+        Nobody else would before the next receiver starts, and a recording ends with its own.
+        """
+        works = self._thread.is_alive() and not self._stop.is_set()
+        super().stop()
+        if works and self._meanings is not None:
+            self._try(partial(self._look_at_last, self._meanings))
+
+    def _look_at_last(self, meanings: Meanings) -> None:
+        until_s = time.monotonic() + LAST_LOOK_S
+        with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
+            while ours and meanings.left() and time.monotonic() < until_s:
+                meanings.of_new()
 
     def turn(self) -> float:
         """Execute pending errands, or else some of the other duties."""

@@ -61,6 +61,11 @@ class Meanings:
             self._store.looked_at(position)
         return count
 
+    def left(self) -> bool:
+        """Whether spans have arrived that were not examined yet."""
+        *_, position = self._store.to_look_at(1)
+        return position > 0
+
     def of_run(self, trace_id: bytes, *, again: bool = False) -> int:
         """Examine the requests of a run that were not examined yet; return how many called a model.
 

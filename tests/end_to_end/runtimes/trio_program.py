@@ -10,16 +10,19 @@ def answer(request):
     return httpx.Response(200, stream=httpx.ByteStream(b"answered"))
 
 
-async def child(number, ended):
-    await trio.sleep(0.05 * number)
+async def child(number, ended, before, after):
+    await trio.sleep(0.01)
+    await before.wait()
     ended.append(number)
+    after.set()
 
 
 async def main():
-    ended = []
+    ended, events = [], [trio.Event() for _ in range(4)]
     async with trio.open_nursery() as nursery:
-        for number in range(3):
-            nursery.start_soon(child, number, ended)
+        for number in reversed(range(3)):
+            nursery.start_soon(child, number, ended, events[number], events[number + 1])
+        events[0].set()
     print(ended)
     print(await trio.to_thread.run_sync(lambda: "from a thread"))
     with trio.move_on_after(0.01):

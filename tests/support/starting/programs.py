@@ -21,6 +21,7 @@ from playhead_semconv.tape.frames import Header, Scan, SpanRecord
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 60
+NOWHERE = "http://127.0.0.1:9"
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Program:
                 "PATH": f"{BIN}{os.pathsep}{kept.get('PATH', '')}",
                 "HOME": str(folder / "home"),
                 "PLAYHEAD_SPOOL_DIR": str(spool),
-                "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9",
+                "PLAYHEAD_ENDPOINT": NOWHERE,
                 "PLAYHEAD_ENDPOINT_KIND": "other",
                 "PLAYHEAD_EXPORT_INTERVAL_MS": "60000",
                 "OPENAI_API_KEY": "sk-test",
@@ -68,20 +69,21 @@ class Program:
     def recorded(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run the program recorded, in a fork (`warm`): a third of what `instrumented` takes."""
         words = [sys.executable, "-m", "playhead_instrumentation", "record", "--", "agent.py"]
-        return run(
-            [*words, *arguments], cwd=self.folder, env={**self.environ, **environ}, timeout=PATIENCE_S
-        )
+        environ = {**self.environ, **environ}
+        return _settled(run([*words, *arguments], cwd=self.folder, env=environ, timeout=PATIENCE_S))
 
     def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a command line in the folder of the program."""
-        return subprocess.run(
-            words,
-            cwd=self.folder,
-            env={**self.environ, **environ},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
+        return _settled(
+            subprocess.run(
+                words,
+                cwd=self.folder,
+                env={**self.environ, **environ},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
         )
 
     def records(self) -> dict[str, list[Any]]:
@@ -135,6 +137,13 @@ class Program:
     def close(self) -> None:
         """Remove its shared memory."""
         forget(Settings(spool_dir=str(self.spool)))
+
+
+def _settled(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """Without the sentence that nobody listens, which only a program that lives for a while says."""
+    lines = done.stderr.splitlines(keepends=True)
+    done.stderr = "".join(line for line in lines if not line.startswith(f"playhead: {NOWHERE}: "))
+    return done
 
 
 def attributes(span: Span) -> dict[str, Any]:

@@ -52,9 +52,7 @@ print("TRACEPARENT" in os.environ)
     )
     (run.folder / "child.py").write_text(CHILD, "utf-8")
     done = run.instrumented()
-    # How often an endpoint that is not there was tried by then is up to the machine.
-    said = [line for line in done.stderr.splitlines() if "wait in the spool" not in line]
-    assert (done.stdout, said) == ("False\n", ["playhead: recording agent"])
+    assert (done.stdout, done.stderr) == ("False\n", "playhead: recording agent\n")
     assert parents(run) == {
         "run agent.py": "",
         "step": "run agent.py",
