@@ -1,8 +1,8 @@
 """Says which of the spans that have come in are counted as calls, and which bear tokens: each once.
 
-Of spans that enclose each other one tells of the call (`playhead_semconv.genai.steps`). They may come
-one by one, mostly the inner one first. So what is around a counted span is kept in memory, for the
-runs that were looked at last.
+Of the spans that tell of one call one is counted (`playhead_semconv.genai.steps`). They may come one by
+one, mostly the inner one first. So what was counted, what is around it, and the calls that came last are
+kept in memory, for the runs that were looked at last.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from playhead_receiver.store.runs.summary_fold import (
     role_of,
     token_bearers,
 )
-from playhead_semconv.genai.steps import Role
+from playhead_semconv.genai.steps import Nesting, Role
 
-MOST_RUNS, MOST_SPANS = 1000, 10_000
-"""Runs of which something is kept, and spans of each; the oldest are forgotten first."""
+MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
+"""Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""
 
 
 class Counted(NamedTuple):
@@ -33,77 +33,90 @@ class Counted(NamedTuple):
 
 
 class CountedOnce:
-    """Keeps what is around counted spans. For one thread."""
+    """Keeps what was counted. For one thread."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[bytes, tuple[_Around, _Around]] = OrderedDict()
+        self._runs: OrderedDict[bytes, _Run] = OrderedDict()
 
     def open_ends(self, trace_id: bytes) -> set[bytes]:
         """Ids of spans that are around counted ones and had not come when these were counted."""
-        kept = self._runs.get(trace_id, ())
-        return {id for around in kept for id in around.open_ends()}
+        run = self._runs.get(trace_id)
+        return set() if run is None else {*run.calls.open_ends(), *run.bearers.open_ends()}
 
     def of(self, trace_id: bytes, rows: Sequence[SpanRow], fresh: Collection[bytes]) -> Counted:
         """Those that count. ``rows``: ``fresh`` and the open ends, with what is known around them."""
-        calls, bearers = self._runs.setdefault(trace_id, (_Around(), _Around()))
+        run = self._runs.setdefault(trace_id, _Run())
         self._runs.move_to_end(trace_id)
         if len(self._runs) > MOST_RUNS:
             self._runs.popitem(last=False)
+        rows = run.with_last_calls(rows)
         nesting = nesting_of(rows)
-        steps = counted_steps(rows, nesting)
-        told = [row.span_id for row in rows if row.span_id in steps and role_of(row) >= Role.CALL]
-        used = [row.span_id for row in token_bearers(rows, nesting)]
-        before = {row.span_id for row in rows if row.end_ns is not None}.difference(fresh)
         parents = {row.span_id: row.parent for row in rows}
-        called = {row.span_id for row in rows if role_of(row) >= Role.CALL}
-        bearing = {row.span_id for row in rows if row.usage}
+        steps = counted_steps(rows, nesting).intersection(fresh)
+        calls = [row.span_id for row in rows if row.span_id in steps and role_of(row) >= Role.CALL]
+        bearers = [row.span_id for row in token_bearers(rows, nesting) if row.span_id in fresh]
         return Counted(
-            calls.counted(parents, told, before & called, fresh),
-            bearers.counted(parents, used, before & bearing, fresh),
+            run.calls.add(nesting, parents, calls), run.bearers.add(nesting, parents, bearers)
         )
 
 
-class _Around:
-    """The spans of a run that are around counted ones."""
+class _Run:
+    """What is kept of a run."""
 
     def __init__(self) -> None:
-        self._come: dict[bytes, bool] = {}
+        self.calls, self.bearers = _Kept(), _Kept()
+        self._last_calls: dict[bytes, SpanRow] = {}
+
+    def with_last_calls(self, rows: Sequence[SpanRow]) -> list[SpanRow]:
+        """These, and the calls that came last: a span beside them may tell of one of them."""
+        found = self._last_calls | {row.span_id: row for row in rows}
+        self._last_calls |= {row.span_id: row for row in rows if role_of(row) >= Role.CALL}
+        _forget(self._last_calls, MOST_CALLS)
+        return list(found.values())
+
+
+class _Kept:
+    """The spans of a run that were counted, and those around them."""
+
+    def __init__(self) -> None:
+        self._counted: dict[bytes, None] = {}
+        self._around: dict[bytes, bool] = {}
         """Whether each has come, by id."""
 
     def open_ends(self) -> Iterable[bytes]:
-        return (id for id, come in self._come.items() if not come)
+        """Ids of those around that have not come."""
+        return (id for id, come in self._around.items() if not come)
 
-    def counted(
-        self,
-        parents: Mapping[bytes, bytes],
-        told: Iterable[bytes],
-        before: Collection[bytes],
-        fresh: Collection[bytes],
+    def add(
+        self, nesting: Nesting[bytes], parents: Mapping[bytes, bytes], found: Iterable[bytes]
     ) -> set[bytes]:
-        """Of those that tell, the fresh ones around and within which nothing was counted ``before``."""
+        """Of those that tell, the ones whose call was not counted yet; it counts as counted now."""
         for id in [id for id in self.open_ends() if id in parents]:
             self._note(parents, id)
-        counted = before - self._come.keys()
-        found: set[bytes] = set()
-        for id in told:
-            if id in fresh and id not in self._come and counted.isdisjoint(_above(parents, id)):
-                found.add(id)
-        for id in found:
+        # Those of which a span told that came, and was counted, before them.
+        told = {nesting.told_by(id) for id in parents if id in self._counted}
+        new = {
+            id
+            for id in found
+            if id not in self._around
+            and id not in told
+            and not any(one in self._counted for one in nesting.above(id))
+        }
+        for id in new:
+            self._counted[id] = None
             self._note(parents, parents[id])
-        while len(self._come) > MOST_SPANS:
-            del self._come[next(iter(self._come))]
-        return found
+        _forget(self._counted, MOST_SPANS)
+        _forget(self._around, MOST_SPANS)
+        return new
 
     def _note(self, parents: Mapping[bytes, bytes], id: bytes) -> None:
         """Keep a span and what is around it."""
-        while id and not self._come.get(id):
-            self._come[id] = id in parents
+        while id and not self._around.get(id):
+            self._around[id] = id in parents
             id = parents.get(id, b"")
 
 
-def _above(parents: Mapping[bytes, bytes], id: bytes) -> list[bytes]:
-    """What is around a span."""
-    found: list[bytes] = []
-    while (id := parents.get(id, b"")) and id not in found:
-        found.append(id)
-    return found
+def _forget(kept: dict[bytes, SpanRow] | dict[bytes, None] | dict[bytes, bool], most: int) -> None:
+    """Drop the oldest beyond ``most``."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]

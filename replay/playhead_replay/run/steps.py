@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.steps import CALLS, FRAMES, Nesting, Role
+from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role
 from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.values import GenAiOperationName
 
@@ -62,7 +62,17 @@ def nesting_of(roots: Iterable[Span]) -> Nesting[str]:
     """How the spans of a forest enclose each other."""
     spans = [span for root in roots for span in root.walk()]
     above = {child.span_id: span.span_id for span in spans for child in span.children}
-    return Nesting((span.span_id, above.get(span.span_id, ""), role_of(span)) for span in spans)
+    return Nesting(
+        ((span.span_id, above.get(span.span_id, ""), role_of(span)) for span in spans),
+        lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+    )
+
+
+def time_of(call: Span) -> CallTime[str]:
+    """When a call of a model was."""
+    named = (call.attributes.get(name) for name in (a.GEN_AI_REQUEST_MODEL, a.GEN_AI_RESPONSE_MODEL))
+    models = frozenset(str(model) for model in named if model)
+    return CallTime(call.span_id, call.started_ns, call.ended_ns, models)
 
 
 def number_steps(roots: Iterable[Span]) -> list[Step]:

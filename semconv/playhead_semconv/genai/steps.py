@@ -10,13 +10,18 @@ none was derived from bytes                                 the innermost
 one was derived from bytes, by us                           that one, also around an SDK's own span
 several were                                                the innermost of these
 ==========================================================  =====================================
+
+Some frameworks do not make their span the current one. It stands beside ours then: of the same model,
+and around it in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import IntEnum
-from typing import Final, Generic, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from playhead_semconv.values import GenAiOperationName
 
@@ -36,6 +41,10 @@ CALLS: Final = frozenset(
 """GenAI operations that are calls of a model, whether or not they name it."""
 
 
+MOST_BESIDE: Final = 100
+"""Calls of ours that are looked at, of those that began during a call of others."""
+
+
 class Role(IntEnum):
     """What a span is for the count of steps."""
 
@@ -50,42 +59,69 @@ class Role(IntEnum):
     """A call of a model that we derived from its bytes."""
 
 
+class CallTime(NamedTuple, Generic[Id]):
+    """When a call of a model was, for spans that stand beside each other."""
+
+    id: Id
+    start_ns: int
+    end_ns: int | None
+    """None: it goes on."""
+    models: frozenset[str]
+    """Those that request and answer name."""
+
+    def is_beside(self, own: CallTime[Id]) -> bool:
+        """Whether it is around a call of ours in time, and of the same model."""
+        if self.start_ns > own.start_ns or self.models.isdisjoint(own.models):
+            return False
+        return self.end_ns is None or (own.end_ns is not None and own.end_ns <= self.end_ns)
+
+
 class Nesting(Generic[Id]):
     """How the spans of a run enclose each other.
 
     They may come in any order, but for calls of ours, which come before what they enclose.
     """
 
-    def __init__(self, spans: Iterable[tuple[Id, Id, Role]] = ()) -> None:
-        """``spans``: id, id of the parent (empty for a root) and role of each."""
+    def __init__(
+        self,
+        spans: Iterable[tuple[Id, Id, Role]] = (),
+        calls: Callable[[], Iterable[CallTime[Id]]] = tuple,
+    ) -> None:
+        """``spans``: id, id of the parent (empty for a root) and role. ``calls``: those among them."""
         self._parents: dict[Id, Id] = {}
         self._roles: dict[Id, Role] = {}
         self._around: set[Id] = set()
         """Ids of what encloses a call, also of spans that have not come."""
+        self._beside: dict[Id, Id] = {}
+        """Spans beside a call of ours that tell of it, and that call."""
         for id, parent, role in spans:
             self._parents[id], self._roles[id] = parent, role
+        self._have_ours = Role.OWN_CALL in self._roles.values()
+        if self._have_ours and Role.CALL in self._roles.values():
+            self._find_beside(calls())
         for id, role in self._roles.items():
-            self._note(id, role)
+            if role >= Role.CALL and self.told_by(id) is None:
+                self._mark(self._around, id)
 
     def add(self, id: Id, parent: Id, role: Role) -> None:
-        """Add a span, or what is known of it now."""
+        """Add a span. What stands beside it is not looked for."""
         self._parents[id], self._roles[id] = parent, role
-        self._note(id, role)
+        self._have_ours = self._have_ours or role == Role.OWN_CALL
+        if id in self._around or (role >= Role.CALL and self.told_by(id) is None):
+            self._mark(self._around, id)
 
     def is_step(self, id: Id) -> bool:
         """Whether this span is a step."""
         role = self._roles[id]
+        if role == Role.REQUEST:  # that no call, tool or other request encloses
+            return all(self._roles[one] == Role.OTHER for one in self.above(id))
         if role >= Role.CALL:
-            return id not in self._around and self._retold(id) is None
-        return role == Role.STEP or (role == Role.REQUEST and self.is_bare(id))
+            return id not in self._around and self.told_by(id) is None
+        return role == Role.STEP
 
     def encloses_call(self, id: Id) -> bool:
         """Whether a call of a model is inside of this span."""
         return id in self._around
-
-    def is_bare(self, id: Id) -> bool:
-        """Whether no call, tool or other request encloses this one."""
-        return all(self._roles[one] == Role.OTHER for one in self.above(id))
 
     def steps(self) -> set[Id]:
         """The spans that are steps."""
@@ -96,7 +132,7 @@ class Nesting(Generic[Id]):
 
         A span around another only sums up; an SDK's own span repeats what was derived around it.
         """
-        bearing = {id for id in used if self._retold(id) not in used}
+        bearing = {id for id in used if self.told_by(id) not in used}
         around = set[Id]()
         for id in bearing:
             self._mark(around, id)
@@ -104,15 +140,12 @@ class Nesting(Generic[Id]):
 
     def above(self, id: Id) -> Iterator[Id]:
         """The known spans around one, from the innermost to the outermost."""
-        seen, one = {id}, self._parents.get(id)
-        while one in self._roles and one not in seen:
+        one = self._parents[id]
+        for _ in self._roles:  # a ring comes to an end, too
+            if one == id or one not in self._roles:
+                return
             yield one
-            seen.add(one)
             one = self._parents[one]
-
-    def _note(self, id: Id, role: Role) -> None:
-        if id in self._around or (role >= Role.CALL and self._retold(id) is None):
-            self._mark(self._around, id)
 
     def _mark(self, around: set[Id], id: Id) -> None:
         """Add what encloses a span."""
@@ -121,10 +154,30 @@ class Nesting(Generic[Id]):
             around.add(one)
             one = self._parents.get(one, one)
 
-    def _retold(self, id: Id) -> Id | None:
-        """Our call that an SDK's own span tells of once more inside it; None if it does not."""
-        if self._roles[id] != Role.CALL:
+    def _find_beside(self, calls: Iterable[CallTime[Id]]) -> None:
+        theirs: list[CallTime[Id]] = []
+        ours: dict[Id, list[CallTime[Id]]] = {}
+        for call in calls:
+            if self._roles[call.id] == Role.CALL:
+                theirs.append(call)
+            else:
+                ours.setdefault(self._parents[call.id], []).append(call)
+        for some in ours.values():
+            some.sort(key=_start)
+        for call in theirs:
+            for place in (call.id, *self.above(call.id)):
+                some = ours.get(self._parents[place], ())
+                first = bisect_left(some, call.start_ns, key=_start)
+                for own in islice(some, first, first + MOST_BESIDE):
+                    if call.is_beside(own):
+                        self._beside[call.id] = own.id
+
+    def told_by(self, id: Id) -> Id | None:
+        """Our call that a span of others tells of once more, inside or beside it; else None."""
+        if not self._have_ours or self._roles[id] != Role.CALL:
             return None
+        if id in self._beside:
+            return self._beside[id]
         for one in self.above(id):
             role = self._roles[one]
             if role in (Role.REQUEST, Role.STEP):
@@ -132,3 +185,7 @@ class Nesting(Generic[Id]):
             if role == Role.OWN_CALL:
                 return one
         return None
+
+
+def _start(call: CallTime[Any]) -> int:
+    return call.start_ns

@@ -112,6 +112,28 @@ def test_a_framework_around_a_client_is_counted_once(
     assert (len(shown.steps), shown.usage.input_tokens, shown.usage.output_tokens) == (1, 8, 2)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2)], ids=["ours first", "ours last"])
+@pytest.mark.parametrize("each", [False, True], ids=["at once", "one by one"])
+def test_a_span_beside_ours_is_counted_once(tmp_path: Path, order: tuple[int, ...], each: bool):
+    """Callbacks of a framework make no span the current one."""
+    made = HandMade().start()
+    beside = made.begin("ChatOpenAI.chat", **MODEL)
+    made.wait(1)
+    ours = made.begin("chat m", kind=3, **MODEL)
+    made.wait(1)
+    made.finish(ours, **USED, **{a.PLAYHEAD_WIRE: "openai.chat"})
+    made.finish(beside, **USED)
+    made.exit()
+    made.spans = [made.spans[at] for at in order]
+    found = counted(tmp_path, made, [slice(at, at + 1) for at in order] if each else ())
+    assert sum(value for name, value in found.items() if f"{DURATION}_count" in name) == 1
+    assert sum(value for name, value in found.items() if "usage_sum" in name) == 10
+    with closing(open_store(tmp_path)) as store:
+        run = run_of(store, made.trace_id)
+        shown = Run.load(store, run.trace_id)
+    assert (run.steps, run.input_tokens) == (len(shown.steps), shown.usage.input_tokens) == (1, 8)
+
+
 def test_a_call_that_comes_after_its_framework_is_counted_already(tmp_path: Path):
     made = HandMade().start()
     framework(made)

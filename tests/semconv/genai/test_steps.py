@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from playhead_semconv.genai.steps import Nesting, Role
+from playhead_semconv.genai.steps import CallTime, Nesting, Role
 
 OTHER, REQUEST, STEP, CALL, OWN = Role
 
@@ -45,5 +45,50 @@ def test_tokens_count_once():
 
 
 def test_spans_in_a_ring_come_to_an_end():
-    nesting = Nesting([("a", "c", CALL), ("b", "a", REQUEST), ("c", "b", CALL), ("d", "d", REQUEST)])
+    ring = [("a", "c", CALL), ("b", "a", REQUEST), ("c", "b", CALL), ("d", "d", REQUEST)]
+    nesting = Nesting(ring)
     assert nesting.steps() == {"d"}
+
+
+GPT, CLAUDE = frozenset({"gpt-4o"}), frozenset({"claude-sonnet-5"})
+OURS = CallTime("a", 10, 20, GPT)
+
+
+def beside(*spans: tuple[str, str, Role], calls: list[CallTime[str]]) -> Nesting[str]:
+    """Spans below a root, a chain below it, and another root."""
+    above = [("root", "", OTHER), ("chain", "root", OTHER), ("other", "", OTHER)]
+    return Nesting([*above, *spans], lambda: calls)
+
+
+@pytest.mark.parametrize(
+    ("parent", "told", "one"),
+    [
+        ("root", CallTime("b", 9, 21, GPT), True),
+        ("chain", CallTime("b", 9, 21, GPT | CLAUDE), True),
+        ("root", CallTime("b", 10, None, GPT), True),
+        ("root", CallTime("b", 9, 21, CLAUDE), False),
+        ("root", CallTime("b", 9, 21, frozenset()), False),
+        ("root", CallTime("b", 9, 15, GPT), False),
+        ("root", CallTime("b", 11, 21, GPT), False),
+        ("other", CallTime("b", 9, 21, GPT), False),
+    ],
+)
+def test_a_span_beside_ours_that_is_around_it_in_time_tells_of_it_too(
+    parent: str, told: CallTime[str], one: bool
+):
+    nesting = beside(("a", "root", OWN), ("b", parent, CALL), calls=[told, OURS])
+    assert nesting.steps() == ({"a"} if one else {"a", "b"})
+    assert nesting.bearers({"a", "b"}) == nesting.steps()
+    assert nesting.bearers({"b"}) == {"b"}  # ours does not know them
+
+
+def test_two_of_ours_at_one_time_are_two():
+    spans = [("a", "root", OWN), ("b", "root", OWN)]
+    assert beside(*spans, calls=[OURS, CallTime("b", 9, 21, GPT)]).steps() == {"a", "b"}
+
+
+def test_calls_at_one_time_are_as_many_as_ours():
+    ours = [CallTime(f"{at}", 10 * at, 10 * at + 30, GPT) for at in range(1, 9)]
+    theirs = [CallTime(f"f{at}", 10 * at - 1, 10 * at + 31, GPT) for at in range(1, 9)]
+    spans = [(one.id, "root", CALL if one in theirs else OWN) for one in (*ours, *theirs)]
+    assert beside(*spans, calls=[*theirs, *ours]).steps() == {one.id for one in ours}

@@ -14,7 +14,7 @@ from playhead_receiver.store.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.store.spans.span_view import ResourceSummary
 from playhead_receiver.store.values.run_summaries import RunStatus, RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
-from playhead_semconv.genai.steps import Nesting, Role
+from playhead_semconv.genai.steps import CallTime, Nesting, Role
 from playhead_semconv.untrusted.rings import opened_rings
 
 HEARTBEAT_NS = 5_000_000_000
@@ -144,14 +144,14 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
     nesting = nesting_of(spans)
-    bare = bare_requests(spans, nesting)
+    steps = counted_steps(spans, nesting)
     counted = token_bearers(spans, nesting)
     cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
     wrong = [
         span
         for span in by_time
         if (span.failed or span.label.error_type)  # the label may know it from the answer's bytes
-        and (not span.label.attempt or span.span_id in bare)
+        and (not span.label.attempt or span.span_id in steps)
     ]
     named = next((span for span in by_time if span.resource), None)
     if root is not None and root.resource:
@@ -164,7 +164,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
             (span.start_ns if span.end_ns is None else span.end_ns for span in spans), default=0
         ),
         spans=len(spans),
-        steps=len(counted_steps(spans, nesting)),
+        steps=len(steps),
         errors=sum(span is not root for span in wrong),
         usage=Usage(
             _most(sum(span.usage.input for span in counted)),
@@ -280,7 +280,16 @@ def _status(
 
 def nesting_of(spans: Sequence[SpanRow]) -> Nesting[bytes]:
     """How the spans of a run enclose each other."""
-    return Nesting((span.span_id, span.parent, role_of(span)) for span in spans)
+    return Nesting(
+        ((span.span_id, span.parent, role_of(span)) for span in spans),
+        lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+    )
+
+
+def time_of(call: SpanRow) -> CallTime[bytes]:
+    """When a call of a model was."""
+    models = frozenset(name for name in (call.label.model, call.label.asked_model) if name)
+    return CallTime(call.span_id, call.start_ns, call.end_ns, models)
 
 
 def role_of(span: SpanRow) -> Role:
@@ -293,17 +302,13 @@ def role_of(span: SpanRow) -> Role:
     return Role.OWN_CALL if label.own or label.wire else Role.CALL
 
 
-def bare_requests(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = None) -> set[bytes]:
-    """Ids of HTTP requests that count as steps: no call, tool or other request encloses them.
+def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
+    """Ids of requests that count as steps: no call, tool or other request encloses them.
 
     Of the attempts of one call that is the last.
     """
-    nesting = nesting or nesting_of(spans)
-    return {
-        span.span_id
-        for span in spans
-        if role_of(span) == Role.REQUEST and not span.label.resent and nesting.is_bare(span.span_id)
-    }
+    steps = counted_steps(spans)
+    return {span.span_id for span in spans if span.label.attempt and span.span_id in steps}
 
 
 def counted_steps(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = None) -> set[bytes]:
