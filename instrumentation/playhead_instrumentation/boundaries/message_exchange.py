@@ -40,6 +40,7 @@ class MessageExchange:
 
     __slots__ = (
         "_ended_ns",
+        "_error_type",
         "_span",
         "_waits",
         "attempt",
@@ -70,6 +71,7 @@ class MessageExchange:
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0
+        self._error_type = ""
         self._waits: Turn | None = None
         """Turn of a waiter that waits until the program has sent something."""
         session.opened(self)
@@ -181,9 +183,19 @@ class MessageExchange:
             )
 
     def broken(
-        self, record: ErrorRecord, at: Delivery | None, said: Mapping[str, Any] | None = None
+        self,
+        record: ErrorRecord,
+        at: Delivery | None,
+        said: Mapping[str, Any] | None = None,
+        *,
+        error_type: str = "",
     ) -> None:
-        """The exchange ended with an error that is described already."""
+        """The exchange ended with an error that is described already.
+
+        ``error_type``: as the protocol names it; empty: by the name of the exception.
+        """
+        if not self.over:
+            self._error_type = error_type
         self._end("error", at, record, said)
 
     def exhausted(self, error: ExchangeExhausted) -> None:
@@ -219,11 +231,13 @@ class MessageExchange:
 
     def finish(self) -> None:
         """End the span, off the caller's path."""
-        counts = {
+        more: dict[str, Any] = {
             a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
             a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
         }
-        end_span(self._span, self.call.ended, self._ended_ns, counts)
+        if self._error_type:
+            more[a.ERROR_TYPE] = self._error_type
+        end_span(self._span, self.call.ended, self._ended_ns, more)
         if self.attempt is not None and self.session.on_unclaimed is not None:
             self.attempt.end = self.call.ended
             self.session.on_unclaimed(self.attempt)
