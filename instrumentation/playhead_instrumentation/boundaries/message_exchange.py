@@ -45,6 +45,8 @@ class MessageExchange:
         "_waits",
         "attempt",
         "call",
+        "key",
+        "meter",
         "received_count",
         "sent_count",
         "session",
@@ -68,6 +70,10 @@ class MessageExchange:
         )
         self.attempt: Attempt | None = None
         """The exchange as an attempt of a call, where its bytes are looked into at the end."""
+        self.key = request.key
+        """What is asked."""
+        self.meter: Any = None
+        """What `Session.on_message` keeps with the exchange."""
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0
@@ -101,6 +107,8 @@ class MessageExchange:
         except Exception:
             log.debug("playhead could not record a message", exc_info=True)
         self.sent_count += 1
+        if self.session.on_message is not None:
+            self._report(self.session.on_message, self, True, data, attributes)
         if self._waits is not None and self.call.missing() <= 0:
             self._wake()
 
@@ -114,6 +122,8 @@ class MessageExchange:
         """A message has arrived; the program does not have it yet."""
         self._report(self.call.part, data, at, attributes)
         self.received_count += 1
+        if self.session.on_message is not None:
+            self._report(self.session.on_message, self, False, data, attributes)
         if self.attempt is not None:
             self.attempt.chunks.append(data)
 

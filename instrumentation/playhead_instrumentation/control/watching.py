@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +15,9 @@ from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv.control.rules import COUNTED, ControlRule
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.interpreter_threads import make_lock
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that asked least recently is forgotten first."""
@@ -36,6 +39,14 @@ class Asking(NamedTuple):
     """As it goes out, with its credentials; None: it comes in pieces."""
 
 
+class Meter(Protocol):
+    """Counts what calls over a connection use."""
+
+    def message(self, sent: bool, data: bytes, attributes: Mapping[str, Any]) -> None:
+        """A message goes out or has come in. Called in the thread of the program."""
+        ...
+
+
 class Spending(Protocol):
     """What the calls of models have used."""
 
@@ -45,6 +56,10 @@ class Spending(Protocol):
 
     def attempted(self, trace: str, attempt: Attempt) -> None:
         """An attempt is over that belongs to no call of an SDK."""
+        ...
+
+    def meter(self, exchange: MessageExchange) -> Meter:
+        """Return what reads the messages of a connection."""
         ...
 
     def tokens(self, trace: str) -> float:
