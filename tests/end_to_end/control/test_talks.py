@@ -105,5 +105,6 @@ def test_a_limit_counts_calls_over_a_websocket(tmp_path: Path, path: str, level:
     assert done.stdout.splitlines() == ["looked", *[f"the rule stop {limit} applies"] * 2], done.stderr
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical")
+    home.playhead("rederive")
     (run,) = home.runs()
     assert (run["input_tokens"], run["output_tokens"]) == (36, 15)
