@@ -181,7 +181,7 @@ class Watching:
             name = ask.key.removeprefix("tools/call ") if kind == "mcp" else ask.key
             return kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
         if rule.what == "model":
-            model = _model_of(ask.body) if kind == "http" else ""
+            model = _model_of(ask) if kind in ("http", "grpc") else ""
             return bool(model) and fnmatchcase(model, rule.name)
         if rule.what in ("tokens", "cost"):
             return self._spent(rule.what, trace) > rule.limit
@@ -207,8 +207,15 @@ def _stops(rule: ControlRule) -> bool:
     return rule.action == "stop"
 
 
-def _model_of(body: bytes | None) -> str:
+def _model_of(ask: Asking) -> str:
+    """The model that a request names; empty where it names none."""
+    body = ask.body or b""
     try:
-        return msgspec.json.decode(body or b"", type=_Asked).model
+        if model := msgspec.json.decode(body, type=_Asked).model:
+            return model
     except (msgspec.DecodeError, msgspec.ValidationError):
-        return ""
+        pass  # protobuf, or a form
+    from playhead_semconv.wire import asked_model  # it stands in other places than a field of JSON
+    from playhead_semconv.wire.xai.calls import request_line
+
+    return asked_model(*request_line(ask.key), body)
