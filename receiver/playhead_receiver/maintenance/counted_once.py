@@ -24,7 +24,7 @@ MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
 """Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""
 
 
-class Counted(NamedTuple):
+class CountedSpans(NamedTuple):
     """Ids of the spans that count, of those that have just come in."""
 
     calls: set[bytes]
@@ -43,7 +43,7 @@ class CountedOnce:
         run = self._runs.get(trace_id)
         return set() if run is None else {*run.calls.open_ends(), *run.bearers.open_ends()}
 
-    def of(self, trace_id: bytes, rows: Sequence[SpanRow], fresh: Collection[bytes]) -> Counted:
+    def of(self, trace_id: bytes, rows: Sequence[SpanRow], fresh: Collection[bytes]) -> CountedSpans:
         """Those that count. ``rows``: ``fresh`` and the open ends, with what is known around them."""
         run = self._runs.setdefault(trace_id, _Run())
         self._runs.move_to_end(trace_id)
@@ -55,7 +55,7 @@ class CountedOnce:
         steps = counted_steps(rows, nesting).intersection(fresh)
         calls = [row.span_id for row in rows if row.span_id in steps and role_of(row) >= Role.CALL]
         bearers = [row.span_id for row in token_bearers(rows, nesting) if row.span_id in fresh]
-        return Counted(
+        return CountedSpans(
             run.calls.add(nesting, parents, calls), run.bearers.add(nesting, parents, bearers)
         )
 
