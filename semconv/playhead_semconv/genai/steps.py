@@ -20,7 +20,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import IntEnum
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from playhead_semconv.values import GenAiOperationName
@@ -165,7 +165,7 @@ class Nesting(Generic[Id]):
         for some in ours.values():
             some.sort(key=_start)
         for call in theirs:
-            for place in (call.id, *self.above(call.id)):
+            for place in (call.id, *takewhile(self._is_passed, self.above(call.id))):
                 some = ours.get(self._parents[place], ())
                 first = bisect_left(some, call.start_ns, key=_start)
                 for own in islice(some, first, first + MOST_BESIDE):
@@ -178,13 +178,12 @@ class Nesting(Generic[Id]):
             return None
         if id in self._beside:
             return self._beside[id]
-        for one in self.above(id):
-            role = self._roles[one]
-            if role in (Role.REQUEST, Role.STEP):
-                return None
-            if role == Role.OWN_CALL:
-                return one
-        return None
+        around = next(dropwhile(self._is_passed, self.above(id)), None)
+        return around if around is not None and self._roles[around] == Role.OWN_CALL else None
+
+    def _is_passed(self, id: Id) -> bool:
+        """Whether what is inside of a span may tell of a call outside of it; of a request it may not."""
+        return self._roles[id] in (Role.OTHER, Role.CALL)
 
 
 def _start(call: CallTime[Any]) -> int:

@@ -55,8 +55,9 @@ OURS = CallTime("a", 10, 20, GPT)
 
 
 def beside(*spans: tuple[str, str, Role], calls: list[CallTime[str]]) -> Nesting[str]:
-    """Spans below a root, a chain below it, and another root."""
+    """Spans below a root, a chain below it, another root, and a server that the first one asks."""
     above = [("root", "", OTHER), ("chain", "root", OTHER), ("other", "", OTHER)]
+    above += [("tool", "root", STEP), ("asked", "tool", OTHER)]
     return Nesting([*above, *spans], lambda: calls)
 
 
@@ -71,24 +72,25 @@ def beside(*spans: tuple[str, str, Role], calls: list[CallTime[str]]) -> Nesting
         ("root", CallTime("b", 9, 15, GPT), False),
         ("root", CallTime("b", 11, 21, GPT), False),
         ("other", CallTime("b", 9, 21, GPT), False),
+        ("asked", CallTime("b", 9, 21, GPT), False),
     ],
 )
 def test_a_span_beside_ours_that_is_around_it_in_time_tells_of_it_too(
     parent: str, told: CallTime[str], one: bool
 ):
     nesting = beside(("a", "root", OWN), ("b", parent, CALL), calls=[told, OURS])
-    assert nesting.steps() == ({"a"} if one else {"a", "b"})
-    assert nesting.bearers({"a", "b"}) == nesting.steps()
+    assert nesting.steps() == ({"a", "tool"} if one else {"a", "b", "tool"})
+    assert nesting.bearers({"a", "b"}) == nesting.steps() - {"tool"}
     assert nesting.bearers({"b"}) == {"b"}  # ours does not know them
 
 
 def test_two_of_ours_at_one_time_are_two():
     spans = [("a", "root", OWN), ("b", "root", OWN)]
-    assert beside(*spans, calls=[OURS, CallTime("b", 9, 21, GPT)]).steps() == {"a", "b"}
+    assert beside(*spans, calls=[OURS, CallTime("b", 9, 21, GPT)]).steps() == {"a", "b", "tool"}
 
 
 def test_calls_at_one_time_are_as_many_as_ours():
     ours = [CallTime(f"{at}", 10 * at, 10 * at + 30, GPT) for at in range(1, 9)]
     theirs = [CallTime(f"f{at}", 10 * at - 1, 10 * at + 31, GPT) for at in range(1, 9)]
     spans = [(one.id, "root", CALL if one in theirs else OWN) for one in (*ours, *theirs)]
-    assert beside(*spans, calls=[*theirs, *ours]).steps() == {one.id for one in ours}
+    assert beside(*spans, calls=[*theirs, *ours]).steps() == {"tool", *(one.id for one in ours)}
