@@ -9,9 +9,10 @@ from typing import Literal
 from playhead_cli.views.words import gist, label
 from playhead_receiver.store.values.stored import StoredSpan
 from playhead_replay.run.spans import Span, spans_of, started_span
-from playhead_replay.run.steps import Step, is_logical, is_request
+from playhead_replay.run.steps import Step, role_of
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
+from playhead_semconv.genai.steps import Nesting
 from playhead_semconv.tape.span_starts import starts_of
 
 
@@ -33,6 +34,7 @@ class Following:
 
     def __init__(self, trace_id: bytes) -> None:
         self._trace_id = trace_id
+        self._nesting = Nesting[str]()
         self._steps: dict[str, Step] = {}
         """By span id: the step that the span is, or that encloses it."""
         self._seen: set[str] = set()
@@ -57,13 +59,26 @@ class Following:
         if span.span_id in self._seen:
             return
         self._seen.add(span.span_id)
-        enclosing = self._steps.get(span.parent_id)
-        if is_logical(span.attributes) or (is_request(span) and enclosing is None):
-            self._count += 1
-            enclosing = Step(self._count, span)
-            yield Moment(span.started_ns, self._count, "started", label(span), span.started_ns)
-        if enclosing is not None:
-            self._steps[span.span_id] = enclosing
+        self._nesting.add(span.span_id, span.parent_id, role_of(span))
+        step = self._steps.get(span.parent_id)
+        if self._nesting.is_step(span.span_id):
+            step = self._told_around(span)
+            if step is None:
+                self._count += 1
+                step = Step(self._count, span)
+                yield Moment(span.started_ns, self._count, "started", label(span), span.started_ns)
+            elif step.span.span_id not in self._ended:
+                step.span = span
+        if step is not None:
+            self._steps[span.span_id] = step
+
+    def _told_around(self, span: Span) -> Step | None:
+        """The step of a call around this one, which turns out to be the same call."""
+        for one in self._nesting.above(span.span_id):
+            step = self._steps.get(one)
+            if step is not None and step.span.span_id == one and not self._nesting.is_step(one):
+                return step
+        return None
 
     def _data(self, fact: Fact) -> Iterator[Moment]:
         step = self._steps.get(fact.span_id.hex())
@@ -74,8 +89,8 @@ class Following:
     def _end(self, span: Span) -> Iterator[Moment]:
         if span.span_id in self._ended:
             return
-        self._ended.add(span.span_id)
         yield from self._start(span)
+        self._ended.add(span.span_id)
         step = self._steps.get(span.span_id)
         if step is not None and step.span.span_id == span.span_id:
             done = Step(step.number, span)

@@ -40,10 +40,13 @@ class MessageExchange:
 
     __slots__ = (
         "_ended_ns",
+        "_error_type",
         "_span",
         "_waits",
         "attempt",
         "call",
+        "key",
+        "meter",
         "received_count",
         "sent_count",
         "session",
@@ -67,9 +70,14 @@ class MessageExchange:
         )
         self.attempt: Attempt | None = None
         """The exchange as an attempt of a call, where its bytes are looked into at the end."""
+        self.key = request.key
+        """What is asked."""
+        self.meter: Any = None
+        """What `Session.on_message` keeps with the exchange."""
         self.sent_count = 0
         self.received_count = 0
         self._ended_ns = 0
+        self._error_type = ""
         self._waits: Turn | None = None
         """Turn of a waiter that waits until the program has sent something."""
         session.opened(self)
@@ -99,6 +107,8 @@ class MessageExchange:
         except Exception:
             log.debug("playhead could not record a message", exc_info=True)
         self.sent_count += 1
+        if self.session.on_message is not None:
+            self._report(self.session.on_message, self, True, data, attributes)
         if self._waits is not None and self.call.missing() <= 0:
             self._wake()
 
@@ -112,6 +122,8 @@ class MessageExchange:
         """A message has arrived; the program does not have it yet."""
         self._report(self.call.part, data, at, attributes)
         self.received_count += 1
+        if self.session.on_message is not None:
+            self._report(self.session.on_message, self, False, data, attributes)
         if self.attempt is not None:
             self.attempt.chunks.append(data)
 
@@ -181,9 +193,19 @@ class MessageExchange:
             )
 
     def broken(
-        self, record: ErrorRecord, at: Delivery | None, said: Mapping[str, Any] | None = None
+        self,
+        record: ErrorRecord,
+        at: Delivery | None,
+        said: Mapping[str, Any] | None = None,
+        *,
+        error_type: str = "",
     ) -> None:
-        """The exchange ended with an error that is described already."""
+        """The exchange ended with an error that is described already.
+
+        ``error_type``: as the protocol names it; empty: by the name of the exception.
+        """
+        if not self.over:
+            self._error_type = error_type
         self._end("error", at, record, said)
 
     def exhausted(self, error: ExchangeExhausted) -> None:
@@ -219,11 +241,13 @@ class MessageExchange:
 
     def finish(self) -> None:
         """End the span, off the caller's path."""
-        counts = {
+        more: dict[str, Any] = {
             a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
             a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
         }
-        end_span(self._span, self.call.ended, self._ended_ns, counts)
+        if self._error_type:
+            more[a.ERROR_TYPE] = self._error_type
+        end_span(self._span, self.call.ended, self._ended_ns, more)
         if self.attempt is not None and self.session.on_unclaimed is not None:
             self.attempt.end = self.call.ended
             self.session.on_unclaimed(self.attempt)

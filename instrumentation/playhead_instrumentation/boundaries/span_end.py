@@ -16,13 +16,16 @@ from playhead_semconv.facts import End
 def end_span(
     span: Span, end: End | None, ended_ns: int | None, more: Mapping[str, Any] | None = None
 ) -> None:
-    """End ``span`` as its exchange has ended. ``end`` None: it has not. ``more``: attributes."""
+    """End ``span`` as its exchange has ended. ``end`` None: it has not.
+
+    ``more``: attributes, which come before what the end says.
+    """
     if end is not None and span.is_recording():
-        if more:
-            note(span, dict(more))
         if end.error is not None:
             note(span, {a.ERROR_TYPE: name_of(end.error)})
             span.set_status(Status(StatusCode.ERROR, end.error.message or None))
         if end.how == "abandoned":
             note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
+        if more:
+            note(span, dict(more))
     span.end(end_time=ended_ns)

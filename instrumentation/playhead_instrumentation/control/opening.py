@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from playhead_instrumentation.control.channel import Address, Channel, report_of
 from playhead_instrumentation.control.desk import Desk
@@ -13,6 +13,9 @@ from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.control.rules import rules_of_setting
 from playhead_semconv.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace and span id of the process's own run; asked again after a fork."""
@@ -37,6 +40,15 @@ class Control:
         if spending is not None and attempt.span_context is not None:
             trace = attempt.span_context.trace_id.to_bytes(16, "big").hex()
             spending.attempted(trace, attempt)
+
+    def message(
+        self, exchange: MessageExchange, sent: bool, data: bytes, attributes: Mapping[str, Any] | None
+    ) -> None:
+        """A message goes out or has come in: it may say what calls over its connection used."""
+        if self._watching.spending is not None and exchange.call.id.kind == "websocket":
+            if exchange.meter is None:
+                exchange.meter = self._watching.spending.meter(exchange)
+            exchange.meter.message(sent, data, attributes or {})
 
     def close(self) -> None:
         """The process ends: let everything go. Idempotent."""
@@ -74,4 +86,5 @@ def open_control(
     channel.start()
     control = Control(desk, channel, watching)
     session.on_unclaimed = control.unclaimed
+    session.on_message = control.message
     return control

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.process.interpreter_threads import make_lock
 from playhead_semconv.untrusted.counts import count_in
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+    from playhead_instrumentation.control.metered import Metered
 
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that was used least recently is forgotten first."""
@@ -77,6 +81,12 @@ class Spent:
 
         if said := meaning_of(attempt):
             self.used(trace, said, attempt.started_ns)
+
+    def meter(self, exchange: MessageExchange) -> Metered:
+        """Return what reads the messages of a connection."""
+        from playhead_instrumentation.control.metered import Metered  # few programs have such
+
+        return Metered(self.used, exchange)
 
     def tokens(self, trace: str) -> float:
         """Input and output tokens of a run."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +15,9 @@ from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv.control.rules import COUNTED, ControlRule
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.interpreter_threads import make_lock
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that asked least recently is forgotten first."""
@@ -36,6 +39,14 @@ class Asking(NamedTuple):
     """As it goes out, with its credentials; None: it comes in pieces."""
 
 
+class Meter(Protocol):
+    """Counts what calls over a connection use."""
+
+    def message(self, sent: bool, data: bytes, attributes: Mapping[str, Any]) -> None:
+        """A message goes out or has come in. Called in the thread of the program."""
+        ...
+
+
 class Spending(Protocol):
     """What the calls of models have used."""
 
@@ -45,6 +56,10 @@ class Spending(Protocol):
 
     def attempted(self, trace: str, attempt: Attempt) -> None:
         """An attempt is over that belongs to no call of an SDK."""
+        ...
+
+    def meter(self, exchange: MessageExchange) -> Meter:
+        """Return what reads the messages of a connection."""
         ...
 
     def tokens(self, trace: str) -> float:
@@ -166,7 +181,7 @@ class Watching:
             name = ask.key.removeprefix("tools/call ") if kind == "mcp" else ask.key
             return kind in ("tool", "mcp") and fnmatchcase(name, rule.name)
         if rule.what == "model":
-            model = _model_of(ask.body) if kind == "http" else ""
+            model = _model_of(ask) if kind in ("http", "grpc") else ""
             return bool(model) and fnmatchcase(model, rule.name)
         if rule.what in ("tokens", "cost"):
             return self._spent(rule.what, trace) > rule.limit
@@ -192,8 +207,15 @@ def _stops(rule: ControlRule) -> bool:
     return rule.action == "stop"
 
 
-def _model_of(body: bytes | None) -> str:
+def _model_of(ask: Asking) -> str:
+    """The model that a request names; empty where it names none."""
+    body = ask.body or b""
     try:
-        return msgspec.json.decode(body or b"", type=_Asked).model
+        if model := msgspec.json.decode(body, type=_Asked).model:
+            return model
     except (msgspec.DecodeError, msgspec.ValidationError):
-        return ""
+        pass  # protobuf, or a form
+    from playhead_semconv.wire import asked_model  # it stands in other places than a field of JSON
+    from playhead_semconv.wire.xai.calls import request_line
+
+    return asked_model(*request_line(ask.key), body)

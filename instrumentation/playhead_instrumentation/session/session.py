@@ -110,6 +110,9 @@ class Session:
 
         Over gRPC: of those on a known wire.
         """
+        self.on_message: Callable[[Any, bool, bytes, Mapping[str, Any] | None], None] | None = None
+        """Told of each message of a WebSocket or of a call over gRPC, in the thread of the program:
+        the exchange, whether the program sent it, its bytes and attributes."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()

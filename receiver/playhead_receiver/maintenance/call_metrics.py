@@ -1,9 +1,8 @@
 """Metrics of calls to models by the GenAI conventions, from the spans that have come in.
 
 Names and bounds of the histograms are those of the conventions, names as Prometheus spells them. They
-begin at zero when the receiver starts. A call is counted once, by whichever span says it: that of an
-instrumentation, or that of a request whose bytes are a call. What a tape answered in a fork or a resume
-is no call.
+begin at zero when the receiver starts. Which spans are counted says `maintenance.counted_once`. What a
+tape answered in a fork or a resume is no call.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -48,6 +48,44 @@ def _label(name: str) -> str:
 LABELS = tuple(map(_label, NAMES))
 
 
+class SeenCall(msgspec.Struct, frozen=True):
+    """What is counted of a span."""
+
+    kind: tuple[str, ...]
+    """Values of `NAMES`."""
+    seconds: float
+    waited_s: float
+    """Until the first chunk; 0: it was not streamed."""
+    error_type: str
+    input: int
+    output: int
+    played: bool
+    """Whether a tape answered it."""
+
+
+def seen_call(envelope: ResourceSpans) -> SeenCall:
+    """What is counted of a span with all that is known of it."""
+    span = parse_span(span_of(envelope).SerializeToString())
+    recorded = any(pair.key == a.PLAYHEAD_INSTANCE for pair in envelope.resource.attributes)
+    summary, at = summarize(span, recorded), words_of(span, recorded)
+    label = summary.label
+    return SeenCall(
+        kind=(
+            _text(at, a.GEN_AI_OPERATION_NAME),
+            label.provider,
+            label.asked_model or _text(at, a.GEN_AI_REQUEST_MODEL),
+            _text(at, a.GEN_AI_RESPONSE_MODEL),
+            _text(at, a.SERVER_ADDRESS),
+        ),
+        seconds=max(0, summary.end_ns - summary.start_ns) / 1e9,
+        waited_s=float(at[_FIRST].double_value) if _FIRST in at else 0.0,
+        error_type=label.error_type,
+        input=summary.usage.input,
+        output=summary.usage.output,
+        played=label.played,
+    )
+
+
 class CallMetrics:
     """The metrics of one store's calls. Safe from any thread."""
 
@@ -77,30 +115,17 @@ class CallMetrics:
             buckets=FIRST_CHUNK_SECONDS,
         )
 
-    def saw(self, envelope: ResourceSpans) -> None:
-        """Count a span, with all that is known of it, if it is a call to a model."""
-        span = parse_span(span_of(envelope).SerializeToString())
-        recorded = any(pair.key == a.PLAYHEAD_INSTANCE for pair in envelope.resource.attributes)
-        summary, at = summarize(span, recorded), words_of(span, recorded)
-        label = summary.label
-        if not label.step or label.tool or not label.model or label.played:
-            return
-        kind = self._kind(
-            _text(at, a.GEN_AI_OPERATION_NAME),
-            label.provider,
-            label.asked_model or _text(at, a.GEN_AI_REQUEST_MODEL),
-            _text(at, a.GEN_AI_RESPONSE_MODEL),
-            _text(at, a.SERVER_ADDRESS),
-        )
-        seconds = max(0, summary.end_ns - summary.start_ns) / 1e9
-        self._duration.labels(*kind, self._error(kind, label.error_type)).observe(seconds)
-        if summary.usage.input:
-            self._tokens.labels(*kind, GenAiTokenType.INPUT).observe(summary.usage.input)
-        if summary.usage.output:
-            self._tokens.labels(*kind, GenAiTokenType.OUTPUT).observe(summary.usage.output)
-        waited = float(at[_FIRST].double_value) if _FIRST in at else 0.0
-        if 0 < waited <= seconds:
-            self._first_chunk.labels(*kind).observe(waited)
+    def count(self, call: SeenCall, *, called: bool, bears: bool) -> None:
+        """Count a span: as a call (``called``), and its tokens (``bears``)."""
+        kind = self._kind(*call.kind)
+        if called:
+            self._duration.labels(*kind, self._error(kind, call.error_type)).observe(call.seconds)
+            if 0 < call.waited_s <= call.seconds:
+                self._first_chunk.labels(*kind).observe(call.waited_s)
+        if bears and call.input:
+            self._tokens.labels(*kind, GenAiTokenType.INPUT).observe(call.input)
+        if bears and call.output:
+            self._tokens.labels(*kind, GenAiTokenType.OUTPUT).observe(call.output)
 
     def _kind(self, *said: str) -> tuple[str, ...]:
         return self._known(tuple(visible(text)[:LONGEST] for text in said), OTHER)

@@ -69,7 +69,7 @@ class Housekeeper(RepeatingThread):
         self._retention = None if policy is None else needed(store, Retention)
         self._ageing = None if history is None else needed(store, Ageing)
         meanings = offered(store, CallMeanings)
-        self._meanings = None if meanings is None else Meanings(meanings, self.calls.saw)
+        self._meanings = None if meanings is None else Meanings(meanings, self.calls.count)
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
         self._shared = offered(store, SharedUpkeep)

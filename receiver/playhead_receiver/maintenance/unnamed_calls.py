@@ -3,18 +3,20 @@
 A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
 model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
 wherever they are read, and so does the run's summary. Calls over a WebSocket get spans of their own.
-Who counts calls is told of each as it is found.
+Who counts calls is told of each once, when it has come in.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_receiver.maintenance.call_metrics import SeenCall, seen_call
+from playhead_receiver.maintenance.counted_once import CountedOnce
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol.upkeep import CallMeanings
 from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
@@ -32,34 +34,42 @@ AT_ONCE = 500
 """Spans of a run whose meanings are written together."""
 
 
+class Counter(Protocol):
+    """Counts calls."""
+
+    def __call__(self, call: SeenCall, *, called: bool, bears: bool) -> None:
+        """Count a span: as a call (``called``), and its tokens (``bears``)."""
+        ...
+
+
 class Meanings:
     """Determines the meanings of the requests of a store. For one thread."""
 
-    def __init__(
-        self, store: CallMeanings, found: Callable[[ResourceSpans], None] | None = None
-    ) -> None:
-        """``found``: told of each call that has come in since it was last looked, by its whole span."""
+    def __init__(self, store: CallMeanings, count: Counter | None = None) -> None:
+        """``count``: told of each call that has come in since it was last looked."""
         self._store = store
-        self._found = found
+        self._count = count
+        self._once = CountedOnce()
 
     def of_new(self) -> int:
         """Examine the requests that have arrived; return how many were calls to a model."""
-        count = 0
+        found = 0
         come, calls, position = self._store.to_look_at()
-        for trace_id, span_ids in come.items():
+        for trace_id in come | calls:
+            asked, called = come.get(trace_id, []), calls.get(trace_id, [])
+            seen: dict[bytes, SeenCall] = {}
             try:
-                rows = self._store.lineage(trace_id, span_ids)  # not the outline: the run may be long
-                asked = set(_requests(rows, False)).intersection(span_ids)
-                bare = asked & bare_requests(rows)
-                count += self._look_at(trace_id, [one for one in span_ids if one in bare], self._found)
-                enclosed = [one for one in span_ids if one in asked - bare]  # another span is counted
-                count += self._look_at(trace_id, enclosed)
+                if asked:
+                    rows = self._store.lineage(trace_id, asked)  # not the outline: the run may be long
+                    wanted = set(_requests(rows, False))
+                    found += self._look_at(trace_id, [id for id in asked if id in wanted], seen)
+                if self._count is not None:
+                    self._tell(self._count, trace_id, [*asked, *called], seen)
             except OF_ONE_RUN as problem:
-                log.error("requests of run %s cannot be looked at: %r", trace_id.hex(), problem)
-        self._tell(calls)
+                log.error("calls of run %s cannot be looked at: %r", trace_id.hex(), problem)
         if position:
             self._store.looked_at(position)
-        return count
+        return found
 
     def left(self) -> bool:
         """Whether spans have arrived that were not examined yet."""
@@ -73,23 +83,37 @@ class Meanings:
         """
         return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
 
-    def _tell(self, calls: Mapping[bytes, Sequence[bytes]]) -> None:
-        tell = self._found
-        if tell is None:
-            return
-        for trace_id, span_ids in calls.items():
-            try:
-                for stored in self._store.spans(trace_id, span_ids):
-                    tell(ResourceSpans.FromString(stored.otlp))
-            except OF_ONE_RUN as problem:
-                log.error("calls of run %s cannot be counted: %r", trace_id.hex(), problem)
+    def _tell(
+        self,
+        count: Counter,
+        trace_id: bytes,
+        fresh: Sequence[bytes],
+        seen: Mapping[bytes, SeenCall],
+    ) -> None:
+        """Have those counted that tell of a call or bear tokens; ``seen``: what is known of some."""
+        rows = self._store.lineage(trace_id, {*fresh, *self._once.open_ends(trace_id)})
+        calls, bearers = self._once.of(trace_id, rows, set(fresh))
+        counted = calls | bearers
+        for stored in self._store.spans(trace_id, counted - seen.keys()):
+            envelope = ResourceSpans.FromString(stored.otlp)
+            self._tell_one(count, stored.span_id, seen_call(envelope), calls, bearers)
+        for id in counted & seen.keys():
+            self._tell_one(count, id, seen[id], calls, bearers)
+
+    @staticmethod
+    def _tell_one(
+        count: Counter, id: bytes, call: SeenCall, calls: set[bytes], bearers: set[bytes]
+    ) -> None:
+        if not call.played:
+            count(call, called=id in calls, bears=id in bearers)
 
     def _look_at(
         self,
         trace_id: bytes,
         asked: Sequence[bytes],
-        tell: Callable[[ResourceSpans], None] | None = None,
+        seen: dict[bytes, SeenCall] | None = None,
     ) -> int:
+        """Determine the meanings of some requests; ``seen`` gets what is counted of the calls."""
         if not asked:
             return 0
         # most runs do not need it
@@ -103,8 +127,8 @@ class Meanings:
             for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
                 meaning, whole = _meaning(deriver, stored)
                 found[stored.span_id] = meaning
-                if tell is not None and meaning.label.wire:
-                    tell(whole)
+                if seen is not None and meaning.label.wire:
+                    seen[stored.span_id] = seen_call(whole)
                 calls = [
                     StoredSpan(trace_id, span_of(one).span_id, one.SerializeToString())
                     for one in deriver.realtime(stored)

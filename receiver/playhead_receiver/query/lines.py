@@ -125,8 +125,8 @@ def _span_line(line: Line, look: _Look) -> SpanLine:
         method=look.method,
         url=look.url,
         status_code=look.status_code,
-        step=row.label.step,
-        attempt=row.label.attempt,
+        step=line.step,
+        attempt=row.label.attempt and not line.step,
         input_tokens=row.usage.input,
         output_tokens=row.usage.output,
     )

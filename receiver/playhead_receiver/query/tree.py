@@ -27,6 +27,8 @@ class Line(msgspec.Struct, frozen=True):
     descendants: int
     failures: int
     """Number of failed spans in this subtree, including the span itself."""
+    step: bool
+    """Whether the span is a step."""
 
 
 class Tree:
@@ -86,6 +88,7 @@ class Tree:
                 len(self._children.get(self._rows[at].span_id, ())),
                 self._below[at],
                 self._failures[at],
+                self._rows[at].span_id in self.step_numbers,
             )
             for at in places
         ]

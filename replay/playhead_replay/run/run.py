@@ -31,14 +31,15 @@ from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.spans import Span, grow, spans_of
 from playhead_replay.run.states import State, states_of
-from playhead_replay.run.steps import Step, number_steps
+from playhead_replay.run.steps import Step, number_steps, role_of
 from playhead_replay.run.store_shape import StoreLike
-from playhead_replay.run.token_usage import TokenUsage, sum_of, used_inside, used_tokens, was_played
+from playhead_replay.run.token_usage import TokenUsage, sum_of, token_bearers, was_played
 from playhead_replay.run.unnamed_calls import add_realtime_calls, join_attempts, tell_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.genai.prices import Cost, cost_of
+from playhead_semconv.genai.steps import Role
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 from playhead_semconv.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
@@ -237,25 +238,28 @@ class Run:
     @property
     def usage(self) -> TokenUsage:
         """Tokens of all its calls, except those that a fork or a resume played from its tape."""
-        return sum_of(step for step in self.calls if not was_played(step.span))
+        return sum_of(span for span in self.token_bearers if not was_played(span))
 
     @property
     def played_usage(self) -> TokenUsage:
         """Tokens of the calls that a fork or a resume played from its tape; its origin used them."""
-        return sum_of(step for step in self.calls if was_played(step.span))
+        return sum_of(span for span in self.token_bearers if was_played(span))
 
     @property
     def calls(self) -> list[Step]:
-        """Steps that used tokens, without those that only sum up the steps inside them."""
-        return [step for step in self.steps if used_tokens(step.span) and not used_inside(step.span)]
+        """Steps that are calls of a model."""
+        return [step for step in self.steps if role_of(step.span) >= Role.CALL]
+
+    @property
+    def token_bearers(self) -> list[Span]:
+        """The spans whose tokens count, each token once; others only sum them up or repeat them."""
+        return token_bearers(self.roots)
 
     @property
     def cost(self) -> Cost:
         """Cost of all its calls, except those that a fork or a resume played from its tape."""
         return cost_of(
-            (step.span.attributes, step.span.started_ns)
-            for step in self.calls
-            if not was_played(step.span)
+            (span.attributes, span.started_ns) for span in self.token_bearers if not was_played(span)
         )
 
     @property

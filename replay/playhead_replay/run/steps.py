@@ -8,11 +8,9 @@ from typing import Any
 
 from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_semconv import attributes as a
+from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role
 from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.values import GenAiOperationName
-
-FRAMES = (GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW)
-"""GenAI operations that enclose steps and are not steps themselves."""
 
 
 @dataclass(slots=True)
@@ -32,27 +30,9 @@ class Step:
 
 
 def is_logical(attributes: dict[str, Any]) -> bool:
-    """Whether a span with these attributes is always a step: a call to a model, a tool."""
+    """Whether a span with these attributes tells of a call to a model, a tool or another operation."""
     operation = attributes.get(a.GEN_AI_OPERATION_NAME)
     return bool(operation) and operation not in FRAMES
-
-
-CALLS = (
-    GenAiOperationName.CHAT,
-    GenAiOperationName.GENERATE_CONTENT,
-    GenAiOperationName.TEXT_COMPLETION,
-    GenAiOperationName.EMBEDDINGS,
-)
-"""GenAI operations that are calls of a model."""
-
-
-def is_retold(span: Span) -> bool:
-    """Whether inside of this call of a model one is called: a framework tells what a client does."""
-    return _is_call(span) and any(_is_call(one) for child in span.children for one in child.walk())
-
-
-def _is_call(span: Span) -> bool:
-    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
 
 
 def is_request(span: Span) -> bool:
@@ -66,34 +46,67 @@ def resend_count(attributes: dict[str, Any]) -> int:
     return count_in(attributes, a.HTTP_REQUEST_RESEND_COUNT)
 
 
+def role_of(span: Span) -> Role:
+    """What a span is for the count of steps."""
+    at = span.attributes
+    if not is_logical(at):
+        return Role.REQUEST if is_request(span) else Role.OTHER
+    operation = at[a.GEN_AI_OPERATION_NAME]
+    named = at.get(a.GEN_AI_RESPONSE_MODEL) or at.get(a.GEN_AI_REQUEST_MODEL)
+    if operation == GenAiOperationName.EXECUTE_TOOL or not (named or operation in CALLS):
+        return Role.STEP
+    return Role.OWN_CALL if a.PLAYHEAD_WIRE in at else Role.CALL
+
+
+def nesting_of(roots: Iterable[Span]) -> Nesting[str]:
+    """How the spans of a forest enclose each other."""
+    spans = [span for root in roots for span in root.walk()]
+    above = {child.span_id: span.span_id for span in spans for child in span.children}
+    return Nesting(
+        ((span.span_id, above.get(span.span_id, ""), role_of(span)) for span in spans),
+        lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+    )
+
+
+def time_of(call: Span) -> CallTime[str]:
+    """When a call of a model was."""
+    named = (call.attributes.get(name) for name in (a.GEN_AI_REQUEST_MODEL, a.GEN_AI_RESPONSE_MODEL))
+    models = frozenset(str(model) for model in named if model)
+    return CallTime(call.span_id, call.started_ns, call.ended_ns, models)
+
+
 def number_steps(roots: Iterable[Span]) -> list[Step]:
     """The steps of a forest of spans, numbered in order of their start.
 
-    A logical call is always a step, but for the call of a model that encloses another: a framework and
-    the client below it tell of one call, and the client knows it best. An HTTP request is a step of its
-    own only if no step encloses it; inside a step it is an attempt of that step.
+    `playhead_semconv.genai.steps` says which spans are steps. A request inside a step is an attempt.
     """
-    steps: list[Step] = []
-    for root in roots:
-        steps.extend(_steps_in(root, None))
+    forest = list(roots)
+    nesting = nesting_of(forest)
+    steps = [step for root in forest for step in _steps_in(root, None, nesting)]
     steps.sort(key=lambda step: (step.span.started_ns, step.span.seq, step.span.span_id))
     for number, step in enumerate(steps, 1):
         step.number = number
     return steps
 
 
-def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
-    if is_logical(span.attributes) and not is_retold(span):
+def _steps_in(span: Span, enclosing: Step | None, nesting: Nesting[str]) -> Iterator[Step]:
+    around: Step | None = None
+    told = is_logical(span.attributes)
+    if nesting.is_step(span.span_id):
         enclosing = Step(0, span)
-        if is_request(span):  # its bytes told that it is a call
+        if is_request(span):  # a bare one, or one whose bytes told that it is a call
             enclosing.attempts.append(span)
         yield enclosing
-    elif is_request(span):
-        if enclosing is None:
-            enclosing = Step(0, span)
-            yield enclosing
-        enclosing.attempts.append(span)
-    elif enclosing is not None and a.MCP_METHOD_NAME in span.attributes:
-        enclosing.attempts.append(span)  # the span that the SDK of MCP puts around a request
+    elif told and nesting.encloses_call(span.span_id):
+        enclosing = around = Step(0, span)  # what it asks itself belongs to the call inside it
+    elif (
+        enclosing is not None and not told and (is_request(span) or a.MCP_METHOD_NAME in span.attributes)
+    ):
+        enclosing.attempts.append(span)  # also the span that the SDK of MCP puts around a request
+    first: Step | None = None
     for child in span.children:
-        yield from _steps_in(child, enclosing)
+        for step in _steps_in(child, enclosing, nesting):
+            first = first or step
+            yield step
+    if around is not None and first is not None:
+        first.attempts[:0] = around.attempts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from playhead_replay.run.spans import Span
-from playhead_replay.run.steps import Step
+from playhead_replay.run.steps import nesting_of
 from playhead_semconv import attributes as a
 from playhead_semconv.untrusted.counts import count_in
 
@@ -30,13 +30,20 @@ COUNTS = (
 """Attributes that `TokenUsage` sums, in the order of its fields."""
 
 
-def sum_of(calls: Iterable[Step]) -> TokenUsage:
+def sum_of(calls: Iterable[Span]) -> TokenUsage:
     """The tokens of some calls."""
     totals = [0, 0, 0, 0]
-    for step in calls:
+    for span in calls:
         for index, name in enumerate(COUNTS):
-            totals[index] += count_in(step.span.attributes, name)
+            totals[index] += count_in(span.attributes, name)
     return TokenUsage(*totals)
+
+
+def token_bearers(roots: Sequence[Span]) -> list[Span]:
+    """The spans of a run whose tokens count, depth first: each token once."""
+    spans = [span for root in roots for span in root.walk()]
+    bearing = nesting_of(roots).bearers({span.span_id for span in spans if used_tokens(span)})
+    return [span for span in spans if span.span_id in bearing]
 
 
 def was_played(span: Span) -> bool:
@@ -48,8 +55,3 @@ def used_tokens(span: Span) -> bool:
     """Whether a span says that it used tokens."""
     counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
     return any(count_in(span.attributes, name) for name in counts)
-
-
-def used_inside(span: Span) -> bool:
-    """Whether a span below this one says that it used tokens."""
-    return any(used_tokens(one) for child in span.children for one in child.walk())

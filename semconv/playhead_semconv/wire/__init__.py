@@ -6,6 +6,7 @@ from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.recognition import (
     MALFORMED,
+    asked_model,
     call_name,
     failure_of,
     may_be_sent_again,
@@ -23,6 +24,7 @@ __all__ = [
     "ServerSentEvent",
     "SseParser",
     "WireResponse",
+    "asked_model",
     "call_name",
     "decode_body",
     "derive",

@@ -8,10 +8,10 @@ from typing import Any, Final, cast
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.providers import provider_at
-from playhead_semconv.wire.catalogue import at_path, fits
+from playhead_semconv.wire.catalogue import DIALECTS, at_path, fits, model_in
 from playhead_semconv.wire.derive import Derived
 from playhead_semconv.wire.forms import form_of
-from playhead_semconv.wire.reading import Object, parse
+from playhead_semconv.wire.reading import Object, mapping, parse, text
 
 
 def recognised(method: str, url: str, body: bytes) -> str | None:
@@ -33,6 +33,18 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
         return None
     fields = cast(Object, request)
     return next((wire.name for wire in wires if fits(wire, fields)), None)
+
+
+def asked_model(method: str, url: str, body: bytes) -> str:
+    """Return the model that a request to a known wire names, in its body or its URL; else nothing."""
+    wire = recognised(method, url, body)
+    if wire is None:
+        return ""
+    try:
+        asked = parse(DIALECTS[wire].unwrapped(body) or b"{}")
+    except (ValueError, RecursionError):
+        asked = {}
+    return text(mapping(asked).get("model")) or model_in(url)
 
 
 MALFORMED: Final = "malformed_response"

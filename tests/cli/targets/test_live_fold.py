@@ -48,6 +48,64 @@ def test_moments_of_a_run_whose_asks_carry_the_starts():
     ]
 
 
+CALL = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_REQUEST_MODEL: "gpt-4o"}
+USED = {a.GEN_AI_USAGE_INPUT_TOKENS: 8, a.GEN_AI_USAGE_OUTPUT_TOKENS: 2}
+
+
+def told(made: HandMade) -> list[tuple[int, str, str, str]]:
+    """The moments of a run, its spans as they end."""
+    following = Following(made.trace_id)
+    moments = [moment for item in [*made.facts, *made.spans] for moment in following.take(item)]
+    return [(m.number, m.what, m.name, m.said) for m in moments]
+
+
+@pytest.mark.parametrize("between", ["", "a span of the framework"])
+def test_a_framework_and_the_client_below_it_are_one_step(between: str):
+    made = HandMade().start()
+    outer = made.begin("ChatOpenAI", **CALL)
+    middle = made.begin(between, parent=outer) if between else outer
+    call = made.begin("chat gpt-4o", parent=middle, kind=3, carried=True, **CALL)
+    attempt = made.begin("POST", parent=call, kind=3, carried=True, **{a.HTTP_REQUEST_METHOD: "POST"})
+    made.exchange(span=attempt)
+    made.finish(attempt)
+    made.finish(call, **USED)
+    made.finish(outer, **USED)
+    made.tool("refund", "{}")
+    assert told(made)[:4] == [
+        (1, "started", "ChatOpenAI", ""),
+        (1, "streaming", "chat gpt-4o", ""),
+        (2, "started", "execute_tool refund", ""),
+        (1, "ended", "chat gpt-4o", "8→2 tok"),
+    ]
+    assert {number for number, *_ in told(made)} == {1, 2}
+
+
+def test_a_framework_whose_span_is_known_at_its_end_is_no_step_of_its_own():
+    made = HandMade().start()
+    outer = made.begin("ChatOpenAI", **CALL)
+    first = made.begin("chat gpt-4o", parent=outer, kind=3, **CALL)
+    made.finish(first, **USED)
+    second = made.begin("chat gpt-4o", parent=outer, kind=3, **CALL)
+    made.finish(second, **USED)
+    made.finish(outer)
+    made.facts.clear()
+    assert [(number, what) for number, what, *_ in told(made)] == [
+        *((1, "started"), (1, "ended"), (2, "started"), (2, "ended"))
+    ]
+
+
+def test_a_span_of_the_sdk_and_the_request_below_it_are_one_step():
+    made = HandMade().start()
+    outer = made.begin("chat.sample m-1", kind=3, **CALL)
+    asked = made.begin("xai", parent=outer, kind=3, carried=True, **{a.RPC_SYSTEM: "grpc"})
+    made.exchange(span=asked, kind="grpc")
+    made.finish(asked)
+    made.finish(outer, **USED)
+    assert [(number, what) for number, what, *_ in told(made)] == [
+        *((1, "started"), (1, "streaming"), (1, "ended"))
+    ]
+
+
 def test_tail_of_an_ended_run_shows_its_last_steps(playhead: CommandLine, refund_1: str):
     done = playhead("tail", "-n", "2")
     assert [line.partition(" ")[2] for line in done.lines] == [

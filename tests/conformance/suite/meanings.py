@@ -13,6 +13,7 @@ from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 from support.tapes.leftout import attributes
 from support.whole_store import WholeStore
 
+from playhead_receiver.maintenance.call_metrics import SeenCall
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Query
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
@@ -160,9 +161,13 @@ class Meant(OnEngine):
         made.finish(asked, **{a.PLAYHEAD_EXCHANGE_ID: str(id)})
         made.finish(outer, **{a.GEN_AI_REQUEST_MODEL: "m-1", a.GEN_AI_USAGE_INPUT_TOKENS: 12})
         store.commit(batch_of(made.exit()))
-        counted: list[str] = []
-        meanings = Meanings(store, lambda whole: counted.append(span_of(whole).name))
-        assert (meanings.of_new(), counted) == (1, ["chat.sample m-1"])
+        counted: list[tuple[str, int, int]] = []
+
+        def count(call: SeenCall, *, called: bool, bears: bool) -> None:
+            assert called and bears
+            counted.append((call.kind[-2], call.input, call.output))
+
+        assert (Meanings(store, count).of_new(), counted) == (1, [("m-1", 12, 5)])
         after = run_of(store, TRACE)
         assert (after.steps, after.input_tokens, after.output_tokens) == (1, 12, 5)
         (stored,) = store.spans(TRACE, [span_id(asked)])

@@ -10,6 +10,7 @@ import pytest
 from support.answers.sdk_expected import read as read_attributes
 from support.answers.sdk_table import APART
 from support.answers.xai_expected import CASES, INPUT_TOKENS, OUTPUT_TOKENS, PRINTED, XAI, calls
+from support.long import long
 from support.sdks import program
 from support.servers.scripted_grpc import GrpcReply, ScriptedGrpc
 from support.starting.home import Home
@@ -179,22 +180,29 @@ for asked in (xai.ask, lambda: asyncio.run(xai.aask()), lambda: "".join(xai.stre
 """
 
 
-@pytest.mark.acceptance
-@pytest.mark.parametrize("level", ["exchanges", "strict"])
-def test_a_rule_stops_its_calls_before_they_go_out(tmp_path: Path, level: str):
+@pytest.mark.parametrize(
+    ("level", "rule", "count"),
+    [
+        ("exchanges", "model=m-*", 0),
+        long("strict", "model=m-*", 0),
+        *(long(level, "model=gpt-*", 3) for level in ("exchanges", "strict")),
+        *(long(level, "steps>1", 1) for level in ("exchanges", "strict")),
+    ],
+)
+def test_a_rule_stops_its_calls_before_they_go_out(tmp_path: Path, level: str, rule: str, count: int):
+    """``count``: of calls that go out."""
     from support.answers.xai_answers import replies
 
-    home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": "stop steps>1"}), tmp_path / "stopped.py"
+    home, script = Home(tmp_path, {"PLAYHEAD_CONTROL": f"stop {rule}"}), tmp_path / "stopped.py"
     home.environ["XAI_SDK_DISABLE_TRACING"] = home.bare["XAI_SDK_DISABLE_TRACING"] = "1"
     script.write_text(STOPPED)
     with ScriptedGrpc() as server:
-        server.script(replies("plain"))
+        server.script([*replies("plain"), *replies("async"), *replies("stream")][:count])
         done = home.playhead("record", "--level", level, script, server.target, APART, TESTS)
-        assert len(server.requests) == 1
-    said = "PERMISSION_DENIED the rule stop steps>1 applies"
-    first, *others = done.stdout.splitlines()
-    assert first == "Hi there"
-    assert others == [f"AioRpcError {said}", f"_MultiThreadedRendezvous {said}"]
+        assert len(server.requests) == count
+    errors = ("_InactiveRpcError", "AioRpcError", "_MultiThreadedRendezvous")
+    said = [f"{error} PERMISSION_DENIED the rule stop {rule} applies" for error in errors]
+    assert done.stdout.splitlines() == ["Hi there"] * count + said[count:]
     status, report = home.report("last")
     assert (status, report["verdict"], report["level"]) == (0, "identical", level)
 

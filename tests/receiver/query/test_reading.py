@@ -89,6 +89,10 @@ def test_a_request_that_no_call_encloses_is_a_step_too(api: httpx.Client, receiv
     made.exchange("GET http://weather/oslo", request=b"", span=bare)
     made.finish(bare)
     made.chat()
+    framework = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_REQUEST_MODEL: "gpt-4o"}
+    outer = made.begin("ChatOpenAI", **framework)
+    made.finish(made.begin("chat gpt-4o", parent=outer, kind=3, **framework))
+    made.finish(outer)
     receiver.store.commit(Batch(made.spans, made.facts, {}))
     outline = api.get(f"/v1/runs/{'0a' * 16}/outline").json()
     steps = Run.load(receiver.store, "0a" * 16).steps
@@ -97,6 +101,9 @@ def test_a_request_that_no_call_encloses_is_a_step_too(api: httpx.Client, receiv
     assert outline["run"]["steps"] == len(steps) == max(outline["step"])
     flags = dict(zip(outline["span_id"], outline["flags"], strict=True))
     assert flags[f"{bare:016x}"] == 0
+    lines = api.get(f"/v1/runs/{'0a' * 16}", params={"limit": 1000}).json()["spans"]
+    assert {one["span_id"] for one in lines if one["step"]} == {one.span.span_id for one in steps}
+    assert f"{outer:016x}" not in {one.span.span_id for one in steps}
 
 
 def test_costs_in_an_outline_add_up_to_that_of_the_run(api: httpx.Client):

@@ -1,13 +1,17 @@
 """Sessions with a model over a WebSocket, as their exchanges have them, and the calls that they are."""
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from support.tapes.conventions import check_content
 
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import Ask, Content, End, ErrorRecord, Exchange, ExchangeId, Part
+from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.wire.realtime.calls import RealtimeCall
 from playhead_semconv.wire.realtime.connection import realtime_calls
+from playhead_semconv.wire.realtime.usage import usage_reader, used
 
 SENT, CAME = True, False
 REALTIME = "wss://any.host/v1/realtime?model=gpt-realtime"
@@ -48,7 +52,24 @@ def session(url: str, *messages: tuple[bool, Any], end: ErrorRecord | None = Non
     )
     for call in calls:
         check_content(call.attributes)
+    assert told_while_it_goes_on(url, messages) == _sums(call.attributes for call in calls)
     return calls
+
+
+def told_while_it_goes_on(url: str, messages: Iterable[tuple[bool, Any]]) -> list[int]:
+    """The tokens that the messages tell of one by one, as far as they have one of the marks."""
+    reader = usage_reader(url)
+    if reader is None:
+        return [0, 0]
+    texts = [(sent, _data(value)) for sent, value in messages if not isinstance(value, Frame)]
+    marked = [(sent, data) for sent, data in texts if any(mark in data for mark in reader.marks)]
+    return _sums([used(reader, sent, data) for sent, data in marked])
+
+
+def _sums(told: Iterable[Mapping[str, Any]]) -> list[int]:
+    names = a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS
+    counts = [[count_in(one, name) for name in names] for one in told]
+    return [sum(column) for column in zip(*counts, strict=True)] or [0, 0]
 
 
 def content(call: RealtimeCall, name: str) -> Any:

@@ -11,6 +11,7 @@ from support.answers.sdk_table import BEGUN, STREAMED, Sdk
 from support.sdks.cases import MODEL
 
 from playhead_semconv import attributes as a
+from playhead_semconv.wire.xai.calls import STATUSES
 
 CASES = (
     *("plain", "stream", "tools", "parallel", "schema", "refusal", "reasoning"),
@@ -52,7 +53,6 @@ async gone: ['Hi', 'Hi there', 'UNAVAILABLE']
 INPUT_TOKENS, OUTPUT_TOKENS = 12 * 15, 5 * 15
 """Of the 15 answers that come whole."""
 
-ERROR = "grpc.RpcError"
 TOLD = {a.GEN_AI_RESPONSE_ID: "r-1", a.GEN_AI_RESPONSE_MODEL: MODEL}
 XAI = Sdk(
     "xai:Xai",
@@ -61,7 +61,6 @@ XAI = Sdk(
     asks={a.GEN_AI_REQUEST_TEMPERATURE: 0.7},
     told=TOLD,
     first=BEGUN,
-    errors=(ERROR, ERROR, ERROR),
 )
 
 
@@ -72,7 +71,7 @@ class XaiCall:
     like: str
     """The case whose attributes it has."""
     code: int | None = 0
-    """Status; None: the program gave it up before."""
+    """Status; None: nobody has read it to its end."""
     error: str = ""
     """How the text of its error begins."""
     sends: int = 1
@@ -96,7 +95,7 @@ class XaiCall:
             a.PLAYHEAD_MESSAGES_RECEIVED: received,
             a.PLAYHEAD_WIRE: self.wire or ("xai.chat_stream" if self.streamed else "xai.chat"),
         }
-        return found if self.code is None else found | {a.RPC_GRPC_STATUS_CODE: self.code}
+        return found if self.code is None else found | {a.RPC_RESPONSE_STATUS_CODE: STATUSES[self.code]}
 
     def _means(self, port: int) -> dict[str, Any]:
         asked, answered = of_the_request(XAI, "plain", port), of_the_answer(XAI, "plain")
@@ -123,11 +122,7 @@ class XaiCall:
                 a.GEN_AI_OUTPUT_MESSAGES: [{"role": "assistant", "parts": [made]}],
             }
         found = expected(XAI, self.like, port)
-        if self.like in ("cut", "malformed"):
-            found[a.ERROR_TYPE] = ERROR
-        if self.like == "cancelled":
-            found[a.ERROR_TYPE] = "grpc.FutureCancelledError"
-        return found
+        return found | ({a.ERROR_TYPE: STATUSES[self.code]} if self.code else {})
 
 
 LATE = XaiCall("timeout", 4, "DEADLINE_EXCEEDED: Deadline Exceeded")
@@ -144,7 +139,7 @@ CALLS = {
     "cut": [CUT],
     "malformed": [XaiCall("malformed", 1, CLOSED)],
     "abandoned": [XaiCall("abandoned", None)],
-    "cancelled": [XaiCall("cancelled", None, "Locally cancelled by application!")],
+    "cancelled": [XaiCall("cancelled", 1, "Locally cancelled by application!")],
     "deferred": [
         XaiCall("begun", method="StartDeferredCompletion", wire="xai.deferred"),
         XaiCall("pending", method=FETCH[0], wire=FETCH[1]),

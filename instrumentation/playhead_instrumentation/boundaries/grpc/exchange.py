@@ -25,6 +25,8 @@ from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery, ErrorRecord
 
 OK, INTERNAL = 0, 13
+CANCELLED = "CANCELLED"
+"""Name of the status of a call that the program has cancelled."""
 COLLECTED = "Cancelled upon garbage collection!"
 """Details with which the library cancels a call that has been garbage-collected."""
 
@@ -157,7 +159,7 @@ def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> Non
         redactor = exchange.session.redactor
         code, details = int(status.code), redactor.text(status.details or "")
         said: dict[str, Any] = {a.RPC_GRPC_STATUS_CODE: code, a.PLAYHEAD_GRPC_DETAILS: details}
-        exchange.describe({a.RPC_GRPC_STATUS_CODE: code})
+        exchange.describe({a.RPC_RESPONSE_STATUS_CODE: _name(code)})
         if status.trailers is not None:
             said[a.PLAYHEAD_GRPC_TRAILERS], _ = redactor.headers(_pairs(status.trailers))
         if status.debug:
@@ -165,7 +167,8 @@ def ended(exchange: MessageExchange, status: Status, at: Delivery | None) -> Non
         if code == OK:
             exchange.finished(at, said)
         else:
-            exchange.broken(ErrorRecord("grpc", "RpcError", f"{_name(code)}: {details}"), at, said)
+            error = ErrorRecord("grpc", "RpcError", f"{_name(code)}: {details}")
+            exchange.broken(error, at, said, error_type=_name(code))
     except Exception:
         log.debug("playhead could not record a status", exc_info=True)
 
@@ -195,7 +198,9 @@ def given_up(exchange: MessageExchange, details: str) -> None:
     if details == COLLECTED:
         exchange.abandoned()
     else:
-        exchange.broken(ErrorRecord("grpc", "FutureCancelledError", details), None)
+        exchange.describe({a.RPC_RESPONSE_STATUS_CODE: CANCELLED})
+        error = ErrorRecord("grpc", "FutureCancelledError", details)
+        exchange.broken(error, None, error_type=CANCELLED)
 
 
 def too_late(exchange: MessageExchange, played: PlayedExchange | None) -> bool:
@@ -230,7 +235,7 @@ def play_again(
     status = status_of(played)
     end = recorded.end
     if end is not None and status is not None:
-        exchange.describe({a.RPC_GRPC_STATUS_CODE: status.code})
+        exchange.describe({a.RPC_RESPONSE_STATUS_CODE: _name(status.code)})
         said = {
             name: end.values[name]
             for name in (
@@ -244,7 +249,7 @@ def play_again(
         if end.error is None:
             exchange.finished(at, said)
         else:
-            exchange.broken(end.error, at, said)
+            exchange.broken(end.error, at, said, error_type=_name(status.code))
     return status
 
 

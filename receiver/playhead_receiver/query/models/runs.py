@@ -79,7 +79,9 @@ class SpanLine(Model):
     url: str
     status_code: int | None
     step: bool
+    """Whether it is counted as a step of the run."""
     attempt: bool
+    """Whether it is a request that is no step of its own."""
     input_tokens: int
     output_tokens: int
 

@@ -49,8 +49,9 @@ class CallMeanings(Store, Protocol):
     ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
         """Span ids of the requests whose meaning the receiver has not determined yet, by trace id.
 
-        Then those of calls to models that say themselves what they are, since the same time. Last
-        the position up to which both are complete, for `looked_at`; 0 if nothing is new.
+        Then those of calls to models that say themselves what they are, and of other spans that used
+        tokens, since the same time. Last the position up to which both are complete, for
+        `looked_at`; 0 if nothing is new.
         Requests that an older version stored are skipped.
         """
         ...

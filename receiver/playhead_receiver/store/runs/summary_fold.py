@@ -14,6 +14,7 @@ from playhead_receiver.store.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.store.spans.span_view import ResourceSummary
 from playhead_receiver.store.values.run_summaries import RunStatus, RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
+from playhead_semconv.genai.steps import CallTime, Nesting, Role
 from playhead_semconv.untrusted.rings import opened_rings
 
 HEARTBEAT_NS = 5_000_000_000
@@ -142,14 +143,15 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
     """Aggregate the spans of a run, finished and pending ones, without rings."""
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
-    bare = bare_requests(spans)
-    counted = token_bearers(spans)
+    nesting = nesting_of(spans)
+    steps = counted_steps(spans, nesting)
+    counted = token_bearers(spans, nesting)
     cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
     wrong = [
         span
         for span in by_time
         if (span.failed or span.label.error_type)  # the label may know it from the answer's bytes
-        and (not span.label.attempt or span.span_id in bare)
+        and (not span.label.attempt or span.span_id in steps)
     ]
     named = next((span for span in by_time if span.resource), None)
     if root is not None and root.resource:
@@ -162,7 +164,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
             (span.start_ns if span.end_ns is None else span.end_ns for span in spans), default=0
         ),
         spans=len(spans),
-        steps=len(counted_steps(spans)),
+        steps=len(steps),
         errors=sum(span is not root for span in wrong),
         usage=Usage(
             _most(sum(span.usage.input for span in counted)),
@@ -276,61 +278,50 @@ def _status(
     return "running" if alive else "interrupted"
 
 
+def nesting_of(spans: Sequence[SpanRow]) -> Nesting[bytes]:
+    """How the spans of a run enclose each other."""
+    return Nesting(
+        ((span.span_id, span.parent, role_of(span)) for span in spans),
+        lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+    )
+
+
+def time_of(call: SpanRow) -> CallTime[bytes]:
+    """When a call of a model was."""
+    models = frozenset(name for name in (call.label.model, call.label.asked_model) if name)
+    return CallTime(call.span_id, call.start_ns, call.end_ns, models)
+
+
+def role_of(span: SpanRow) -> Role:
+    """What a span is for the count of steps."""
+    label = span.label
+    if not label.step:
+        return Role.REQUEST if label.attempt and not span.local_root else Role.OTHER
+    if label.tool or not (label.model or label.call):
+        return Role.STEP
+    return Role.OWN_CALL if label.own or label.wire else Role.CALL
+
+
 def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
-    """Ids of HTTP requests that count as steps: no call, tool or other request encloses them.
+    """Ids of requests that count as steps: no call, tool or other request encloses them.
 
     Of the attempts of one call that is the last.
     """
-    known = {span.span_id: span for span in spans}
-    bare: set[bytes] = set()
-    for span in spans:
-        if not span.label.attempt or span.local_root or span.label.resent:
-            continue
-        above = known.get(span.parent)
-        while above is not None and not above.label.step and not _inside(above):
-            above = known.get(above.parent)
-        if above is None:
-            bare.add(span.span_id)
-    return bare
+    steps = counted_steps(spans)
+    return {span.span_id for span in spans if span.label.attempt and span.span_id in steps}
 
 
-def _inside(span: SpanRow) -> bool:
-    return span.label.attempt and not span.local_root
-
-
-def counted_steps(spans: Sequence[SpanRow]) -> set[bytes]:
+def counted_steps(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = None) -> set[bytes]:
     """Ids of the spans that are steps: calls, tools and bare requests, each call of a model once."""
-    said = {span.span_id for span in spans if span.label.step}
-    return (said | bare_requests(spans)) - _retold_calls(spans)
+    nesting = nesting or nesting_of(spans)
+    resent = {span.span_id for span in spans if span.label.resent}
+    return nesting.steps() - resent
 
 
-def _retold_calls(spans: Sequence[SpanRow]) -> set[bytes]:
-    """Ids of calls of a model inside of which a model is called: a framework tells what a client does.
-
-    Those inside are the steps.
-    """
-    calls = {span.span_id: span for span in spans if span.label.step and span.label.model}
-    parents = {span.span_id: span.parent for span in spans}
-    above: set[bytes] = set()
-    for span in calls.values():
-        one = span.parent
-        while one and one not in above:
-            above.add(one)
-            one = parents.get(one, b"")
-    return above & calls.keys()
-
-
-def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
-    """Spans whose tokens count: without played ones and those whose descendants report usage too."""
-    bearing = {span.span_id: span for span in spans if span.usage}
+def token_bearers(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = None) -> list[SpanRow]:
+    """Spans whose tokens count: each token once, and without those that a tape answered."""
+    bearing = [span for span in spans if span.usage]
     if not bearing:
         return []
-    parents = {span.span_id: span.parent for span in spans}
-    covered: set[bytes] = set()
-    for span in bearing.values():
-        above = span.parent
-        while above and above not in covered:
-            covered.add(above)
-            above = parents.get(above, b"")
-    own = (span for span_id, span in bearing.items() if span_id not in covered)
-    return [span for span in own if not span.label.played]
+    counted = (nesting or nesting_of(spans)).bearers({span.span_id for span in bearing})
+    return [span for span in bearing if span.span_id in counted and not span.label.played]

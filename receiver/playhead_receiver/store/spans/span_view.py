@@ -24,14 +24,14 @@ from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.messages import called_in, read_output_messages
 from playhead_semconv.genai.other_conventions import in_our_words
+from playhead_semconv.genai.steps import CALLS, FRAMES
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
 from playhead_semconv.untrusted.counts import MOST
 from playhead_semconv.values import GenAiOperationName as Operation
 
-_ENCLOSING = (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
 STEPS = frozenset(
-    value for name, value in vars(Operation).items() if name.isupper() and value not in _ENCLOSING
+    value for name, value in vars(Operation).items() if name.isupper() and value not in FRAMES
 )
 """Known operations that count as steps of a run: logical calls and tool executions."""
 
@@ -243,7 +243,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
             and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
-            bool(operation) and operation not in _ENCLOSING,
+            bool(operation) and operation not in FRAMES,
             model or asked,
             asked if model and model != asked else "",
             _text(at, a.GEN_AI_PROVIDER_NAME) or _text(at, a.GEN_AI_SYSTEM),
@@ -256,6 +256,8 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             _called(at),
             False,
             span.kind != trace_pb2.Span.SPAN_KIND_SERVER and _text(at, a.RPC_SYSTEM) == "grpc",
+            operation in CALLS,
+            a.PLAYHEAD_WIRE in at,
         ),
         usage=_usage(at),
     )

@@ -238,20 +238,20 @@ class SqlStore(ABC, Generic[D]):
     def to_look_at(
         self, limit: int = LOOKED_AT_ONCE
     ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
-        """The requests whose meaning is not determined yet, new calls, and the position reached."""
+        """Requests whose meaning is not determined yet, other spans that count, the position reached."""
         rows = self._reader.all(
-            "SELECT trace_id, span_id, span.position, label.data FROM counter, span"
+            "SELECT trace_id, span_id, span.position, label.data, input + output FROM counter, span"
             " JOIN label ON label.id = span.label WHERE span.position > looked"
             " ORDER BY span.position LIMIT ?",
             (limit,),
         )
         requests: dict[bytes, list[bytes]] = {}
         calls: dict[bytes, list[bytes]] = {}
-        for trace_id, span_id, _, data in rows:
+        for trace_id, span_id, _, data, tokens in rows:
             label = label_of(data)
             if label.attempt:
                 requests.setdefault(trace_id, []).append(span_id)
-            elif label.step and label.model:
+            elif tokens or (label.step and (label.model or label.call)):
                 calls.setdefault(trace_id, []).append(span_id)
         return requests, calls, rows[-1][2] if rows else 0
 

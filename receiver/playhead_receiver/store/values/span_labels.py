@@ -36,6 +36,10 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Whether the call was sent again in a later span: this one is an attempt of that call."""
     grpc: bool = False
     """Whether it is a request over gRPC, which no logical call tells of, whoever encloses it."""
+    call: bool = False
+    """Whether its operation calls a model, whether or not it names one."""
+    own: bool = False
+    """Whether we derived it from the bytes of the call."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

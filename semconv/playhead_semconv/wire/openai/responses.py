@@ -26,7 +26,7 @@ _INCOMPLETE = {
     "max_output_tokens": FinishReason.LENGTH,
     "content_filter": FinishReason.CONTENT_FILTER,
 }
-_USAGE = (
+USAGE = (
     (a.GEN_AI_USAGE_INPUT_TOKENS, "", "input_tokens"),
     (a.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
     (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "input_tokens_details", "cached_tokens"),
@@ -101,7 +101,7 @@ class OpenAIResponses(Plain):
         return ResponseContent(
             [OutputMessage(role="assistant", parts=parts)] if parts else [],
             [reason] if reason else [],
-            found | tokens(mapping(body.get("usage")), _USAGE),
+            found | tokens(mapping(body.get("usage")), USAGE),
         )
 
 

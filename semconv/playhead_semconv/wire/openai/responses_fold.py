@@ -11,7 +11,9 @@ from typing import Any
 from playhead_semconv.wire.merging import Indexed, Pieces, settled
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, sequence, text
 
-_LAST = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+ENDINGS = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+)
 _STATES = frozenset({"response.created", "response.in_progress", "response.queued"})
 
 _FIELDS = {
@@ -42,9 +44,9 @@ class ResponseFold:
     def event(self, name: str, value: Object) -> None:
         """Add the next event."""
         kind = text(value.get("type")) or name
-        if kind in _LAST or kind in _STATES:
+        if kind in ENDINGS or kind in _STATES:
             self._response = dict(mapping(value.get("response")))
-            self._ended = self._ended or kind in _LAST
+            self._ended = self._ended or kind in ENDINGS
         elif kind == "error":
             self._response["error"] = value.get("error") or rest(value, "type")
         elif (index := integer(value.get("output_index"))) is not None:

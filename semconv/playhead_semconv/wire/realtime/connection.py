@@ -55,7 +55,7 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
     path = _path(url)
     for name, form, fold_for in _WIRES:
         if form.search(path):
-            fold = fold_for(_model(url))
+            fold = fold_for(model_asked(url))
             for message in messages_of(exchange, read):
                 fold.message(message)
             try:
@@ -83,7 +83,8 @@ def _path(url: str) -> str:
         return ""
 
 
-def _model(url: str) -> str:
+def model_asked(url: str) -> str:
+    """Return the model that a WebSocket's URL names; empty where it names none."""
     try:
         asked = parse_qs(urlsplit(url).query)
     except ValueError:

@@ -25,7 +25,7 @@ def messages_of(exchange: Exchange, read: Read) -> Iterator[SessionMessage]:
         if part.attributes.get(a.PLAYHEAD_WEBSOCKET_FINAL) is False:
             continue
         data, begun[sent] = b"".join(begun[sent]), []
-        yield SessionMessage(part.time_ns, sent, _object(data))
+        yield SessionMessage(part.time_ns, sent, object_in(data))
 
 
 def in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
@@ -39,7 +39,8 @@ def in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
     yield from ((True, index, sent[index]) for index in range(at, len(sent)))
 
 
-def _object(data: bytes) -> Object | None:
+def object_in(data: bytes) -> Object | None:
+    """Return the JSON object that a message is; None where it is none."""
     try:
         value = parse(data)
     except (ValueError, RecursionError):

@@ -27,7 +27,7 @@ from playhead_semconv.wire.reading import (
 )
 from playhead_semconv.wire.realtime.calls import RealtimeCall, SessionMessage
 
-_USAGE = (
+USAGE = (
     (a.GEN_AI_USAGE_INPUT_TOKENS, "", "input_tokens"),
     (a.GEN_AI_USAGE_OUTPUT_TOKENS, "", "output_tokens"),
     (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "input_token_details", "cached_tokens"),
@@ -269,7 +269,7 @@ class OpenAIRealtimeFold:
             read |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
         read = rest(read, "usage", "conversation_id")
         call.add(OpenAIResponses().answer(read, {}, one.body is None))
-        call.attributes |= tokens(mapping(body.get("usage")), _USAGE)
+        call.attributes |= tokens(mapping(body.get("usage")), USAGE)
         return call
 
     def _asked_for(self, asked: Object) -> dict[str, Value]:

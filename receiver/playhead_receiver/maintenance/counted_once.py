@@ -1,0 +1,122 @@
+"""Says which of the spans that have come in are counted as calls, and which bear tokens: each once.
+
+Of the spans that tell of one call one is counted (`playhead_semconv.genai.steps`). They may come one by
+one, mostly the inner one first. So what was counted, what is around it, and the calls that came last are
+kept in memory, for the runs that were looked at last.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from playhead_receiver.store.runs.summary_fold import (
+    SpanRow,
+    counted_steps,
+    nesting_of,
+    role_of,
+    token_bearers,
+)
+from playhead_semconv.genai.steps import Nesting, Role
+
+MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
+"""Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""
+
+
+class CountedSpans(NamedTuple):
+    """Ids of the spans that count, of those that have just come in."""
+
+    calls: set[bytes]
+    bearers: set[bytes]
+    """Spans whose tokens count."""
+
+
+class CountedOnce:
+    """Keeps what was counted. For one thread."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[bytes, _Run] = OrderedDict()
+
+    def open_ends(self, trace_id: bytes) -> set[bytes]:
+        """Ids of spans that are around counted ones and had not come when these were counted."""
+        run = self._runs.get(trace_id)
+        return set() if run is None else {*run.calls.open_ends(), *run.bearers.open_ends()}
+
+    def of(self, trace_id: bytes, rows: Sequence[SpanRow], fresh: Collection[bytes]) -> CountedSpans:
+        """Those that count. ``rows``: ``fresh`` and the open ends, with what is known around them."""
+        run = self._runs.setdefault(trace_id, _Run())
+        self._runs.move_to_end(trace_id)
+        if len(self._runs) > MOST_RUNS:
+            self._runs.popitem(last=False)
+        rows = run.with_last_calls(rows)
+        nesting = nesting_of(rows)
+        parents = {row.span_id: row.parent for row in rows}
+        steps = counted_steps(rows, nesting).intersection(fresh)
+        calls = [row.span_id for row in rows if row.span_id in steps and role_of(row) >= Role.CALL]
+        bearers = [row.span_id for row in token_bearers(rows, nesting) if row.span_id in fresh]
+        return CountedSpans(
+            run.calls.add(nesting, parents, calls), run.bearers.add(nesting, parents, bearers)
+        )
+
+
+class _Run:
+    """What is kept of a run."""
+
+    def __init__(self) -> None:
+        self.calls, self.bearers = _Kept(), _Kept()
+        self._last_calls: dict[bytes, SpanRow] = {}
+
+    def with_last_calls(self, rows: Sequence[SpanRow]) -> list[SpanRow]:
+        """These, and the calls that came last: a span beside them may tell of one of them."""
+        found = self._last_calls | {row.span_id: row for row in rows}
+        self._last_calls |= {row.span_id: row for row in rows if role_of(row) >= Role.CALL}
+        _forget(self._last_calls, MOST_CALLS)
+        return list(found.values())
+
+
+class _Kept:
+    """The spans of a run that were counted, and those around them."""
+
+    def __init__(self) -> None:
+        self._counted: dict[bytes, None] = {}
+        self._around: dict[bytes, bool] = {}
+        """Whether each has come, by id."""
+
+    def open_ends(self) -> Iterable[bytes]:
+        """Ids of those around that have not come."""
+        return (id for id, come in self._around.items() if not come)
+
+    def add(
+        self, nesting: Nesting[bytes], parents: Mapping[bytes, bytes], found: Iterable[bytes]
+    ) -> set[bytes]:
+        """Of those that tell, the ones whose call was not counted yet; it counts as counted now."""
+        for id in [id for id in self.open_ends() if id in parents]:
+            self._note(parents, id)
+        # Those of which a span told that came, and was counted, before them.
+        told = {nesting.told_by(id) for id in parents if id in self._counted}
+        new = {
+            id
+            for id in found
+            if id not in self._around
+            and id not in told
+            and not any(one in self._counted for one in nesting.above(id))
+        }
+        for id in new:
+            self._counted[id] = None
+            self._note(parents, parents[id])
+        _forget(self._counted, MOST_SPANS)
+        _forget(self._around, MOST_SPANS)
+        return new
+
+    def _note(self, parents: Mapping[bytes, bytes], id: bytes) -> None:
+        """Keep a span and what is around it."""
+        while id and not self._around.get(id):
+            self._around[id] = id in parents
+            id = parents.get(id, b"")
+
+
+def _forget(kept: dict[bytes, SpanRow] | dict[bytes, None] | dict[bytes, bool], most: int) -> None:
+    """Drop the oldest beyond ``most``."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]

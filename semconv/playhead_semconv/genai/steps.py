@@ -1,0 +1,190 @@
+"""Which spans of a run are its steps, and whose tokens count. Every reader of a run asks here.
+
+A step is a call of a model, a tool, or a request that belongs to neither. A framework, an SDK and the
+client below it may each have a span for one call: then one of these spans is the step.
+
+==========================================================  =====================================
+spans of calls that enclose each other                      the step is
+==========================================================  =====================================
+none was derived from bytes                                 the innermost
+one was derived from bytes, by us                           that one, also around an SDK's own span
+several were                                                the innermost of these
+==========================================================  =====================================
+
+Some frameworks do not make their span the current one. It stands beside ours then: of the same model,
+and around it in time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import IntEnum
+from itertools import dropwhile, islice, takewhile
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from playhead_semconv.values import GenAiOperationName
+
+Id = TypeVar("Id", str, bytes)
+
+FRAMES: Final = frozenset((GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW))
+"""GenAI operations that enclose steps and are not steps themselves."""
+
+CALLS: Final = frozenset(
+    (
+        GenAiOperationName.CHAT,
+        GenAiOperationName.GENERATE_CONTENT,
+        GenAiOperationName.TEXT_COMPLETION,
+        GenAiOperationName.EMBEDDINGS,
+    )
+)
+"""GenAI operations that are calls of a model, whether or not they name it."""
+
+
+MOST_BESIDE: Final = 100
+"""Calls of ours that are looked at, of those that began during a call of others."""
+
+
+class Role(IntEnum):
+    """What a span is for the count of steps."""
+
+    OTHER = 0
+    REQUEST = 1
+    """An attempt over HTTP, gRPC or a WebSocket."""
+    STEP = 2
+    """A tool, or another operation that calls no model."""
+    CALL = 3
+    """A call of a model, as somebody tells it."""
+    OWN_CALL = 4
+    """A call of a model that we derived from its bytes."""
+
+
+class CallTime(NamedTuple, Generic[Id]):
+    """When a call of a model was, for spans that stand beside each other."""
+
+    id: Id
+    start_ns: int
+    end_ns: int | None
+    """None: it goes on."""
+    models: frozenset[str]
+    """Those that request and answer name."""
+
+    def is_beside(self, own: CallTime[Id]) -> bool:
+        """Whether it is around a call of ours in time, and of the same model."""
+        if self.start_ns > own.start_ns or self.models.isdisjoint(own.models):
+            return False
+        return self.end_ns is None or (own.end_ns is not None and own.end_ns <= self.end_ns)
+
+
+class Nesting(Generic[Id]):
+    """How the spans of a run enclose each other.
+
+    They may come in any order, but for calls of ours, which come before what they enclose.
+    """
+
+    def __init__(
+        self,
+        spans: Iterable[tuple[Id, Id, Role]] = (),
+        calls: Callable[[], Iterable[CallTime[Id]]] = tuple,
+    ) -> None:
+        """``spans``: id, id of the parent (empty for a root) and role. ``calls``: those among them."""
+        self._parents: dict[Id, Id] = {}
+        self._roles: dict[Id, Role] = {}
+        self._around: set[Id] = set()
+        """Ids of what encloses a call, also of spans that have not come."""
+        self._beside: dict[Id, Id] = {}
+        """Spans beside a call of ours that tell of it, and that call."""
+        for id, parent, role in spans:
+            self._parents[id], self._roles[id] = parent, role
+        self._have_ours = Role.OWN_CALL in self._roles.values()
+        if self._have_ours and Role.CALL in self._roles.values():
+            self._find_beside(calls())
+        for id, role in self._roles.items():
+            if role >= Role.CALL and self.told_by(id) is None:
+                self._mark(self._around, id)
+
+    def add(self, id: Id, parent: Id, role: Role) -> None:
+        """Add a span. What stands beside it is not looked for."""
+        self._parents[id], self._roles[id] = parent, role
+        self._have_ours = self._have_ours or role == Role.OWN_CALL
+        if id in self._around or (role >= Role.CALL and self.told_by(id) is None):
+            self._mark(self._around, id)
+
+    def is_step(self, id: Id) -> bool:
+        """Whether this span is a step."""
+        role = self._roles[id]
+        if role == Role.REQUEST:  # that no call, tool or other request encloses
+            return all(self._roles[one] == Role.OTHER for one in self.above(id))
+        if role >= Role.CALL:
+            return id not in self._around and self.told_by(id) is None
+        return role == Role.STEP
+
+    def encloses_call(self, id: Id) -> bool:
+        """Whether a call of a model is inside of this span."""
+        return id in self._around
+
+    def steps(self) -> set[Id]:
+        """The spans that are steps."""
+        return {id for id in self._roles if self.is_step(id)}
+
+    def bearers(self, used: Collection[Id]) -> set[Id]:
+        """Of the spans that say what tokens were used, those that count: each token once.
+
+        A span around another only sums up; an SDK's own span repeats what was derived around it.
+        """
+        bearing = {id for id in used if self.told_by(id) not in used}
+        around = set[Id]()
+        for id in bearing:
+            self._mark(around, id)
+        return bearing - around
+
+    def above(self, id: Id) -> Iterator[Id]:
+        """The known spans around one, from the innermost to the outermost."""
+        one = self._parents[id]
+        for _ in self._roles:  # a ring comes to an end, too
+            if one == id or one not in self._roles:
+                return
+            yield one
+            one = self._parents[one]
+
+    def _mark(self, around: set[Id], id: Id) -> None:
+        """Add what encloses a span."""
+        one = self._parents[id]
+        while one and one not in around:
+            around.add(one)
+            one = self._parents.get(one, one)
+
+    def _find_beside(self, calls: Iterable[CallTime[Id]]) -> None:
+        theirs: list[CallTime[Id]] = []
+        ours: dict[Id, list[CallTime[Id]]] = {}
+        for call in calls:
+            if self._roles[call.id] == Role.CALL:
+                theirs.append(call)
+            else:
+                ours.setdefault(self._parents[call.id], []).append(call)
+        for some in ours.values():
+            some.sort(key=_start)
+        for call in theirs:
+            for place in (call.id, *takewhile(self._is_passed, self.above(call.id))):
+                some = ours.get(self._parents[place], ())
+                first = bisect_left(some, call.start_ns, key=_start)
+                for own in islice(some, first, first + MOST_BESIDE):
+                    if call.is_beside(own):
+                        self._beside[call.id] = own.id
+
+    def told_by(self, id: Id) -> Id | None:
+        """Our call that a span of others tells of once more, inside or beside it; else None."""
+        if not self._have_ours or self._roles[id] != Role.CALL:
+            return None
+        if id in self._beside:
+            return self._beside[id]
+        around = next(dropwhile(self._is_passed, self.above(id)), None)
+        return around if around is not None and self._roles[around] == Role.OWN_CALL else None
+
+    def _is_passed(self, id: Id) -> bool:
+        """Whether what is inside of a span may tell of a call outside of it; of a request it may not."""
+        return self._roles[id] in (Role.OTHER, Role.CALL)
+
+
+def _start(call: CallTime[Any]) -> int:
+    return call.start_ns
