@@ -43,6 +43,8 @@ CALLS: Final = frozenset(
 
 MOST_BESIDE: Final = 100
 """Calls of ours that are looked at, of those that began during a call of others."""
+MOST_AROUND: Final = 200
+"""Spans around one that are looked at: a sender may nest them without end, or in a ring."""
 
 
 class Role(IntEnum):
@@ -139,9 +141,9 @@ class Nesting(Generic[Id]):
         return bearing - around
 
     def above(self, id: Id) -> Iterator[Id]:
-        """The known spans around one, from the innermost to the outermost."""
+        """The known spans around one, from the innermost, at most `MOST_AROUND`."""
         one = self._parents[id]
-        for _ in self._roles:  # a ring comes to an end, too
+        for _ in range(MOST_AROUND):
             if one == id or one not in self._roles:
                 return
             yield one

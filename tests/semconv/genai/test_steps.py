@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from playhead_semconv.genai.steps import CallTime, Nesting, Role
+from playhead_semconv.genai.steps import MOST_AROUND, CallTime, Nesting, Role
 
 OTHER, REQUEST, STEP, CALL, OWN = Role
 
@@ -48,6 +48,25 @@ def test_spans_in_a_ring_come_to_an_end():
     ring = [("a", "c", CALL), ("b", "a", REQUEST), ("c", "b", CALL), ("d", "d", REQUEST)]
     nesting = Nesting(ring)
     assert nesting.steps() == {"d"}
+
+
+def test_spans_that_are_nested_without_end_are_looked_at_in_time_that_grows_with_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    looked = 0
+    above = Nesting.above
+
+    def counted(nesting: Nesting[str], id: str):
+        nonlocal looked
+        for one in above(nesting, id):
+            looked += 1
+            yield one
+
+    monkeypatch.setattr(Nesting, "above", counted)
+    nested = [(str(n), str(n - 1), CALL if n % 2 else OTHER) for n in range(1, 4000)]
+    spans = [("0", "", OWN), *nested, *((f"r{n}", "3998", REQUEST) for n in range(4000))]
+    steps = Nesting(spans).steps()
+    assert "3999" in steps and looked < 10_000 * MOST_AROUND
 
 
 GPT, CLAUDE = frozenset({"gpt-4o"}), frozenset({"claude-sonnet-5"})
