@@ -1,6 +1,7 @@
 """The documents say what the code does."""
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
@@ -143,6 +144,7 @@ def test_verbs_that_texts_name_are_there():
     assert [one for one in named if one[1] not in VERBS] == []
 
 
+@pytest.mark.acceptance  # `make style`, without which there is no `make test`, looks too
 def test_generated_pages_are_what_the_code_says():
     done = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True
@@ -246,12 +248,15 @@ def doubles(classes, words):
             yield name
 
 
+@functools.cache
 def classes_of(room):
     """(name, room, whether it is a protocol) of each public class of a room."""
-    for path in (ROOT / room).glob("playhead*/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield node.name, room, any("Protocol" in ast.unparse(base) for base in node.bases)
+    return [
+        (node.name, room, any("Protocol" in ast.unparse(base) for base in node.bases))
+        for path in (ROOT / room).glob("playhead*/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
 
 
 def test_a_class_name_stands_for_one_thing():

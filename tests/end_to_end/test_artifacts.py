@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.observed.asking import ASKING
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.starting.branching import environment, playhead, stored
 
@@ -20,21 +21,21 @@ from playhead_replay.workspace.artifacts import artifacts_of
 from playhead_semconv.facts import digest_of
 
 SECRET = "sk-" + "abcdEFGH1234" * 4
-AGENT = """
+AGENT = (
+    f"""
 import base64, sys
 from pathlib import Path
 
 import playhead
-from openai import OpenAI
-
+{ASKING}"""
+    + """
 Path("chart.png").write_bytes(base64.b64decode(sys.argv[1]))
-client = OpenAI(max_retries=0)
 
 
 def asks(text):
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + sys.argv[1]}}
     said = [{"role": "user", "content": [{"type": "text", "text": text}, image]}]
-    return client.chat.completions.create(model="gpt-5.5", messages=said).choices[0].message.content
+    return answered(messages=said)["content"]
 
 
 @playhead.tool
@@ -59,6 +60,7 @@ playhead.artifact("nothing.png", Path("nothing.png"))
 playhead.artifact("huge.bin", bytes(2000))
 playhead.artifact("key.txt", "SECRET_API_KEY=" + sys.argv[2])
 """
+)
 
 
 def picture() -> bytes:

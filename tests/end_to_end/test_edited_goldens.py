@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from support.observed.asking import ASKING
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
-from support.starting.inner_pytest import ONLY_OURS
+from support.starting.inner_pytest import run_pytest
 
 AGENT = f"""
 import playhead
@@ -92,15 +91,8 @@ def forked(home: Home, kind: str) -> subprocess.CompletedProcess[str]:
 def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
     others = ("PYTEST", "PLAYHEAD", "OTEL", "CI")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
-    alone = {
-        **ONLY_OURS,
-        "OPENAI_API_KEY": "k",
-        "OPENAI_BASE_URL": home.environ["OPENAI_BASE_URL"],
-    }
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        words, cwd=home.folder, env={**kept, **alone}, capture_output=True, text=True, timeout=120
-    )
+    kept |= {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": home.environ["OPENAI_BASE_URL"]}
+    return run_pytest(cwd=home.folder, environ=kept)
 
 
 def name_of(kind: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,9 +58,15 @@ def asked_at_once(service: RecordedService, count: int, paths: tuple[str, ...]) 
     assert {answer.status_code for answer in answers} == {200}
 
 
-def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[str, ...]) -> list[str]:
+def served_at_once(
+    home: Home,
+    words: tuple[str, ...],
+    count: int,
+    paths: tuple[str, ...],
+    ends: signal.Signals = signal.SIGINT,
+) -> list[str]:
     """Record ``count`` requests that come at the same time; the names of their runs."""
-    with RecordedService(home, *words) as service:
+    with RecordedService(home, *words, ends=ends) as service:
         asked_at_once(service, count, paths)
     runs = home.runs("-n", str(count + 10))
     assert len(runs) == count
@@ -144,7 +151,9 @@ def test_fifty_requests_in_threads_replay_identical_alone(tmp_path: Path, provid
 
 def test_workers_that_were_forked_serve_runs_too(tmp_path: Path, provider: Provider):
     home = home_with(tmp_path, provider, "shop_service.py")
-    names = served_at_once(home, GUNICORN, 2, ("/chat", "/stream"))
+    # At ^C a worker of gunicorn shuts its pool down in the handler of the signal. Where that comes while
+    # the pool starts a thread, as for a connection that is closed, it waits for itself for 30 s.
+    names = served_at_once(home, GUNICORN, 2, ("/chat", "/stream"), signal.SIGTERM)
     assert sorted(names) == ["shop_service-1", "shop_service-2"]
     for name in names:
         identical(home, name)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.starting import warm
 from support.starting.inner_pytest import ONLY_OURS
 
 from playhead_cli.demo.trap import Trap
@@ -21,16 +22,9 @@ def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
 
 
-def playhead(home, *arguments, cwd=ROOT, **environ):
-    return subprocess.run(
-        [sys.executable, "-m", "playhead_cli", *arguments],
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=150,
-    )
+def playhead(home, *arguments, **environ):
+    variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environ}
+    return warm.playhead(*arguments, environ=variables, cwd=ROOT, timeout_s=150)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.long import long
 from support.starting.cli import CommandLine
-from support.starting.warm import playhead
+from support.starting.warm import playhead, run
 
 from playhead_cli.running.agent import Agent, agent_python, parse_agent
 from playhead_cli.running.receiver_for_run import receiver_for
@@ -91,12 +91,11 @@ def record(tmp_path: Path, text: str, *words: str) -> list[str]:
 
 
 def looked(tmp_path: Path, environ: dict[str, str], *words: str) -> tuple[Any, Any]:
-    done = subprocess.run(
+    done = run(
         record(tmp_path, LOOKS, *words),
         env=environ,
         input="asked on stdin",
-        capture_output=True,
-        text=True,
+        timeout=PATIENCE_S,
         cwd=tmp_path,
     )
     return done, json.loads(done.stdout)
@@ -289,9 +288,9 @@ def test_a_program_runs_also_where_nothing_can_be_kept(
 ):
     script = tmp_path / "agent.py"
     script.write_text("import sys\nprint('hi', sys.argv[1:])\nsys.exit(3)\n")
-    words = [sys.executable, "-m", "playhead_cli", "record", str(script), "--order", "81"]
     told = {**environ, "PLAYHEAD_DATA_DIR": make(tmp_path)}
-    done = subprocess.run(words, env=told, capture_output=True, text=True, cwd=tmp_path)
+    words = "record", str(script), "--order", "81"
+    done = playhead(*words, environ=told, cwd=tmp_path, timeout_s=PATIENCE_S)
     assert (done.returncode, done.stdout) == (3, "hi ['--order', '81']\n")
     assert "error[" in done.stderr
     assert "playhead: nothing is kept" in done.stderr
@@ -303,9 +302,8 @@ def test_a_program_runs_also_where_the_settings_are_not_understood(
 ):
     script = tmp_path / "agent.py"
     script.write_text("print('hi')\n")
-    words = [sys.executable, "-m", "playhead_cli", "record", str(script)]
     told = {**environ, "PLAYHEAD_CONTENT": "metadat"}
-    done = subprocess.run(words, env=told, capture_output=True, text=True, cwd=tmp_path)
+    done = playhead("record", str(script), environ=told, cwd=tmp_path, timeout_s=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "hi\n")
     assert done.stderr.splitlines() == [
         "error[configuration]: content from environment (PLAYHEAD_CONTENT) is 'metadat',"

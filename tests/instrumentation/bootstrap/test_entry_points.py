@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import re
 import pytest
 from support.answers.client_forms import FORMS
 from support.long import long
-from support.starting.programs import attributes
+from support.starting.programs import Program, attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -94,7 +95,7 @@ def test_the_run_root_spells_out_what_is_no_utf_8(program, agent):
 
 def test_a_named_agent_is_invoked(program):
     run = program(STEP)
-    done = run.instrumented(PLAYHEAD_AGENT="refund")
+    done = run.recorded(PLAYHEAD_AGENT="refund")
     assert done.stderr == "playhead: recording refund\n"
     root = run.span("invoke_agent refund")
     found = attributes(root)
@@ -159,8 +160,8 @@ def test_a_setting_that_is_not_understood_stops_the_recording_and_not_the_progra
     path = run.folder / "pyproject.toml"
     if file:
         path.write_text(file, "utf-8")
-    for launcher in (("opentelemetry-instrument", "python"), RECORD):
-        done = run.run(*launcher, "agent.py", **variables)
+    for start in (run.instrumented, run.recorded):
+        done = start(**variables)
         assert (done.returncode, done.stdout) == (0, "done\n")
         assert done.stderr.startswith(f"playhead: nothing is recorded: {said.format(file=path)}")
         assert done.stderr.count("\n") == 1
@@ -171,13 +172,9 @@ def test_without_content_neither_arguments_nor_queries_are_kept(program, server)
     server.script([CHAT.reply()], repeat=True)
     run = program(ASKS)
     url = f"{server.url}/path?city=Zagreb"
-    instrument = ("opentelemetry-instrument", "python")
-    for launcher, level in zip((RECORD, instrument, RECORD), LEVELS, strict=True):
-        done = run.run(
-            *(*launcher, "agent.py", "--customer", "Zagreb", url),
-            PLAYHEAD_CONTENT="metadata",
-            PLAYHEAD_LEVEL=level,
-        )
+    instrumented = functools.partial(run.instrumented, "python", "agent.py")
+    for start, level in zip((run.recorded, instrumented, run.recorded), LEVELS, strict=True):
+        done = start("--customer", "Zagreb", url, PLAYHEAD_CONTENT="metadata", PLAYHEAD_LEVEL=level)
         assert done.returncode == 0, done.stderr
     starts = run.facts(e.PLAYHEAD_PROCESS_START)
     said = [fact.attributes[a.PLAYHEAD_RUN_ARGV] for fact in starts]
@@ -188,7 +185,7 @@ def test_without_content_neither_arguments_nor_queries_are_kept(program, server)
 def test_settings_from_the_nearest_pyproject(program):
     run = program(STEP)
     (run.folder / "pyproject.toml").write_text('[tool.playhead]\nagent = "from-file"\n', "utf-8")
-    assert run.instrumented().stderr == "playhead: recording from-file\n"
+    assert run.recorded().stderr == "playhead: recording from-file\n"
 
 
 def test_console_exporter_gets_the_same_spans(program):
@@ -238,7 +235,7 @@ def test_a_name_that_is_given_is_kept(program, words, environ, said):
 def test_a_child_is_of_the_service_of_its_parent(program):
     run = program("import subprocess, sys; subprocess.run([sys.executable, 'other.py'], check=True)")
     (run.folder / "other.py").write_text(SERVICES, "utf-8")
-    assert run.instrumented(PLAYHEAD_QUIET="1").stdout.split() == ["agent", "own"]
+    assert run.recorded(PLAYHEAD_QUIET="1").stdout.split() == ["agent", "own"]
 
 
 @pytest.mark.parametrize(
@@ -337,9 +334,9 @@ FEW = ("import sys; sys.exit('gone')", "raise ValueError('no order')")
 @pytest.mark.parametrize("ending", [one if one in FEW else long(one) for one in EXITS])
 def test_how_the_process_ended(program, ending):
     code, error, said = EXITS[ending]
-    for launcher in (("opentelemetry-instrument", "python"), RECORD):
+    for start in (Program.instrumented, Program.recorded):
         run = program(f"{ending}\n" if said is None else f"{STEP}{ending}\n")
-        assert run.run(*launcher, "agent.py").returncode == code
+        assert start(run).returncode == code
         (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
         assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == code
         names = a.PLAYHEAD_ERROR_QUALNAME, a.PLAYHEAD_ERROR_MESSAGE
@@ -351,7 +348,7 @@ def test_how_the_process_ended(program, ending):
 
 def test_os_exit_leaves_the_facts(program):
     run = program(STEP + "import os; os._exit(4)\n")
-    assert run.instrumented().returncode == 4
+    assert run.recorded().returncode == 4
     assert names(run) == ["step"]
     assert [fact.attributes[a.PLAYHEAD_SPAN_NAME] for fact in run.facts(e.PLAYHEAD_SPAN_START)] == [
         "run agent.py",

@@ -34,7 +34,7 @@ if __name__ == "__main__":
 """
     )
     (run.folder / "child.py").write_text(CHILD, "utf-8")
-    done = run.run(*RECORD, "agent.py", "--order", "81", PLAYHEAD_QUIET="1")
+    done = run.recorded("--order", "81", PLAYHEAD_QUIET="1")
     assert done.stdout == "child []\n['agent.py', '--order', '81'] 0\n"
     assert done.stderr == ""
     spans = run.spans()
@@ -59,7 +59,7 @@ def test_a_child_without_playhead_is_left_alone(program):
         "import subprocess, sys; subprocess.run([sys.executable, '-S', 'child.py'], check=True)"
     )
     (run.folder / "child.py").write_text("print('child')\n", "utf-8")
-    done = run.run(*RECORD, "agent.py")
+    done = run.recorded()
     assert (done.stdout, done.stderr) == ("child\n", "playhead: recording agent\n")
     bare = program(
         "import os, subprocess, sys\n"
@@ -67,7 +67,7 @@ def test_a_child_without_playhead_is_left_alone(program):
         "code = 'import sys; print(sys.flags.no_user_site)'\n"
         "subprocess.run([sys._base_executable, '-s', '-c', code], env=env, check=True)\n"
     )
-    done = bare.run(*RECORD, "agent.py")
+    done = bare.recorded()
     assert (done.stdout, done.stderr) == ("1\n", "playhead: recording agent\n")
 
 
@@ -106,8 +106,8 @@ def test_the_native_spans_of_anthropic_are_off_unless_asked_for(program, server)
     form = next(form for form in FORMS if form.name == "messages create")
     server.script([form.reply()], repeat=True)
     run = program(NATIVE)
-    assert run.run(*RECORD, "agent.py", server.url, "none").stdout == "[]\n"
+    assert run.recorded(server.url, "none").stdout == "[]\n"
     assert [span.name for span in run.spans()] == ["run agent.py", "chat claude-sonnet-5", "POST"]
     other = program(NATIVE)
-    done = other.run(*RECORD, "agent.py", server.url, "own")
+    done = other.recorded(server.url, "own")
     assert done.stdout != "[]\n", done.stderr

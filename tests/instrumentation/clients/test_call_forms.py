@@ -105,6 +105,13 @@ def answered(form: Form) -> dict[str, Any]:
     return found
 
 
+def ended_call(recorded: Any) -> Any:
+    """The span of a call whose stream is abandoned: openai 1.x leaves the response open."""
+    if recorded.calls.open_calls():
+        gc.collect()
+    return recorded.call()
+
+
 OF_THE_TAPE = (a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_RESTS_ON, a.PLAYHEAD_WIRE, a.PLAYHEAD_DERIVED)
 
 
@@ -246,8 +253,7 @@ def test_malformed_event(form, server, recorded):
     server.script([sse_reply([*parts[:2], broken, *parts[2:]])])
     with pytest.raises(ValueError):
         perform(form, form.client(server, max_retries=0))
-    gc.collect()  # openai 1.x leaves the response open
-    span = recorded.call()
+    span = ended_call(recorded)
     assert span.status.status_code is StatusCode.ERROR
     assert span.attributes[a.ERROR_TYPE] == "malformed_response"
 
@@ -297,8 +303,7 @@ def test_error_that_comes_as_an_event(form, server, recorded):
     sdk = openai if form.sdk == "openai" else anthropic
     with pytest.raises(sdk.APIError):
         perform(form, form.client(server, max_retries=0))
-    gc.collect()  # openai 1.x leaves the response open
-    span = recorded.call()
+    span = ended_call(recorded)
     kind = "server_error" if form.sdk == "openai" else "overloaded_error"
     assert span.attributes[a.ERROR_TYPE] == kind
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "Overloaded")

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.long import long
+from support.observed.asking import ASKING
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
+from support.starting.inner_pytest import run_pytest
 
 from playhead_replay.goldens.golden_file import read_stored
 
-AGENT = """
+AGENT = (
+    f"""
 import asyncio, json, sys, time
 import playhead
-from openai import AsyncOpenAI
+{ASKING}"""
+    + """
 
 PROMPT = "You refund."
 
@@ -34,22 +37,23 @@ async def refund(order, amount):
     return f"{amount} refunded"
 
 async def main():
-    client = AsyncOpenAI()
     messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": "Refund order 81"}]
     while True:
-        asked = await client.chat.completions.create(model="gpt-5.5", messages=messages)
-        answer = asked.choices[0].message
-        messages.append(answer.model_dump(exclude_none=True))
-        for call in answer.tool_calls or ():
-            result = globals()[call.function.name](**json.loads(call.function.arguments))
+        answer = answered(messages=messages)
+        messages.append(answer)
+        calls = answer.get("tool_calls") or ()
+        for call in calls:
+            function = call["function"]
+            result = globals()[function["name"]](**json.loads(function["arguments"]))
             result = await result if asyncio.iscoroutine(result) else result
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
-        if not answer.tool_calls:
-            print(answer.content)
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)})
+        if not calls:
+            print(answer["content"])
             return
 
 asyncio.run(main())
 """
+)
 
 TEST = """
 def test_refund(tape):
@@ -109,19 +113,8 @@ class Project:
         """Run pytest; what it did, and how many requests came to the provider meanwhile."""
         before = len(self.provider.requests)
         kept = {name: value for name, value in self.home.environ.items() if name != "CI"}
-        ours = {
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTEST_PLUGINS": "playhead_replay.goldens.plugin",
-            "PLAYHEAD_QUIET": "1",
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
-            cwd=self.folder,
-            env={**kept, **ours, **environ},
-            capture_output=True,
-            text=True,
-            timeout=170,
-        )
+        kept |= {"PLAYHEAD_QUIET": "1", **environ}
+        done = run_pytest(*words, cwd=self.folder, environ=kept)
         return done, len(self.provider.requests) - before
 
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 from support.observed.asking import ASKING
-from support.starting.inner_pytest import ONLY_OURS
+from support.starting.inner_pytest import run_pytest
 from support.tapes.handmade import HandMade
 
 from playhead_cli.demo.provider import Provider
@@ -82,14 +82,8 @@ class Project:
             if not name.startswith(("PYTEST", "OPENAI", "PLAYHEAD", "OTEL", "CI"))
         }
         kept |= self.provider.environment if live else {"OPENAI_API_KEY": "none"}
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist.plugin", *words],
-            cwd=self.folder,
-            env={**kept, **ONLY_OURS, "PLAYHEAD_QUIET": "1", **environ},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        kept |= {"PLAYHEAD_QUIET": "1", **environ}
+        return run_pytest("-p", "xdist.plugin", *words, cwd=self.folder, environ=kept)
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.starting.warm import run
 
 from playhead_replay import ReplayConfiguration, Replayer, ReplayResult, Rules, Surroundings
 from playhead_replay.launch.known_imports import KnownImports
@@ -68,9 +68,8 @@ class Place:
         tape = self.folder.parent / f"{len(list(self.folder.parent.glob('*.tape')))}.tape"
         start = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", str(tape)]
         environ = {**self.environ, "PLAYHEAD_LEVEL": "strict"}
-        subprocess.run(
-            [*start, "agent.py", *words], cwd=self.folder, env=environ, check=True, timeout=60
-        )
+        done = run([*start, "agent.py", *words], cwd=self.folder, env=environ, timeout=60)
+        assert done.returncode == 0, done.stderr
         found = read_tape_file(tape)
         return Run.of_tapes(found.tapes, name=tape.stem)
 
@@ -139,8 +138,8 @@ def test_what_leaves_a_trace_is_known_to_the_next_suite(place: Place):
 
 def test_what_a_module_has_drawn_is_that_of_another_run_and_shows(place: Place):
     runs = [place.recorded("drawn") for _ in range(2)]
-    for run in runs:
-        assert place.replayed(run, warm=False).report.verdict == "identical"
+    for one in runs:
+        assert place.replayed(one, warm=False).report.verdict == "identical"
     done = [place.replayed(runs[0]), place.replayed(runs[0]), place.replayed(runs[1])]
     assert all(one.warm for one in done)
     assert done[2].report.divergences

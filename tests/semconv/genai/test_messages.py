@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.letters import LETTERS
 from support.tapes.conventions import SCHEMAS, validator
 
 from playhead_semconv.genai import messages as m
@@ -151,15 +152,19 @@ def test_the_schemas_are_schemas(attribute: str):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(LETTERS, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(LETTERS, max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 FIELDS = st.sampled_from(["type", "content", "id", "name", "response", "modality", "uri", "parts"])
 
 
 @given(
-    st.dictionaries(FIELDS | st.text(max_size=3), JSON | st.sampled_from(sorted(m.PARTS)), max_size=6)
+    st.dictionaries(
+        FIELDS | st.text(LETTERS, max_size=3), JSON | st.sampled_from(sorted(m.PARTS)), max_size=6
+    )
 )
 def test_reading_and_writing_any_part_settles(value: dict[str, Any]):
     part = m.read_part(value)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from semconv.otlp.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
+from support.letters import LETTERS
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -182,7 +183,7 @@ PLAIN = (
     | st.booleans()
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=False)
-    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.text(LETTERS)
     | st.binary()
 )
 VALUES = st.recursive(

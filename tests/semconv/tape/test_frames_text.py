@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.letters import LETTERS
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -69,15 +70,15 @@ values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.text()
+    | st.text(LETTERS)
     | st.binary()
     | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(LETTERS), inner, max_size=3),
     max_leaves=6,
 )
 bodies = (
     st.binary()
-    | st.text().map(str.encode)
+    | st.text(LETTERS).map(str.encode)
     | values.map(lambda value: json.dumps(value, default=str).encode())
 )
 contents = st.one_of(
@@ -97,7 +98,7 @@ facts = st.builds(
     span_id=st.sampled_from([b"", b"\x02" * 8]),
     exchange=st.none() | st.builds(ExchangeId, st.just(MAIN), st.sampled_from(["http"]), st.integers(0)),
     delivery=st.none() | st.builds(Delivery, st.integers(0), st.integers(0)),
-    attributes=st.dictionaries(st.text(), values, max_size=3),
+    attributes=st.dictionaries(st.text(LETTERS), values, max_size=3),
     body=contents,
     instance=st.sampled_from([HEADER.instance, b"\x03" * 16]),
     seq=st.integers(0, 2**40),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.answers.event_streams import chunk, event
+from support.letters import LETTERS
 from support.tapes.conventions import check_content
 
 from playhead_semconv.wire import DIALECTS, PrefixCache, WireResponse, derive
@@ -44,13 +45,14 @@ LEAVES = (
     | st.integers()
     | st.integers(-3, 3)
     | st.floats()
-    | st.text(max_size=5)
+    | st.text(LETTERS, max_size=5)
     | WORDS
 )
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=6)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(WORDS | st.text(LETTERS, max_size=3), inner, max_size=6)
     ),
     max_leaves=12,
 )

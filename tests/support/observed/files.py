@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 
 from support.starting.programs import Program
+from support.starting.warm import run
 
 from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
@@ -54,7 +54,7 @@ class Ran:
         program.spool = tmp_path / "spool"
         self.environ = program.environ
         try:
-            self.done = program.instrumented()
+            self.done = program.recorded()
             assert self.done.returncode == 0, self.done.stderr
             facts = program.facts()
         finally:
@@ -70,12 +70,10 @@ class Ran:
         before = digest(self.folder)
         now = self.tapes / "now.tape"
         words = ["replay", "--tape", self.tapes / "recorded.tape", "--now", now, "--", "agent.py"]
-        done = subprocess.run(
-            [sys.executable, "-B", "-m", "playhead_instrumentation", *map(str, words), *arguments],
+        done = run(
+            [sys.executable, "-m", "playhead_instrumentation", *map(str, words), *arguments],
             cwd=self.folder,
             env={**self.environ, **environ},
-            capture_output=True,
-            text=True,
             timeout=60,
         )
         assert digest(self.folder) == before

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 LARGEST_BYTES = 1 << 20
 RECORDER = "playhead_instrumentation"
+COMMAND = "playhead_cli"
 
 AT_START = ("PYTHON", "LC_", "LANG")
 """What an interpreter reads of its environment at its start: forks of one process have the same."""

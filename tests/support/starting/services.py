@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 from support.starting.home import PATIENCE_S, Home
-from support.starting.inner_pytest import ONLY_OURS
+from support.starting.inner_pytest import run_pytest
 from support.starting.running import AGENTS
 
 from playhead_cli.demo.provider import Provider
@@ -28,11 +27,12 @@ LISTENS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 class RecordedService:
     """A running service.
 
-    ``words``: the command that `playhead record` runs; it prints where it listens.
+    ``words``: the command that `playhead record` runs; it prints where it listens. ``ends``: by what.
     """
 
-    def __init__(self, home: Home, *words: str) -> None:
+    def __init__(self, home: Home, *words: str, ends: signal.Signals = signal.SIGINT) -> None:
         self._home = home
+        self._ends = ends
         self._process = home.start("record", *words)
         self._listens = threading.Event()
         self.said: list[str] = []
@@ -58,10 +58,10 @@ class RecordedService:
         self.client.close()
         self.stop()
 
-    def stop(self, by: signal.Signals = signal.SIGINT) -> None:
+    def stop(self, by: signal.Signals | None = None) -> None:
         """End the service, and wait until all its data is stored."""
         if self._process.poll() is None:
-            self._process.send_signal(by)
+            self._process.send_signal(by or self._ends)
         try:
             self._process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -79,15 +79,7 @@ def home_with(folder: Path, provider: Provider, program: str) -> Home:
 
 def under_pytest(home: Home, *paths: str) -> subprocess.CompletedProcess[str]:
     """Run tests in the folder of a home, by default all, without the service and the provider."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(paths or ".")]
-    return subprocess.run(
-        words,
-        cwd=home.folder,
-        env={**home.bare, **ONLY_OURS},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    return run_pytest("-q", *(paths or "."), cwd=home.folder, environ=home.bare)
 
 
 def identical(home: Home, name: str, *words: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Starts ``python -m playhead_cli`` and ``python -m playhead_instrumentation`` already imported.
+"""Starts ``python -m playhead_cli``, ``-m playhead_instrumentation`` and ``-m pytest`` already imported.
 
 Imports are most of a start. Such a process is a fork, and else as if it had been started: a child of
 this process, with its own streams, environment, folder and arguments. What is about starts itself, about
@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support.starting.forked import AT_START, LARGEST_BYTES, RECORDER, Forked, at_start, fork
+from support.starting.forked import AT_START, COMMAND, LARGEST_BYTES, RECORDER, Forked, at_start, fork
 
 TESTS = Path(__file__).parents[2]
-PACKAGES = frozenset(("playhead_cli", RECORDER))
+PACKAGES = frozenset((COMMAND, "pytest", RECORDER))
 
 COLD = ("OTEL_", "LD_", "MALLOC_")
 """What libraries read when they are imported or loaded: with such variables, a process is started.
@@ -35,8 +35,9 @@ STARTS = {
     "golden": ("replay",),
     "fork": ("fork",),
     "resume": ("fork",),
+    "demo": ("record", "replay"),
 }
-"""How the verbs of ``playhead`` start programs."""
+"""How the verbs of ``playhead`` start programs. The demonstration does so by other commands."""
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -48,7 +49,7 @@ def playhead(
     *words: str, environ: Mapping[str, str], cwd: Path, timeout_s: float, input: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run ``playhead`` without a terminal. `subprocess.TimeoutExpired`."""
-    command = [sys.executable, "-m", "playhead_cli", *words]
+    command = [sys.executable, "-m", COMMAND, *words]
     return run(command, env=environ, cwd=cwd, timeout=timeout_s, input=input, kind=WithForks)
 
 
@@ -92,8 +93,9 @@ class WithForks(Process):
     """A command whose recordings and replays are forks, too: for one that nobody sends a signal."""
 
     def _helpers(self, verb: str, environ: Mapping[str, str]) -> Mapping[str, _Warm]:
+        commands = {COMMAND: _for(COMMAND, "", environ)} if verb == "demo" else {}
         environ = {"PYTHONHASHSEED": "0", **environ}  # the one of a recording
-        return {how: _for(RECORDER, how, environ) for how in STARTS.get(verb, ())}
+        return commands | {how: _for(RECORDER, how, environ) for how in STARTS.get(verb, ())}
 
 
 def _for(package: str, verb: str, environ: Mapping[str, str]) -> _Warm:

@@ -1,4 +1,4 @@
-"""What a forked `playhead` starts is a fork, too: recordings, and replays after they are isolated.
+"""What a forked `playhead` starts is a fork, too: commands, recordings, and replays once isolated.
 
 They are no children of the command: a process in between tells it how each ends.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from support.starting.forked import LARGEST_BYTES, RECORDER, Forked, at_start, fork
+from support.starting.forked import COMMAND, LARGEST_BYTES, RECORDER, Forked, at_start, fork
 
 _spawn: Final = os.posix_spawn
 _waitpid: Final = os.waitpid
@@ -35,14 +35,17 @@ def start_by_forks(helpers: Sequence[Any], descriptors: Sequence[int]) -> None:
     def forked(words: Sequence[str], environ: Mapping[str, str], cwd: str, streams: list[int]) -> int:
         at = words.index("--") + 1 if words[1:3] == ["-I", "-S"] else 0
         isolated, own = words[3 : at - 1] if at else [], words[at:]
-        if own[:3] != [sys.executable, "-m", RECORDER] or (at and float(isolated[-1])):
+        if own[:2] != [sys.executable, "-m"] or (at and float(isolated[-1])):
             return 0  # not ours, or its isolation waits for what it forks itself
-        control = controls.get((own[3], at_start(environ)))
+        how = {RECORDER: own[3], COMMAND: COMMAND}.get(own[2], "")
+        control = controls.get((how, at_start(environ)))
         if control is None or "PYTHONPATH" in environ:
             return 0
         request = {"words": own, "environ": dict(environ), "cwd": cwd, "isolated": isolated[:-2]}
         request |= {"adopted": False, "asker": os.getpid()}
-        pid, _said[pid] = fork(control, request, streams)
+        given = [(verb, one) for (verb, one) in controls if how == COMMAND != verb]
+        request["helpers"] = [[verb, sorted(one)] for verb, one in given]
+        pid, _said[pid] = fork(control, request, streams, [controls[one].fileno() for one in given])
         return pid
 
     class Process(Forked):

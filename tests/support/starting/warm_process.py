@@ -117,11 +117,17 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
 
 
 def _tell(tells: socket.socket, known: set[str]) -> None:
-    """Say which modules were imported since, in this order, but for those that bear another name."""
+    """Say which modules were imported since, in this order, but for those that bear another name.
+
+    And but for plugins of pytest, of which it rewrites the assertions before they are imported.
+    """
     names = [
         name
         for name, module in list(sys.modules.items())
-        if name not in known and getattr(module, "__spec__", None) and module.__spec__.name == name
+        if name not in known
+        and not name.endswith(".plugin")
+        and getattr(module, "__spec__", None)
+        and module.__spec__.name == name
     ]
     if names:
         with suppress(BlockingIOError):

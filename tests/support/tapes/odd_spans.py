@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from support.letters import LETTERS
 
 from playhead_receiver.store import StoredSpan
 
@@ -26,11 +27,12 @@ def field(number: int, payload: bytes) -> bytes:
 
 
 texts = st.one_of(
-    st.text(max_size=20),
+    st.text(LETTERS, max_size=20),
     st.text(alphabet='[]{}",: \\n1a', min_size=90, max_size=400),
-    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=90), max_size=3), max_size=8).map(
-        json.dumps
-    ),
+    st.lists(
+        st.dictionaries(st.text(LETTERS, max_size=3), st.text(LETTERS, max_size=90), max_size=3),
+        max_size=8,
+    ).map(json.dumps),
     st.integers(0, 30).map(lambda count: json.dumps([{"role": "user", "content": "x" * 70}] * count)),
 )
 unknown = st.one_of(
@@ -49,7 +51,7 @@ values = st.one_of(
     st.lists(texts, max_size=6).map(
         lambda each: field(5, b"".join(field(1, field(1, one.encode())) for one in each))
     ),
-    st.dictionaries(st.text(max_size=5), texts, max_size=4).map(
+    st.dictionaries(st.text(LETTERS, max_size=5), texts, max_size=4).map(
         lambda each: field(
             6,
             b"".join(
@@ -65,17 +67,17 @@ values = st.one_of(
 keys = st.one_of(
     st.sampled_from(["gen_ai.input.messages", "same", "", "prompt"]),
     st.integers(0, 3).map(lambda number: f"llm.input_messages.{number}.message.content"),
-    st.text(max_size=10),
+    st.text(LETTERS, max_size=10),
 )
 attributes = st.tuples(keys, values, st.lists(unknown, max_size=1)).map(
     lambda a: field(1, a[0].encode()) + field(2, a[1]) + b"".join(a[2])
 )
 members = st.one_of(
     attributes.map(lambda a: field(9, a)),
-    st.tuples(st.text(max_size=5), attributes).map(
+    st.tuples(st.text(LETTERS, max_size=5), attributes).map(
         lambda e: field(11, field(2, e[0].encode()) + field(3, e[1]))
     ),
-    st.text(max_size=8).map(lambda name: field(5, name.encode())),
+    st.text(LETTERS, max_size=8).map(lambda name: field(5, name.encode())),
     unknown,
 )
 envelopes = st.tuples(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +36,21 @@ NO_SPANS = Tracing(NoOpTracer)
 # Each session looks at what is installed and imported: in this process, longer than many a test takes.
 _installed = functools.cache(process_facts.installed)
 process_facts.installed = lambda path: _installed(tuple(path))
-_imported = Imported()
+
+
+class _New(Imported):
+    """Looks at the modules of this process again when there are more of them."""
+
+    _count = 0
+
+    def news(self) -> dict[str, Any]:
+        if len(sys.modules) == self._count:
+            return {}
+        self._count = len(sys.modules)
+        return super().news()
+
+
+_imported = _New()
 
 
 def tell_imports_once(running: Session) -> None:

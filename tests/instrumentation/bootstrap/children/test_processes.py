@@ -84,7 +84,7 @@ subprocess.run([sys.executable, "child.py"], check=True)
         "utf-8",
     )
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    done = run.instrumented(TRACEPARENT=traceparent, TRACESTATE="vendor=1")
+    done = run.recorded(TRACEPARENT=traceparent, TRACESTATE="vendor=1")
     assert done.stdout == "t 1 vendor=1\n", done.stderr
     assert "Traceback" not in done.stderr
     roots = {span.name: span for span in run.spans()}
@@ -96,7 +96,7 @@ subprocess.run([sys.executable, "child.py"], check=True)
 def test_the_child_of_a_named_agent_is_a_run_of_its_script(program):
     run = program("import subprocess, sys; subprocess.run([sys.executable, 'child.py'], check=True)")
     (run.folder / "child.py").write_text(CHILD, "utf-8")
-    run.instrumented(PLAYHEAD_AGENT="refund")
+    run.recorded(PLAYHEAD_AGENT="refund")
     assert parents(run) == {
         "invoke_agent refund": "",
         "run child.py": "invoke_agent refund",
@@ -113,7 +113,7 @@ subprocess.run([sys.executable, "child.py"], env={{**os.environ, "TRACEPARENT": 
 """
     )
     (run.folder / "child.py").write_text(CHILD, "utf-8")
-    run.instrumented()
+    run.recorded()
     assert run.span("run child.py").parent_span_id.hex() == "b7ad6b7169203331"
 
 
@@ -126,7 +126,7 @@ print(subprocess.check_output(["env"], env=given).decode().split())
 print(given)
 """
     )
-    first, second = run.instrumented(PLAYHEAD_QUIET="1").stdout.splitlines()
+    first, second = run.recorded(PLAYHEAD_QUIET="1").stdout.splitlines()
     assert sorted(word.partition("=")[0] for word in json.loads(first.replace("'", '"'))) == [
         "ONLY",
         "PATH",
@@ -155,7 +155,7 @@ if child:
 
 def test_after_a_fork_no_span_is_recorded_twice(program):
     run = program(FORK)
-    assert run.instrumented().returncode == 0
+    assert run.recorded().returncode == 0
     spans = run.spans()
     assert max(Counter(span.span_id for span in spans).values()) == 1
     roots = [span for span in spans if span.name == "run agent.py"]
@@ -206,7 +206,7 @@ if __name__ == "__main__":
         assert worker.exitcode == 0
 """
     )
-    done = run.instrumented()
+    done = run.recorded()
     assert done.returncode == 0, done.stderr
     spans = run.spans()
     assert max(Counter(span.span_id for span in spans).values()) == 1
@@ -254,7 +254,7 @@ for _ in stream:
 """
     )
     gate.open()
-    done = run.instrumented("python", "agent.py", server.openai_url)
+    done = run.recorded(server.openai_url)
     assert done.returncode == 0, done.stderr
     calls = [span for span in run.spans() if span.name == "chat gpt-4o"]
     attempts = [span for span in run.spans() if span.name == "POST"]
@@ -310,7 +310,7 @@ late = threading.Thread(target=ask)
 late.start()
 """
     )
-    assert run.instrumented("python", "agent.py", server.openai_url).returncode == 0
+    assert run.recorded(server.openai_url).returncode == 0
     root = run.span("run agent.py")
     calls = [span for span in run.spans() if span.name == "chat gpt-4o"]
     assert [span.parent_span_id for span in calls] == [root.span_id] * 4

@@ -46,9 +46,7 @@ def test_a_stock_otlp_exporter_gets_them_whole_and_bounded(program, server):
 def test_what_is_over_the_budget_is_on_the_tape(program, server):
     server.script([CHAT.reply()], repeat=True)
     run = program(CALLS)
-    run.instrumented(
-        "python", "agent.py", server.openai_url, "1", "30000", PLAYHEAD_SPAN_BUDGET_BYTES="20000"
-    )
+    run.recorded(server.openai_url, "1", "30000", PLAYHEAD_SPAN_BUDGET_BYTES="20000")
     call = attributes(run.span("chat gpt-4o"))
     assert call["gen_ai.input.messages_ref"] == f"exchange:{call[a.PLAYHEAD_EXCHANGE_REF]}"
     assert a.GEN_AI_INPUT_MESSAGES not in call
@@ -76,7 +74,7 @@ def test_a_length_limit_of_the_sdk_breaks_no_json(program, server):
 def test_without_content(program, server):
     server.script([CHAT.reply()], repeat=True)
     run = program(CALLS)
-    run.instrumented("python", "agent.py", server.openai_url, "1", "10", PLAYHEAD_CONTENT="metadata")
+    run.recorded(server.openai_url, "1", "10", PLAYHEAD_CONTENT="metadata")
     call = attributes(run.span("chat gpt-4o"))
     assert (call[a.GEN_AI_USAGE_INPUT_TOKENS], call[a.GEN_AI_REQUEST_MODEL]) == (12, "gpt-4o")
     names = (a.GEN_AI_INPUT_MESSAGES, a.GEN_AI_OUTPUT_MESSAGES, a.PLAYHEAD_DERIVED)
@@ -90,7 +88,7 @@ def test_a_secret_that_is_echoed_is_on_no_span(program, server):
     said = {"error": {"message": f"no such token: {secret}", "type": "x", "code": "bad_token"}}
     server.script([json_reply(said, 400)])
     run = program(CALLS)
-    run.instrumented("python", "agent.py", server.openai_url, "1", "10", OPENAI_API_KEY=secret)
+    run.recorded(server.openai_url, "1", "10", OPENAI_API_KEY=secret)
     call = run.span("chat gpt-4o")
     assert attributes(call)[a.ERROR_TYPE] == "bad_token"
     assert call.status.message == "no such token: [redacted]"

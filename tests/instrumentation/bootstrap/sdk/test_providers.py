@@ -44,7 +44,7 @@ provider.shutdown()
 say(exporter)
 """
     )
-    done = run.instrumented(PLAYHEAD_QUIET="1")
+    done = run.recorded(PLAYHEAD_QUIET="1")
     assert (done.stderr, json.loads(done.stdout)) == ("", [["late", "early", "run agent.py"]])
     assert names(run) == ["run agent.py", "early", "late"]
 
@@ -60,7 +60,7 @@ provider.shutdown()
 say(exporter)
 """
     )
-    assert json.loads(run.instrumented().stdout) == [["before", "run agent.py"]]
+    assert json.loads(run.recorded().stdout) == [["before", "run agent.py"]]
     assert sorted(names(run)) == ["before", "run agent.py"]
 
 
@@ -97,7 +97,7 @@ first.shutdown(); second.shutdown()
 say(one, two)
 """
     )
-    assert json.loads(run.instrumented().stdout) == [["of 0"], []]
+    assert json.loads(run.recorded().stdout) == [["of 0"], []]
     assert sorted(names(run)) == ["of 0", "of 1", "run agent.py"]
     assert attributes(run.span("of 1")) == {"k": 1}
 
@@ -112,7 +112,7 @@ import subprocess
 subprocess.run(["true"], check=True)
 """
     )
-    done = run.instrumented()
+    done = run.recorded()
     assert done.returncode == 0
     assert names(run) == ["run agent.py"]
 
@@ -130,7 +130,7 @@ provider.force_flush()
 say(exporter)
 """
     )
-    assert json.loads(run.instrumented().stdout) == [["one"]]
+    assert json.loads(run.recorded().stdout) == [["one"]]
     assert names(run) == ["run agent.py", "one"]
 
 
@@ -147,7 +147,7 @@ thread.start(); thread.join()
 
 def test_inbound_spans_are_not_adopted(program):
     run = program(KINDS)
-    run.instrumented()
+    run.recorded()
     root = run.span("run agent.py")
     parents = {span.name: span.parent_span_id for span in run.spans()}
     assert parents == {
@@ -168,7 +168,7 @@ from opentelemetry import trace
 trace.get_tracer("mine").start_span("in", kind=trace.SpanKind.SERVER).end()
 """
     )
-    assert run.instrumented().stderr == ""
+    assert run.recorded().stderr == ""
     assert names(run) == ["in"]
 
 
@@ -182,5 +182,5 @@ trace.set_tracer_provider(provider)
 trace.get_tracer("x").start_span("one").end()
 """
     )
-    assert run.instrumented().returncode == 0
+    assert run.recorded().returncode == 0
     assert names(run) == ["run agent.py", "one"]

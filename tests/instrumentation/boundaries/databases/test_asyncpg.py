@@ -247,7 +247,7 @@ asyncio.run(main())
 def test_spans_have_the_attributes_of_the_conventions(postgres, tmp_path):
     program = Program.of(tmp_path, SPANS, HERE_URL=postgres.url())
     try:
-        done = program.instrumented()
+        done = program.recorded()
         assert done.returncode == 0, done.stderr
         spans = program.spans()
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.letters import LETTERS
 from support.tapes.volatile import START_NS, Replay, instant, request
 
 from playhead_instrumentation.determinism.volatile import Proposal
@@ -118,8 +119,10 @@ JSON = st.recursive(
     | st.booleans()
     | st.integers(-(10**12), 10**12)
     | st.floats(allow_nan=False)
-    | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    | st.text(LETTERS, max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(LETTERS, max_size=4), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
