@@ -281,6 +281,4 @@ def test_a_failure_of_ours_is_not_the_programs(level, tmp_path):
     """Everything that the patches rely on is broken in turn, and the program runs on."""
     ran = Ran(tmp_path)
     ran.record(ROBUST, PLAYHEAD_LEVEL=level)
-    # Whether an endpoint that is not there was tried by then is up to the machine.
-    said = [line for line in ran.done.stderr.splitlines() if "wait in the spool" not in line]
-    assert (ran.done.stdout, said) == ("True\ngone at once\nafter\n", [])
+    assert (ran.done.stdout, ran.done.stderr) == ("True\ngone at once\nafter\n", "")
