@@ -37,8 +37,12 @@ def is_logical(attributes: dict[str, Any]) -> bool:
 
 def is_request(span: Span) -> bool:
     """Whether this is the span of an outgoing request: HTTP, WebSocket or gRPC."""
-    asks = a.HTTP_REQUEST_METHOD in span.attributes or a.RPC_SYSTEM in span.attributes
-    return span.kind == KIND_CLIENT and asks
+    return span.kind == KIND_CLIENT and (a.HTTP_REQUEST_METHOD in span.attributes or is_rpc(span))
+
+
+def is_rpc(span: Span) -> bool:
+    """Whether this is the span of a remote procedure call, by the conventions or by older ones."""
+    return a.RPC_SYSTEM_NAME in span.attributes or a.RPC_SYSTEM in span.attributes
 
 
 def resend_count(attributes: dict[str, Any]) -> int:

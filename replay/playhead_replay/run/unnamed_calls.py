@@ -8,7 +8,7 @@ from typing import Any
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import response_of
 from playhead_replay.run.spans import KIND_CLIENT, Span
-from playhead_replay.run.steps import Step, is_logical, is_request
+from playhead_replay.run.steps import Step, is_logical, is_request, is_rpc
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.genai.attempts import before, is_next_attempt
@@ -32,7 +32,7 @@ def tell_calls(steps: Sequence[Step], exchanges: Iterable[RecordedExchange]) -> 
     Return whether one of them is inside of a step, so that steps are to be numbered again.
     """
     within = [span for step in steps for span in step.attempts if span is not step.span]
-    inside = [span for span in within if a.RPC_SYSTEM in span.attributes and _may_be(span)]
+    inside = [span for span in within if is_rpc(span) and _may_be(span)]
     asked = [step.span for step in steps if _may_be(step.span)] + inside
     if not asked:
         return False

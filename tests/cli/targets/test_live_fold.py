@@ -97,7 +97,7 @@ def test_a_framework_whose_span_is_known_at_its_end_is_no_step_of_its_own():
 def test_a_span_of_the_sdk_and_the_request_below_it_are_one_step():
     made = HandMade().start()
     outer = made.begin("chat.sample m-1", kind=3, **CALL)
-    asked = made.begin("xai", parent=outer, kind=3, carried=True, **{a.RPC_SYSTEM: "grpc"})
+    asked = made.begin("xai", parent=outer, kind=3, carried=True, **{a.RPC_SYSTEM_NAME: "grpc"})
     made.exchange(span=asked, kind="grpc")
     made.finish(asked)
     made.finish(outer, **USED)

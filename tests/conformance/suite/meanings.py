@@ -151,11 +151,20 @@ class Meant(OnEngine):
         status = span_of(whole_span(store, stored)).status
         assert (status.code, status.message) == (status.STATUS_CODE_ERROR, "later")
 
-    def test_a_request_over_grpc_is_the_call_that_its_sdk_tells_of(self, store: WholeStore):
+    @pytest.mark.parametrize(
+        "method",
+        [
+            {a.RPC_SYSTEM_NAME: "grpc", a.RPC_METHOD: "xai_api.Chat/GetCompletion"},
+            {a.RPC_SYSTEM: "grpc", a.RPC_SERVICE: "xai_api.Chat", a.RPC_METHOD: "GetCompletion"},
+        ],
+        ids=["", "by older conventions"],
+    )
+    def test_a_request_over_grpc_is_the_call_that_its_sdk_tells_of(
+        self, store: WholeStore, method: dict[str, str]
+    ):
         made = HandMade().start()
         outer = made.begin("chat.sample m-1", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
-        method = {a.RPC_SERVICE: "xai_api.Chat", a.RPC_METHOD: "GetCompletion"}
-        asked = made.begin("xai", parent=outer, kind=3, **method | {a.RPC_SYSTEM: "grpc"})
+        asked = made.begin("xai", parent=outer, kind=3, **method)
         key = "api.x.ai:443/xai_api.Chat/GetCompletion"
         id = made.exchange(key, XAI_ASKED, (XAI_ANSWER,), span=asked, kind="grpc")
         made.finish(asked, **{a.PLAYHEAD_EXCHANGE_ID: str(id)})

@@ -87,10 +87,10 @@ class XaiCall:
     def attributes(self, port: int, received: int) -> dict[str, Any]:
         """What its span says, but for what varies; ``received``: number of messages."""
         chat = "GetCompletionChunk" if self.streamed else "GetCompletion"
+        service = "Image" if self.like == "picture" else "Chat"
         found = self._means(port) | {
-            a.RPC_SYSTEM: "grpc",
-            a.RPC_SERVICE: "xai_api.Image" if self.like == "picture" else "xai_api.Chat",
-            a.RPC_METHOD: self.method or chat,
+            a.RPC_SYSTEM_NAME: "grpc",
+            a.RPC_METHOD: f"xai_api.{service}/{self.method or chat}",
             a.PLAYHEAD_MESSAGES_SENT: 0,
             a.PLAYHEAD_MESSAGES_RECEIVED: received,
             a.PLAYHEAD_WIRE: self.wire or ("xai.chat_stream" if self.streamed else "xai.chat"),

@@ -57,15 +57,14 @@ def begin(
         details: dict[str, Any] = {a.PLAYHEAD_GRPC_METADATA: kept}
         if redacted:
             details[a.PLAYHEAD_REDACTED_COUNT] = redacted
-        service, _, name = method.strip("/").rpartition("/")
+        name = method.strip("/")
         host, port = _address(target)
         exchange = MessageExchange(
             session,
             MessageRequest("grpc", f"{redactor.text(target)}{method}", request or b"", details),
-            f"{service}/{name}",
+            name,
             {
-                a.RPC_SYSTEM: "grpc",
-                a.RPC_SERVICE: service,
+                a.RPC_SYSTEM_NAME: "grpc",
                 a.RPC_METHOD: name,
                 a.SERVER_ADDRESS: host,
                 a.SERVER_PORT: port,

@@ -208,6 +208,7 @@ _READ = (
     a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
     a.ERROR_TYPE,
     a.HTTP_REQUEST_METHOD,
+    a.RPC_SYSTEM_NAME,
     a.RPC_SYSTEM,
     a.GEN_AI_OUTPUT_MESSAGES,
 )
@@ -242,7 +243,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         label=_label(
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
-            and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
+            and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM_NAME in at or a.RPC_SYSTEM in at),
             bool(operation) and operation not in FRAMES,
             model or asked,
             asked if model and model != asked else "",
@@ -255,7 +256,8 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             0,
             _called(at),
             False,
-            span.kind != trace_pb2.Span.SPAN_KIND_SERVER and _text(at, a.RPC_SYSTEM) == "grpc",
+            span.kind != trace_pb2.Span.SPAN_KIND_SERVER
+            and "grpc" in (_text(at, a.RPC_SYSTEM_NAME), _text(at, a.RPC_SYSTEM)),
             operation in CALLS,
             a.PLAYHEAD_WIRE in at,
         ),

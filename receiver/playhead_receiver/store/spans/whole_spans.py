@@ -386,6 +386,7 @@ _REQUEST = frozenset(
     (
         a.HTTP_REQUEST_METHOD,
         a.URL_FULL,
+        a.RPC_SYSTEM_NAME,
         a.RPC_SYSTEM,
         a.RPC_SERVICE,
         a.RPC_METHOD,

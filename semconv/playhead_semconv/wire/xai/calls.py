@@ -26,6 +26,8 @@ def request_line(key: str) -> tuple[str, str]:
 
 def request_told(attributes: Mapping[str, Any]) -> tuple[str, str]:
     """Return method and URL, or path, of the span of a request."""
+    if attributes.get(a.RPC_SYSTEM_NAME) == "grpc":
+        return "POST", f"/{attributes.get(a.RPC_METHOD, '')}"
     if attributes.get(a.RPC_SYSTEM) == "grpc":
         return "POST", f"/{attributes.get(a.RPC_SERVICE, '')}/{attributes.get(a.RPC_METHOD, '')}"
     return str(attributes.get(a.HTTP_REQUEST_METHOD, "")), str(attributes.get(a.URL_FULL, ""))
