@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A shell that runs the suite in the background ignores SIGINT, and so would each program of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,17 +22,16 @@ sys.path.append(str(Path(__file__).parents[1] / ".venv" / "apart-langgraph"))
 # A quarter of the collection of tests would be the collection of garbage, of which there is none.
 gc.disable()
 
+# How long an example takes says how busy the machine is. A test takes what holds where it is defined.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
+
 
 def pytest_collection_finish() -> None:
     """All SDKs are imported now, and are never garbage: no collection of a test looks at them again."""
     gc.collect()
     gc.freeze()
     gc.enable()
-    if "hypothesis" in sys.modules:  # how long an example takes says how busy the machine is
-        from hypothesis import HealthCheck, settings
-
-        settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -484,3 +484,23 @@ def test_pings_of_the_library_are_on_no_tape():
     assert kinds == {"text", "close", "eof"}
     lanes = [fact for fact in tape.facts() if fact.name == e.PLAYHEAD_LANE]
     assert len(lanes) == 2
+
+
+def test_a_machine_that_is_slow_opens_a_recorded_connection_all_the_same():
+    """The time that the program gives is over before the replay begins to open it."""
+    given_s = 10.0
+
+    def program(url):
+        with connect_sync(url + "/chat", open_timeout=given_s) as socket:
+            return socket.state.name
+
+    def waits(url):
+        with pytest.raises(TimeoutError):
+            connect_sync(url + "/silent", open_timeout=min(given_s, 0.1))
+
+    for made in (program, waits):
+        given_s = 10.0
+        seen, tape, again = recorded(made)
+        given_s = 0.0
+        replayed, now = replay(again, tape)
+        assert (replayed, compare(tape, now).divergences) == (seen, [])
