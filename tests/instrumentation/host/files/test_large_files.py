@@ -17,7 +17,7 @@ from playhead_semconv import events as e
 READING = """
 import hashlib, json, os
 from playhead_instrumentation.host.files.contents import Contents
-Contents.settle.__defaults__ = None, 30.0  # a busy machine may not have read a file in a tenth of a second
+Contents.settle.__defaults__ = None, 30.0  # a busy machine reads it later
 from pathlib import Path
 
 def digest(data):
