@@ -19,10 +19,14 @@ class Pair:
     def __init__(self, before: Any, after: Any, types: Types | None = None) -> None:
         self.nodes: dict[bytes, bytes] = {}
         self.types = types or Types()
-        self.before, self.after = (
-            Packer(self.types, self.nodes.__setitem__).state(state) for state in (before, after)
-        )
+        self.before, self.after = map(self.pack, (before, after))
         self.read = 0
+
+    def pack(self, state: Any) -> bytes:
+        packer = Packer(self.types)
+        packed = packer.state(state)
+        self.nodes |= packer.kept
+        return packed
 
     def load(self, digests: Any) -> dict[bytes, bytes]:
         self.read += len(digests)

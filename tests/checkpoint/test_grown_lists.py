@@ -11,7 +11,10 @@ import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
 from playhead_checkpoint.store.engine import KnownNodes
+from playhead_checkpoint.values import stretches
 from playhead_checkpoint.values.models import ModelRow
+from playhead_checkpoint.values.packing import Packer
+from playhead_checkpoint.values.stretches import Stretches
 from playhead_checkpoint.values.types import Types
 
 
@@ -150,3 +153,29 @@ def test_what_is_like_bytes_is_found_behind_a_short_list_that_begins_the_same(st
     found = store.state(store.put(state).id)
     assert found == state
     assert [type(found["other"]["said"][-1]), type(found["other"]["more"][0])] == [bytearray, bytes]
+
+
+def packed_with(known: Stretches, state: Any) -> Packer:
+    packer = Packer(Types(), known)
+    packer.state(state)
+    known.add(packer.stretches)
+    return packer
+
+
+def test_conversations_that_begin_with_one_message_are_known_side_by_side():
+    known, prompt = Stretches(), {"role": "system", "content": "Be kind."}
+    said = [[prompt, *short(name, 30)] for name in "ab"]
+    for one in said:
+        assert packed_with(known, {"said": one}).stretches
+    for one in said:
+        assert packed_with(known, {"said": one}).stretches == []
+
+
+def test_short_lists_that_are_known_take_a_bounded_room(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stretches, "_MOST_BYTES", 50_000)
+    known, first = Stretches(), short("first")
+    packed_with(known, first)
+    assert packed_with(known, first).stretches == []
+    for number in range(40):
+        packed_with(known, short(str(number), 5))
+    assert packed_with(known, first).stretches

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from playhead_checkpoint import Lineage, SqliteCheckpoints
 from playhead_checkpoint.store import sql
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
 from playhead_checkpoint.values import packing
-from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable
+from playhead_semconv.errors import CheckpointUnknown, CorruptTape, StateRefused, StoreUnavailable
 
 
 class TestSqlite(CheckpointConformance):
@@ -178,6 +179,30 @@ def test_damage_is_found_when_it_is_read(path: Path, statement: str, said: str):
         with pytest.raises(CorruptTape, match=said):
             store.state(put.id)
         assert store.damages()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_checkpoint_that_goes_while_it_is_read_is_unknown_or_its_newer_state(path: Path, again: bool):
+    """The row was read, and then its nodes are gone: that is no damage."""
+    with SqliteCheckpoints(path) as writer:
+        id = writer.put(conversation(300)).id
+        with SqliteCheckpoints(path) as reader:
+            load = reader.nodes
+
+            def nodes(digests: Any) -> Any:
+                if reader.nodes is not load:
+                    reader.nodes = load
+                    writer.delete([id])
+                    if again:
+                        writer.put(conversation(40), Lineage(id=id))
+                return load(digests)
+
+            reader.nodes = nodes
+            if again:
+                assert reader.state(id) == conversation(40)
+            else:
+                with pytest.raises(CheckpointUnknown):
+                    reader.state(id)
 
 
 def test_a_damaged_checkpoint_can_be_deleted(path: Path):

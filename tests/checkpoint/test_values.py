@@ -35,8 +35,11 @@ class Kept:
         self.types = types or Types()
         self.loads: list[set[bytes]] = []
 
-    def pack(self, value: Any) -> bytes:
-        return Packer(self.types, self.nodes.__setitem__).state(value)
+    def pack(self, value: Any, packer: Packer | None = None) -> bytes:
+        packer = packer or Packer(self.types)
+        packed = packer.state(value)
+        self.nodes |= packer.kept
+        return packed
 
     def load(self, digests: Any) -> dict[bytes, bytes]:
         self.loads.append(set(digests))
@@ -104,8 +107,8 @@ def test_a_list_of_each_length_comes_back_and_has_one_form(words: int):
         grown.append({"n": number, "text": "word " * chance.randrange(words)})
         for state in (grown, {"a": {"list": grown}, "b": number}):
             fresh = Kept()
-            packer = Packer(kept.types, kept.nodes.__setitem__, known)
-            packed = packer.state(state)
+            packer = Packer(kept.types, known)
+            packed = kept.pack(state, packer)
             assert packed == fresh.pack(state)
             assert packer.logical_bytes > 0
             known.add(packer.stretches)
@@ -123,8 +126,8 @@ def test_what_only_looks_like_bytes_comes_back_as_it_was():
     kept, known = Kept(), Stretches()
     for value in (b"x", bytearray(b"x"), b"x"):
         for state in ([value] * 900, {"list": [{"a": [value]}] * 40, "b": value}, value, {"k": value}):
-            packer = Packer(kept.types, kept.nodes.__setitem__, known)
-            found = kept.read(packer.state(state))
+            packer = Packer(kept.types, known)
+            found = kept.read(kept.pack(state, packer))
             known.add(packer.stretches)
             assert same(found, state)
     with pytest.raises(StateRefused, match=r"state\['a'\]\[3\]"):
@@ -418,7 +421,7 @@ def test_packing_imports_numpy_and_pydantic_for_nobody():
     code = (
         "import sys\nfrom playhead_checkpoint.values.packing import Packer\n"
         "from playhead_checkpoint import Types\n"
-        "Packer(Types(), lambda *_: None).state({'a': [1, {2}, b'x'] * 999})\n"
+        "Packer(Types()).state({'a': [1, {2}, b'x'] * 999})\n"
         "print({'numpy', 'pydantic'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

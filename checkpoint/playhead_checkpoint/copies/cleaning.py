@@ -94,5 +94,5 @@ def _clean_extension(value: Ext, said: Any, redactor: Redacts) -> Ext:
     if value.code == OPEN:
         refs, tail = nodes.opened_list(data)
         clean = pack(_clean(unpack(tail, _whole), said, redactor))
-        return Ext(OPEN, nodes.open_list(list(refs), clean))
+        return Ext(OPEN, nodes.open_list(refs) + clean)
     return value

@@ -6,10 +6,10 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, cast
 
+import msgspec
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
@@ -67,7 +67,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         thread, name = _thread(config), checkpoint["id"]
         parent = get_checkpoint_id(config)
         state = {
-            "checkpoint": {**checkpoint, "channel_values": self._kept(checkpoint["channel_values"])},
+            "checkpoint": self._kept(checkpoint),
             "metadata": get_serializable_checkpoint_metadata(config, metadata),
             "parent": parent,
         }
@@ -82,11 +82,13 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         if notes:
             self._store.note(id, notes, self._types, replace=anew)
 
-    def _kept(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Channels as they are stored."""
+    def _kept(self, checkpoint: GraphCheckpoint) -> GraphCheckpoint:
+        """A checkpoint with its channels as they are stored."""
         if not self._types.encrypts:
-            return values
-        return {channel: Serialized(value) for channel, value in values.items()}
+            return checkpoint
+        values = checkpoint["channel_values"]
+        whole = {channel: Serialized(value) for channel, value in values.items()}
+        return {**checkpoint, "channel_values": whole}
 
     def put_writes(
         self,
@@ -198,10 +200,10 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def _copy(self, found: Checkpoint, thread: str) -> None:
         """Put a checkpoint into another thread."""
         state = self._store.state(found.id, self._types)
-        state["checkpoint"]["channel_values"] = self._kept(state["checkpoint"]["channel_values"])
+        state["checkpoint"] = self._kept(state["checkpoint"])
         parent, id = state["parent"], id_in_thread(thread, found.lineage.name)
         above = id_in_thread(thread, parent) if parent else b""
-        lineage = replace(found.lineage, parent=above, id=id, thread=thread)
+        lineage = msgspec.structs.replace(found.lineage, parent=above, id=id, thread=thread)
         self._store.put(state, lineage, self._types, replace=True)
         self._note(id, self._store.notes(found.id, self._types), anew=True)
 

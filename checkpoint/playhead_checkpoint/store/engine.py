@@ -16,7 +16,7 @@ from playhead_checkpoint.values.difference import StateChange, StateComparison
 from playhead_checkpoint.values.node_cache import NodeCache
 from playhead_checkpoint.values.nodes import Node, pack, parsed
 from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.reading import NotAtHand, Reader
+from playhead_checkpoint.values.reading import Reader
 from playhead_checkpoint.values.stretches import Stretches
 from playhead_checkpoint.values.types import TYPES, Types
 from playhead_semconv.errors import CheckpointTaken, CorruptTape, UsageError
@@ -52,6 +52,10 @@ class KnownNodes:
         self.digests: set[bytes] = set()
         self.stretches = Stretches()
 
+    def fresh(self, kept: Mapping[bytes, bytes]) -> dict[bytes, Node]:
+        """Those nodes that are not known to be stored."""
+        return {digest: parsed(node) for digest, node in kept.items() if digest not in self.digests}
+
 
 class Put(NamedTuple):
     """A checkpoint to be written, and those of its nodes that ``known`` does not have.
@@ -82,25 +86,6 @@ class Packed(NamedTuple):
 
     row: Row
     notes: Mapping[str, bytes]
-
-
-class _Pack:
-    """Packs values; collects the nodes that are not known to be stored."""
-
-    def __init__(self, types: Types, known: KnownNodes) -> None:
-        self.known = known
-        self.fresh: dict[bytes, Node] = {}
-        self.packer = Packer(types, self._keep, known.stretches)
-
-    def _keep(self, digest: bytes, node: bytes) -> None:
-        if digest not in self.known.digests:
-            self.fresh[digest] = parsed(node)
-
-    def stored(self, cache: NodeCache) -> None:
-        """Remember that all of it is stored."""
-        self.known.stretches.add(self.packer.stretches)
-        for digest, node in self.fresh.items():
-            cache.add(digest, node)
 
 
 class NodesGone(Exception):
@@ -162,18 +147,22 @@ class CheckpointEngine(ABC):
         """Keep a state; see `CheckpointStore.put`."""
         _check(lineage)
         while True:
-            pack = _Pack(types or self._types, self._known)
-            packed = pack.packer.state(state)
-            wanted = _row(packed, pack.packer.logical_bytes, lineage)
+            known = self._known
+            packer = Packer(types or self._types, known.stretches)
+            packed = packer.state(state)
+            fresh = known.fresh(packer.kept)
+            wanted = _row(packed, packer.logical_bytes, lineage)
             try:
-                stored = self.write(Put(wanted, pack.fresh, pack.known, replace, pack.packer.roots))
+                stored = self.write(Put(wanted, fresh, known, replace, packer.roots))
             except NodesGone:
                 continue
-            if stored is not wanted and not _same(stored.checkpoint, wanted.checkpoint):
-                raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
             if stored is wanted:
-                pack.stored(self._cache)
-            telling.told(self.nodes, stored.checkpoint, packed, pack.fresh, pack.packer.roots)
+                known.stretches.add(packer.stretches)
+                for digest, node in fresh.items():
+                    self._cache.add(digest, node)
+            elif not _same(stored.checkpoint, wanted.checkpoint):
+                raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
+            telling.told(self.nodes, stored.checkpoint, packed, fresh, packer.roots)
             return stored.checkpoint
 
     def note(
@@ -181,13 +170,18 @@ class CheckpointEngine(ABC):
     ) -> None:
         """Say more about a checkpoint; see `CheckpointStore.note`."""
         while True:
-            pack = _Pack(types or self._types, self._known)
-            packed = {key: pack.packer.state(value) for key, value in notes.items()}
+            known = self._known
+            packed: dict[str, bytes] = {}
+            fresh: dict[bytes, Node] = {}
+            for key, value in notes.items():
+                packer = Packer(types or self._types, known.stretches)
+                packed[key] = packer.state(value)
+                fresh |= known.fresh(packer.kept)
             try:
-                self.write_notes(Notes(id, packed, replace, pack.fresh, pack.known))
+                self.write_notes(Notes(id, packed, replace, fresh, known))
             except NodesGone:
                 continue
-            return telling.noted(self.nodes, id, packed, pack.fresh, replace=replace)
+            return telling.noted(self.nodes, id, packed, fresh, replace=replace)
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
         """What was said about a checkpoint."""
@@ -203,11 +197,11 @@ class CheckpointEngine(ABC):
         load: Callable[[], _T],
         made: Callable[[_T, Callable[[bytes], Any]], _R],
     ) -> _R:
-        """Make the value of something packed. One view of the store serves all nodes that it loads."""
+        """Make the value of something packed."""
         reader = Reader(self.nodes, types or self._types, self._cache)
         try:
-            return made(load(), reader.at_hand)
-        except NotAtHand:
+            return made(load(), reader.value)
+        except CorruptTape:  # or it was deleted before all of its nodes were loaded: look in one view
             with self._reading():
                 return made(load(), reader.value)
 
@@ -289,14 +283,14 @@ def _check(one: Lineage) -> None:
 
 def _row(packed: bytes, size_bytes: int, given: Lineage) -> Row:
     digest = blake3(packed).digest()
-    run, span, kind, parent, thread = given.run, given.span, given.kind, given.parent, given.thread
-    time_ns = given.time_ns or time.time_ns()
-    id = given.id
-    if not id:
+    id, time_ns = given.id, given.time_ns
+    if not id or not time_ns:
+        run, span, kind, parent, thread = given.run, given.span, given.kind, given.parent, given.thread
+        time_ns = time_ns or time.time_ns()
         told = (digest, run, span, kind, parent, time_ns, given.labels, thread, given.name)
-        id = blake3(pack(told)).digest()[:ID_BYTES]
-    lineage = Lineage(run, span, kind, parent, time_ns, given.labels, id, thread, given.name)
-    return Row(Checkpoint(id, lineage, size_bytes, digest), packed)
+        id = id or blake3(pack(told)).digest()[:ID_BYTES]
+        given = Lineage(run, span, kind, parent, time_ns, given.labels, id, thread, given.name)
+    return Row(Checkpoint(id, given, size_bytes, digest), packed)
 
 
 def _same(stored: Checkpoint, wanted: Checkpoint) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +37,8 @@ class LinkedCheckpoints:
         run, span = current_span()
         above = id_in_thread(thread, parent) if parent else b""
         id = id_in_thread(thread, name)
-        lineage = Lineage(run, span, "framework", above, 0, (self._label, *labels), id, thread, name)
+        labels = (self._label, *labels)
+        lineage = Lineage(run, span, "framework", above, time.time_ns(), labels, id, thread, name)
         return self._store.put(state, lineage, types, replace=replace)
 
 

@@ -207,6 +207,10 @@ class PostgresCheckpoints(SqlCheckpoints):
         data = [squeezed(node.data) for node in fresh.values()]
         database.execute(_INSERT_NODES, (list(fresh), sizes, data))
 
+    def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
+        found = database.execute(f"{statement} RETURNING seq", values).fetchone()
+        return found[0] if found else None
+
     def _tidy(self) -> None:
         """The server's autovacuum does it."""
 

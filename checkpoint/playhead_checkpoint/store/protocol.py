@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import msgspec
+
 from playhead_checkpoint.values.difference import StateChange
 from playhead_checkpoint.values.types import Types
 
@@ -18,8 +20,7 @@ MEMORY: Final = "memory"
 """First label of a checkpoint that is an item: those of other names in its thread stand beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(msgspec.Struct, frozen=True):
     """Where a checkpoint comes from.
 
     ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of
@@ -41,8 +42,7 @@ class Lineage:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """A stored checkpoint, without its state.
 
     ``id``: 16 bytes. ``size_bytes``: the state packed as a whole, nothing shared. ``digest``: 32 bytes,

@@ -50,10 +50,10 @@ _WITH_NOTES: Final = (
     "LEFT JOIN note ON note.checkpoint = checkpoint.id WHERE checkpoint.id = ? ORDER BY note.id"
 )
 _PLACES: Final = ", ".join("?" * _WIDTH)
-_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES}) RETURNING seq"
+_INSERT: Final = f"INSERT INTO checkpoint ({COLUMNS}) VALUES ({_PLACES})"
 _INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted since
     f"INSERT INTO checkpoint ({COLUMNS}) SELECT {_PLACES} FROM deletions WHERE count = ? "
-    "ON CONFLICT (id) DO NOTHING RETURNING seq"
+    "ON CONFLICT (id) DO NOTHING"
 )
 
 
@@ -86,6 +86,10 @@ class SqlCheckpoints(CheckpointEngine):
     @abstractmethod
     def _insert(self, database: Session, fresh: Fresh) -> None:
         """Insert those nodes that are missing."""
+
+    @abstractmethod
+    def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
+        """Insert a checkpoint. Its number; None: it was not inserted."""
 
     @abstractmethod
     def stored_bytes(self) -> int:
@@ -258,17 +262,21 @@ class SqlCheckpoints(CheckpointEngine):
 
     def _stored_at_once(self, put: Put) -> tuple[Row, int] | None:
         """As `_written`, asking nothing; None: the checkpoint is not new, or nodes may be missing."""
-        if put.known is not self._known or put.roots is None or self._unknown(put.fresh, put.roots):
+        row, fresh, known, _, roots = put
+        if known is not self._known or roots is None:
             return None
-        values = (*row_values(put.row), self._deletions)
-        with self._writing() if put.fresh else self._at_once() as database:
-            seqs = database.execute(_INSERT_NEW, values).fetchall()
-            if not seqs:
+        if self._unknown(fresh, roots) if fresh else not self._known.digests.issuperset(roots):
+            return None
+        values = (*row_values(row), self._deletions)
+        with self._writing() if fresh else self._at_once() as database:
+            seq = self._insert_row(database, _INSERT_NEW, values)
+            if seq is None:
                 return None
-            if put.fresh:
-                self._insert(database, put.fresh)
-        self._learn(put.fresh)
-        return put.row, seqs[0][0]
+            if fresh:
+                self._insert(database, fresh)
+        if fresh:
+            self._learn(fresh)
+        return row, seq
 
     def _written(self, put: Put) -> tuple[Row, int]:
         """The row that is stored, and its number."""
@@ -280,14 +288,14 @@ class SqlCheckpoints(CheckpointEngine):
                     return self.row(id), 0
                 settle(database)
                 remove(database, "DELETE FROM checkpoint WHERE id = ?", [id])
-            ((seq,),) = database.execute(_INSERT, row_values(row)).fetchall()
+            seq = self._insert_row(database, _INSERT, row_values(row))
             roots = roots_of(row.packed) if put.roots is None else put.roots
             stored = self._added(database, put.fresh, roots)
             if earlier is not None:
                 settle(database, roots_of(earlier))
         if earlier is None:
             self._learn(stored)
-        return row, seq
+        return row, seq or 0
 
     def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Collection[bytes]:
         """Insert the nodes that are missing. Nodes that are stored now.
@@ -304,7 +312,9 @@ class SqlCheckpoints(CheckpointEngine):
 
     def _unknown(self, fresh: Fresh, roots: Iterable[bytes]) -> set[bytes]:
         """What these refer to and is neither one of them nor known to be stored."""
-        used = set(roots).union(*(map(_DIGEST, node.below) for node in fresh.values()))
+        used = set(roots)
+        for node in fresh.values():
+            used.update(map(_DIGEST, node.below))
         return used.difference(self._known.digests, fresh)
 
     # Deleting

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
@@ -156,12 +156,13 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     def _connection(self) -> sqlite3.Connection:
         """The connection of this process. One that was inherited by a fork is left alone."""
-        if self._open is None or self._pid != os.getpid():
+        pid = os.getpid()
+        if self._open is None or self._pid != pid:
+            if self._pid == pid:
+                raise StoreUnavailable(f"{self._path} is closed")
             if self._pid:
-                if self._pid == os.getpid():
-                    raise StoreUnavailable(f"{self._path} is closed")
                 self._known, self._deletions, self._use.depth = KnownNodes(), -1, 0
-            self._open, self._pid = self._connected(), os.getpid()
+            self._open, self._pid = self._connected(), pid
         return self._open
 
     def _connected(self) -> sqlite3.Connection:
@@ -211,6 +212,10 @@ class SqliteCheckpoints(SqlCheckpoints):
     def _insert(self, database: Session, fresh: Fresh) -> None:
         for digest, node in fresh.items():
             database.execute(_INSERT_NODE, (digest, len(node.data), squeezed(node.data)))
+
+    def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
+        done = database.execute(statement, values)
+        return done.lastrowid if done.rowcount else None
 
     def _tidy(self) -> None:
         with self._using() as database:

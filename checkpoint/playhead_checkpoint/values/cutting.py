@@ -7,10 +7,11 @@ from operator import is_
 from typing import Final
 from zlib import crc32
 
+from msgspec.structs import replace
+
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.encoding import head, holds_bytes, may_hold_bytes
-from playhead_checkpoint.values.entries import Entries
-from playhead_checkpoint.values.models import SeenModels
+from playhead_checkpoint.values.entries import Entries, ListEntries
 from playhead_checkpoint.values.nodes import DICT, LIST, Ref
 from playhead_checkpoint.values.stretches import Block, Grown, Leaf, OpenBlock, Part, Stretch, Stretches
 
@@ -25,10 +26,15 @@ class EntryCutter(ABC):
 
     def __init__(self, known: Stretches) -> None:
         self._known = known
-        self._kept: dict[bytes, bytes] = {}
-        self._holds_bytes = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is cut yet."""
+        self.kept: dict[bytes, bytes] = {}
+        """Nodes that were made, by digest."""
         self.stretches: list[Stretch] = []
         """Those that were cut."""
+        self._holds_bytes = False
 
     @abstractmethod
     def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
@@ -41,60 +47,60 @@ class EntryCutter(ABC):
         self._holds_bytes |= any(part.holds_bytes for part in (*blocks, *leaves))
         return self._root([*(block.ref for block in blocks), *map(self._alone, leaves)]).packed()
 
-    def _grown(self, entries: Entries) -> Grown:
+    def _grown(self, entries: ListEntries) -> Grown:
         """Cut a list that grows at its end. What is known of it is packed and compared, no more."""
-        first = entries.packed(0)
-        known = self._known.grown(first)
-        blocks: list[Block] = []
-        at = start = 0
-        for part in known.parts if known else ():
-            if not entries.go_on(at, part):
-                break
-            at += part.entries
-            if isinstance(part, Block):
-                blocks.append(part)
-                start = at
-        else:
-            if known and (more := self._more(known, entries, at)):
-                return more
+        beginning = entries.beginning()
+        known = self._known.grown(beginning)
+        parts = known.parts if known else ()
+        same = entries.known(parts)
+        if known and same == len(parts) and (more := self._more(known, entries)):
+            return more
+        blocks = [part for part in parts[:same] if isinstance(part, Block)]
         there = len(blocks)
-        leaves = self._cut_on(LIST, entries, start, blocks)
-        same = known and there == len(blocks) and known.blocks == there
-        root = known.root if known and same else None
+        leaves = self._cut_on(LIST, entries, sum(block.entries for block in blocks), blocks)
+        root = known.root if known and known.blocks == there == len(blocks) else None
         if blocks and root is None:
             root = self._root([block.ref for block in blocks])
-        return self._as_grown(first, blocks, root, leaves)
+        return self._as_grown(beginning, blocks, root, leaves)
 
-    def _more(self, known: Grown, entries: Entries, at: int) -> Grown | None:
-        """The known list with the entries from ``at`` on; None: one of them ends a leaf, or is large."""
-        tail, more = known.tail, list[bytes]()
-        size = len(tail.cut) if tail else 0
-        for number in range(at, len(entries)):
-            packed = entries.packed(number)
-            more.append(packed)
-            size += len(packed)
-            large = len(packed) > nodes.INLINE_BYTES or size >= nodes.LARGEST_LEAF_BYTES
-            if large or crc32(packed) < len(packed) * _CUT or may_hold_bytes(packed, 0, len(packed)):
-                return None
-        if not more:
+    def _more(self, known: Grown, entries: ListEntries) -> Grown | None:
+        """The known list with the entries behind it; None: one of them ends a leaf, or is large."""
+        if len(entries) == known.entries:
             return known
         if not known.grows:
             return None
-        added = b"".join(more)
-        first, raw, cut, count, parts = more[0], added, added, len(more), known.parts
-        if tail is not None:
-            first, raw, count, parts = tail.first, tail.raw + added, tail.entries + count, parts[:-1]
+        more = entries.behind(known.entries, known.size)
+        for packed in more:
+            if len(packed) > nodes.INLINE_BYTES or crc32(packed) < len(packed) * _CUT:
+                return None
+        tail, parts, added = known.tail, known.parts, b"".join(more)
+        size = len(added) + (len(tail.cut) if tail else 0)
+        if size >= nodes.LARGEST_LEAF_BYTES or may_hold_bytes(added, 0, len(added)):
+            return None
+        if tail is None:
+            tail = Leaf(more[0], LIST, added, added, len(more))
+        else:
+            raw, parts = tail.raw + added, parts[:-1]
             cut = raw if tail.cut is tail.raw else tail.cut + added
-        tail = Leaf(first, LIST, raw, cut, count, False, False, False, None, SeenModels())
-        size, blocks, root = known.size + len(added), known.blocks, known.root
+            tail = Leaf(tail.first, LIST, raw, cut, tail.entries + len(more))
         found = Grown(
-            known.first, (*parts, tail), blocks, root, known.refs, known.roots, tail, size, True
+            known.beginning,
+            (*parts, tail),
+            known.blocks,
+            known.root,
+            known.refs,
+            known.roots,
+            known.opening,
+            tail,
+            known.entries + len(more),
+            known.size + len(added),
+            True,
         )
         self.stretches.append(found)
         return found
 
     def _as_grown(
-        self, first: bytes, blocks: list[Block], root: Ref | None, leaves: list[Leaf]
+        self, beginning: bytes, blocks: list[Block], root: Ref | None, leaves: list[Leaf]
     ) -> Grown:
         """A list that was cut into blocks and leaves; the last leaf is its tail, if it has not ended."""
         parts: list[Part] = [*blocks]
@@ -113,8 +119,11 @@ class EntryCutter(ABC):
         if tail and tail.cut != tail.raw:
             packed = head(LIST, tail.entries) + tail.cut
             roots |= {ref.digest for ref in nodes.refs_in(packed)}
-        size = sum(len(part.raw) for part in parts)
-        found = Grown(first, tuple(parts), len(blocks), root, refs, roots, tail, size, grows)
+        count, size = sum(part.entries for part in parts), sum(len(part.raw) for part in parts)
+        opening = nodes.open_list(refs)
+        found = Grown(
+            beginning, tuple(parts), len(blocks), root, refs, roots, opening, tail, count, size, grows
+        )
         if any(part.holds_bytes for part in parts):
             self._holds_bytes = True
         else:
@@ -144,7 +153,7 @@ class EntryCutter(ABC):
             leaf = self._leaf(kind, entries, at, first)
             at, size = at + leaf.entries, size + len(leaf.cut)
             if size >= nodes.LARGEST_BLOCK_BYTES and leaf.ended:
-                leaf = leaf._replace(closes=True)
+                leaf = replace(leaf, closes=True)
             leaves.append(leaf)
             if leaf.closes or at == len(entries):
                 return leaves
@@ -188,12 +197,12 @@ class EntryCutter(ABC):
         )
         self._holds_bytes = before
         joined = whole if all(map(is_, raw, cut)) else b"".join(cut)
-        return Leaf(first, kind, whole, joined, len(raw), ended, closes, there, None, SeenModels())
+        return Leaf(first, kind, whole, joined, len(raw), ended, closes, there)
 
     def _node(self, kind: int, payload: bytes, count: int) -> Ref:
         node = nodes.leaf(kind, payload)
         digest = nodes.digest_of(node)
-        self._kept[digest] = node
+        self.kept[digest] = node
         return Ref(kind, 0, count, digest)
 
     def _block(self, leaves: list[Leaf]) -> Block:
@@ -201,9 +210,7 @@ class EntryCutter(ABC):
         first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.entries for leaf in leaves)
         ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
         raw = b"".join(leaf.raw for leaf in leaves)
-        block = Block(
-            first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref, SeenModels()
-        )
+        block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref)
         self.stretches.append(block)
         return block
 
@@ -212,7 +219,7 @@ class EntryCutter(ABC):
         ref = self._root([*map(self._alone, leaves)])
         raw = b"".join(leaf.raw for leaf in leaves)
         holds = any(leaf.holds_bytes for leaf in leaves)
-        return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref, SeenModels())
+        return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref)
 
     def _alone(self, leaf: Leaf) -> Ref:
         """The node of a leaf in a block that is open."""
@@ -220,7 +227,7 @@ class EntryCutter(ABC):
             return leaf.ref
         ref = self._node(leaf.kind, head(leaf.kind, leaf.entries) + leaf.cut, leaf.entries)
         if leaf.ended:
-            self.stretches.append(leaf._replace(ref=ref))
+            self.stretches.append(replace(leaf, ref=ref))
         return ref
 
     def _root(self, refs: list[Ref]) -> Ref:
@@ -234,7 +241,7 @@ class EntryCutter(ABC):
                 if cut or held == nodes.LARGEST_FAN_OUT or at == len(refs):
                     node, count = nodes.index(refs[start:at])
                     digest = nodes.digest_of(node)
-                    self._kept[digest] = node
+                    self.kept[digest] = node
                     above.append(Ref(ref.kind, ref.level + 1, count, digest))
                     start = at
             refs = above

@@ -9,11 +9,14 @@ import msgspec
 
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.encoding import ValueEncoder
-from playhead_checkpoint.values.nodes import LIST, pack
+from playhead_checkpoint.values.nodes import LIST, pack, type_of
 from playhead_checkpoint.values.stretches import Part
 
 RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_PLAIN: Final = frozenset({dict, list, str, int, float, bool, type(None)})
+_AT_ONCE: Final = 4096
+"""Entries up to which a list is packed whole to be compared."""
 
 
 class Entries(Protocol):
@@ -35,11 +38,14 @@ class Entries(Protocol):
 
 
 class ListEntries:
-    """Those of a list that is not packed yet."""
+    """Those of a list that is not packed yet. One whose first entry is plain is packed whole."""
 
     def __init__(self, values: list[Any], encoder: ValueEncoder) -> None:
         self._values = values
         self._encoder = encoder
+        plain = type_of(values[0]) in _PLAIN and len(values) <= _AT_ONCE
+        self._whole = encoder.packed(values) if plain else b""
+        self._start = 1 if len(values) < 16 else 3
 
     def __len__(self) -> int:
         return len(self._values)
@@ -47,6 +53,26 @@ class ListEntries:
     def packed(self, at: int) -> bytes:
         """The entry, packed."""
         return self._encoder.packed(self._values[at])
+
+    def beginning(self) -> bytes:
+        """What the list begins with, and does when it has grown, if it is long."""
+        start = self._start
+        return self._whole[start : start + nodes.INLINE_BYTES] if self._whole else self.packed(0)
+
+    def behind(self, entries: int, size: int) -> list[bytes]:
+        """The entries behind so many, packed; those before them have so many bytes."""
+        if self._whole and entries + 1 == len(self._values):
+            return [self._whole[self._start + size :]]
+        return [*map(self._encoder.packed, self._values[entries:])]
+
+    def known(self, parts: Sequence[Part]) -> int:
+        """How many of the parts it begins with."""
+        at = self._start if self._whole else 0
+        for number, part in enumerate(parts):
+            if not (self._whole.startswith(part.raw, at) if self._whole else self.go_on(at, part)):
+                return number
+            at += len(part.raw) if self._whole else part.entries
+        return len(parts)
 
     def key_bytes(self, at: int) -> int:
         """It has none."""

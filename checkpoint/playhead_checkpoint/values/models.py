@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
 import ormsgpack
 
 from playhead_checkpoint.values.encoding import STRICT, holds_bytes
@@ -62,14 +63,11 @@ def _packed(values: list[Any]) -> bytes | None:
         return None
 
 
-class SeenModels:
+class SeenModels(msgspec.Struct):
     """How entries in a row were last seen: as models, or not. Those that are seen once are not tried."""
 
-    __slots__ = ("row", "times")
-
-    def __init__(self) -> None:
-        self.row: ModelRow | None = None
-        self.times = 0
+    row: ModelRow | None = None
+    times: int = 0
 
     def see(self, values: list[Any], types: Types) -> None:
         """They were packed, and are what they were."""

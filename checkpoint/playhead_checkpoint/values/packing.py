@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -43,9 +43,10 @@ _FEW: Final = 64
 """Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
 _LONG: Final = 4
 """Entries from which on a list may be long."""
-_MOST_PARTS: Final = 4
-"""How deep long lists are looked for."""
+_MOST_PARTS: Final = 3
+"""How many dicts deep long lists are looked for."""
 _TEXT: Final = frozenset({str})
+_IS_CONTAINER: Final = frozenset({dict, list}).__contains__
 _LONG_KEY: Final = nodes.INLINE_BYTES // 4
 _MARK_BYTES: Final = 48
 _TEXT_HEADS: Final = {0xC4: 2, 0xC5: 3, 0xC6: 5, 0xD9: 2, 0xDA: 3, 0xDB: 5}
@@ -61,66 +62,63 @@ class _Placed(NamedTuple):
 
 
 class Packer(EntryCutter):
-    """Packs values; each node goes to ``keep(digest, node)``, those below before those above.
+    """Packs one value. The nodes that it makes are in ``kept``, those below before those above.
 
     The nodes of a value depend on the value alone. Where the entries of a large container are cut
     depends on the entries themselves: after a change the nodes before and behind it are the same.
-    ``known``: stretches whose nodes are kept already; they are not given to ``keep`` again.
+    ``known``: stretches whose nodes are kept already; they are not made again.
     """
 
-    def __init__(
-        self, types: Types, keep: Callable[[bytes, bytes], None], known: Stretches = _NONE
-    ) -> None:
-        super().__init__(known)
+    def __init__(self, types: Types, known: Stretches = _NONE) -> None:
         self._encoder = ValueEncoder(types)
-        self._keep = keep
-        self.roots: set[bytes] = set()
-        """Digests of the nodes that the packed state refers to."""
-        self._begin()
+        super().__init__(known)
 
     def state(self, state: Any) -> bytes:
         """The packed state. `StateRefused` names the path and type of what cannot be stored."""
-        self._begin()
         try:
-            data = self._encoder.packed(self._without_long(state))
-            packed = self._value(data, 0, len(data))
+            packed = self._cut(self._encoder.packed(self._without_long(state)))
         except NotPlain:
-            data = packed = b""
+            packed = b""
         if not packed or self._holds_bytes:
             self._begin()
-            data = self._encoder.exactly(state)
-            self._spend(len(data))
-            packed = self._value(data, 0, len(data))
-        else:
-            self._spend(len(data) - sum(one.size for one in self._placed))
-        if packed != data:
-            self.roots = {ref.digest for ref in nodes.refs_in(packed)}
-        for digest, node in self._kept.items():
-            self._keep(digest, node)
+            packed = self._cut(self._encoder.exactly(state))
         return packed
 
     def _begin(self) -> None:
-        self._kept = {}
+        """Nothing is packed yet."""
+        super()._begin()
+        self.roots: set[bytes] = set()
+        """Digests of the nodes that the packed state refers to."""
+        self.logical_bytes = 0
         self._placed: list[_Placed] = []
-        self._holds_bytes = False
-        self.stretches.clear()
-        self.roots.clear()
-        self.logical_bytes = self._depth = self._small_bytes = 0
+        self._depth = self._small_bytes = 0
 
-    def _without_long(self, value: Any, levels: int = _MOST_PARTS) -> Any:
+    def _cut(self, data: bytes) -> bytes:
+        self._spend(len(data))
+        packed = self._value(data, 0, len(data))
+        if packed is not data:
+            self.roots = {ref.digest for ref in nodes.refs_in(packed)}
+        return packed
+
+    def _without_long(self, value: Any) -> Any:
         """The value, in which a piece of MessagePack stands for each long list; else itself."""
         kind = type_of(value)
-        if kind is list:
-            return self._long(value) if len(value) >= _LONG else value
-        if kind is not dict or not levels or not 0 < len(value) <= _FEW:
+        if kind is list and len(value) >= _LONG:
+            return self._long(value)
+        return self._without_long_below(value, _MOST_PARTS) if kind is dict else value
+
+    def _without_long_below(self, value: dict[Any, Any], levels: int) -> dict[Any, Any]:
+        """The same of what is in a dict, so many levels deep."""
+        if len(value) > _FEW:
             return value
         found: dict[Any, Any] = {}
-        for key, one in value.items():
-            kind = type_of(one)
-            if kind is dict or (kind is list and len(one) >= _LONG and levels > 1):
-                part = self._without_long(one, levels - 1)
-                if part is not one:
-                    found[key] = part
+        for key, one in compress(value.items(), map(_IS_CONTAINER, map(type_of, value.values()))):
+            if type_of(one) is list:
+                part = self._long(one) if len(one) >= _LONG else one
+            else:
+                part = self._without_long_below(one, levels - 1) if levels > 1 and one else one
+            if part is not one:
+                found[key] = part
         if not found:
             return value
         if not _TEXT.issuperset(map(type_of, value)) or max(map(len, value)) >= _LONG_KEY:
@@ -129,24 +127,27 @@ class Packer(EntryCutter):
 
     def _long(self, values: list[Any]) -> Any:
         """A list whose entries are packed only as far as they are not known; itself, if it is small."""
-        before, self._kept = self._kept, {}
+        before, self.kept = self.kept, {}
         found = len(self.stretches)
         grown = self._grown(ListEntries(values, self._encoder))
         if not self._has_room(grown.size):  # it is one node, or none: those that were made are not
-            self._kept = before
+            self.kept = before
             del self.stretches[found:]
             return values
-        self._spend(grown.size)
-        self._kept = before | self._kept
+        self.kept = before | self.kept
         self.roots |= grown.roots
         tail, refs = grown.tail, grown.refs
         if tail is None and len(refs) == 1:
-            self._placed.append(_Placed(refs[0].packed(), len(refs[0].packed()), False))
-            return ormsgpack.Ext(nodes.REF, refs[0].data())
-        data = nodes.open_list(refs, head(LIST, tail.entries) + tail.cut if tail else head(LIST, 0))
-        placed = pack(msgspec.msgpack.Ext(nodes.OPEN, data))
-        self._placed.append(_Placed(placed[:_MARK_BYTES] if refs else placed, len(placed), True))
-        return ormsgpack.Ext(nodes.OPEN, data)
+            code, data = nodes.REF, refs[0].data()
+        else:
+            tail_data = head(LIST, tail.entries) + tail.cut if tail else head(LIST, 0)
+            code, data = nodes.OPEN, grown.opening + tail_data
+        placed = pack(msgspec.msgpack.Ext(code, data))
+        size = len(placed)
+        self._spend(grown.size - size)
+        mark = placed[:_MARK_BYTES] if refs else placed
+        self._placed.append(_Placed(mark, size, code == nodes.OPEN))
+        return ormsgpack.Ext(code, data)
 
     def _has_room(self, size: int) -> bool:
         """Whether a list of that size is open. Of those that would be one node the first ones are."""
@@ -183,8 +184,11 @@ class Packer(EntryCutter):
 
     def _open_bytes(self, data: bytes, at: int, end: int) -> int:
         """What open lists take in it: in what is a node, or not, they do not count."""
-        found = (one.size for one in self._placed if one.opened and data.find(one.mark, at, end) >= 0)
-        return sum(found) if self._placed else 0
+        found = 0
+        for one in self._placed:
+            if one.opened and data.find(one.mark, at, end) >= 0:
+                found += one.size
+        return found
 
     def _looks_like_bytes(self, found: bytes) -> bool:
         """Whether there may be bytes in it; not those in what stands for long lists."""

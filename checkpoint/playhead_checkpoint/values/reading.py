@@ -75,7 +75,7 @@ class Nodes:
         return nodes.of(ref, self._loaded[ref.digest])
 
 
-class NotAtHand(Exception):
+class _NotAtHand(Exception):
     """A node has to be loaded."""
 
 
@@ -105,11 +105,14 @@ class Reader:
 
         `CorruptTape`: a node is missing or damaged, or the value is nested too deep or too large.
         """
-        self._nodes.want_all(nodes.refs_in(data))
-        return self.at_hand(data)
+        try:
+            return self._at_hand(data)
+        except _NotAtHand:
+            self._nodes.want_all(nodes.refs_in(data))
+            return self._at_hand(data)
 
-    def at_hand(self, data: bytes) -> Any:
-        """The value, of nodes that this process has read lately. `NotAtHand`."""
+    def _at_hand(self, data: bytes) -> Any:
+        """The value, of nodes that were read lately. `_NotAtHand`."""
         self._room = self._most_bytes
         self._depth = 0
         try:
@@ -175,7 +178,7 @@ class Reader:
     def _node(self, ref: Ref) -> Node:
         found = self._nodes.known(ref)
         if found is None:
-            raise NotAtHand
+            raise _NotAtHand
         return found
 
 

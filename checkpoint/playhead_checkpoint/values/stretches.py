@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+import msgspec
 
 from playhead_checkpoint.values.models import SeenModels
 from playhead_checkpoint.values.nodes import Ref
@@ -11,7 +13,7 @@ from playhead_checkpoint.values.nodes import Ref
 _MOST_BYTES: Final = 1 << 24
 
 
-class Leaf(NamedTuple):
+class Leaf(msgspec.Struct, frozen=True):
     """Entries in a row up to where a leaf ends.
 
     ``raw``: as they are packed; ``cut``: as they stand in the node, where large ones are refs.
@@ -24,14 +26,14 @@ class Leaf(NamedTuple):
     raw: bytes
     cut: bytes
     entries: int
-    ended: bool
-    closes: bool
-    holds_bytes: bool
-    ref: Ref | None
-    seen: SeenModels
+    ended: bool = False
+    closes: bool = False
+    holds_bytes: bool = False
+    ref: Ref | None = None
+    seen: SeenModels = msgspec.field(default_factory=SeenModels)
 
 
-class Block(NamedTuple):
+class Block(msgspec.Struct, frozen=True):
     """Leaves in a row up to where a block ends: one node."""
 
     first: bytes
@@ -40,10 +42,10 @@ class Block(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
-    seen: SeenModels
+    seen: SeenModels = msgspec.field(default_factory=SeenModels)
 
 
-class OpenBlock(NamedTuple):
+class OpenBlock(msgspec.Struct, frozen=True):
     """The leaves of a block that is open still, up to where the last one ended; ``ref``: of all."""
 
     first: bytes
@@ -52,27 +54,30 @@ class OpenBlock(NamedTuple):
     entries: int
     holds_bytes: bool
     ref: Ref
-    seen: SeenModels
+    seen: SeenModels = msgspec.field(default_factory=SeenModels)
 
 
 Part: TypeAlias = Block | OpenBlock | Leaf
 
 
-class Grown(NamedTuple):
-    """A list without bytes, as it was cut.
+class Grown(msgspec.Struct, frozen=True):
+    """A list without bytes, as it was cut, and what it begins with.
 
     ``parts``: blocks, what is open behind them, and the ``tail``, which is no node. ``blocks``: how
-    many; ``root``: of those; ``refs``: of all but the tail; ``roots``: what refs and tail refer to.
-    ``size``: of it all, packed. ``grows``: entries may be added to the tail.
+    many; ``root``: of those; ``refs``: of all but the tail; ``roots``: what refs and tail refer to;
+    ``opening``: what the list's extension begins with, before the tail. ``entries``, ``size``: of it
+    all, the size in bytes as it is packed. ``grows``: entries may be added to the tail.
     """
 
-    first: bytes
+    beginning: bytes
     parts: tuple[Part, ...]
     blocks: int
     root: Ref | None
     refs: list[Ref]
     roots: set[bytes]
+    opening: bytes
     tail: Leaf | None
+    entries: int
     size: int
     grows: bool
 
@@ -81,9 +86,9 @@ Stretch: TypeAlias = Leaf | Block | Grown
 
 
 class Stretches:
-    """Leaves and blocks whose nodes are stored, those used last: about 64 MB at most.
+    """Leaves and blocks whose nodes are stored, those used last: about 80 MB at most.
 
-    They are found by their first entry, and are to be compared as a whole: nothing but equal bytes is
+    They are found by what they begin with, and are to be compared as a whole: nothing but equal bytes is
     taken for what did not change.
     """
 
@@ -91,16 +96,16 @@ class Stretches:
         self._blocks: dict[bytes, Block] = {}
         self._leaves: dict[bytes, Leaf] = {}
         self._grown: dict[bytes, Grown] = {}
-        self._block_bytes = self._leaf_bytes = 0
+        self._block_bytes = self._leaf_bytes = self._grown_bytes = 0
 
     def block(self, first: bytes, kind: int, most: int) -> Block | None:
         """One that begins with an entry, and has at most so many."""
         found = self._blocks.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
-    def grown(self, first: bytes) -> Grown | None:
-        """A list that begins with an entry; it may be another list that does."""
-        return self._grown.get(first)
+    def grown(self, beginning: bytes) -> Grown | None:
+        """A list that begins so; it may be another list that does."""
+        return self._grown.get(beginning)
 
     def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
         """As `block`."""
@@ -111,7 +116,10 @@ class Stretches:
         """Remember them; their nodes are stored."""
         for one in found:
             if isinstance(one, Grown):
-                self._grown[one.first] = one
+                if self._grown_bytes > _MOST_BYTES:
+                    self._grown, self._grown_bytes = {}, 0
+                self._grown[one.beginning] = one
+                self._grown_bytes += len(one.beginning) + (2 * len(one.tail.raw) if one.tail else 0)
                 continue
             if isinstance(one, Block):
                 if self._block_bytes > 2 * _MOST_BYTES:
