@@ -8,6 +8,7 @@ waits or takes a lock.
 
 from __future__ import annotations
 
+from opentelemetry import context as otel_context
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
 
 from playhead_instrumentation.runtime import lanes
@@ -31,8 +32,11 @@ def recording_requests() -> Session | None:
     None for what a recorded exchange does internally, and for what an exporter sends.
     """
     session = current()
-    if session is None or lanes.current() is lanes.UNRECORDED or not is_http_instrumentation_enabled():
+    if session is None or lanes.current() is lanes.UNRECORDED:
         return None
+    for key in otel_context.get_current():
+        if key.startswith("suppress") and not is_http_instrumentation_enabled():
+            return None
     return session
 
 

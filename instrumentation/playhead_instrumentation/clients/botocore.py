@@ -29,23 +29,21 @@ def asked(
     action = ACTIONS.get(operation_name)
     if action is None or client.meta.service_model.service_name != "bedrock-runtime":
         return None
-    path = _path(str(api_params["modelId"]), action)
-    where = endpoint(client.meta.endpoint_url, type(client).__name__)
-    return known_wire.asked("POST", path, _body(api_params), where)
+    model, where = str(api_params["modelId"]), (client.meta.endpoint_url, type(client).__name__)
+    body = api_params.get("body")
+    if isinstance(body, str | bytes | bytearray):
+        return known_wire.asked("POST", _path(model, action), body, endpoint(*where))
+    return _by_path(model, action, *where)
 
 
 @lru_cache(256)
+def _by_path(model: str, action: str, url: str, client_class: str) -> Asked | None:
+    """Return what a conversation asks for, or an invocation whose body is read from a file."""
+    return known_wire.asked("POST", _path(model, action), {}, endpoint(url, client_class))
+
+
 def _path(model: str, action: str) -> str:
     return f"/model/{quote(model, safe='')}/{action}"
-
-
-def _body(api_params: Mapping[str, Any]) -> object:
-    """Return the body of an invocation; of a conversation, whose body is not made yet, its fields.
-
-    What is read from a file is not known here.
-    """
-    body: object = api_params.get("body", api_params)
-    return body if body is api_params or isinstance(body, str | bytes | bytearray) else {}
 
 
 FUNNEL: Final = Funnel(asked)

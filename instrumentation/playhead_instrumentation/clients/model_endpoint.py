@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.values import GenAiProviderName as Provider
@@ -21,8 +22,7 @@ BY_CLASS = (
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelEndpoint:
+class ModelEndpoint(msgspec.Struct, frozen=True):
     """Where a call goes."""
 
     provider: str

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
 import blake3
@@ -81,13 +81,18 @@ _NUMBER = re.compile(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
 _LOGIN_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 
 
-Header = tuple[str | bytes, str | bytes]
-"""Name and value."""
+Header = tuple[str | bytes, Any]
+"""Name and value: text, bytes, or what a library makes a text of."""
 
 
-def _sent(word: str | bytes) -> bytes:
+_KeptHeader = tuple[tuple[str, str], int]
+"""Name and value as they go on the tape, and how many credentials were replaced."""
+
+
+def _sent(word: Any) -> str:
     """A word of a header as it is sent."""
-    return word if isinstance(word, bytes) else word.encode("latin-1", "replace")
+    sent = word if isinstance(word, bytes) else str(word).encode("latin-1", "replace")
+    return sent.decode("latin-1")
 
 
 class Redactor:
@@ -115,7 +120,7 @@ class Redactor:
         """Values learned since the last call of `late`; None before the tape begins."""
         self.places = Places(())
         """Replay elsewhere: mapping from the folders of this process to those of the recorded one."""
-        self._seen_headers: dict[Header, tuple[str, str, int]] = {}
+        self._seen_headers: dict[Header, _KeptHeader] = {}
         self._urls: dict[str, str] = {}
 
     @classmethod
@@ -170,20 +175,22 @@ class Redactor:
             known = seen.get(header)
             if known is None:
                 known = self._kept_header(header)
-            flat += known[:2]
-            count += known[2]
+            flat += known[0]
+            count += known[1]
         return flat, count
 
-    def _kept_header(self, header: Header) -> tuple[str, str, int]:
-        name, text = _sent(header[0]).decode("latin-1"), _sent(header[1]).decode("latin-1")
+    def _kept_header(self, header: Header) -> _KeptHeader:
+        name, text = _sent(header[0]), _sent(header[1])
         if self.secret("header", name.lower()) and not _NUMBER.match(text):
             kept, count = self._header(name.lower(), text)
         else:
             kept = self.url(text) if "=" in text or "://" in text else self.text(text)
             count = int(kept != text)
-        if len(self._seen_headers) > MOST_SEEN:
-            self._seen_headers = {}
-        self._seen_headers[header] = found = name, kept, count
+        found = (name, kept), count
+        if isinstance(header[1], str | bytes):  # values of other types may be equal in other words
+            if len(self._seen_headers) > MOST_SEEN:
+                self._seen_headers = {}
+            self._seen_headers[header] = found
         return found
 
     def _header(self, name: str, text: str) -> tuple[str, int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from opentelemetry import trace
@@ -19,7 +21,7 @@ Finish = Callable[[LogicalCall], None]
 
 
 class Where(Protocol):
-    """The endpoint of a call."""
+    """The endpoint of a call: a value that can be hashed."""
 
     @property
     def provider(self) -> str:
@@ -51,14 +53,19 @@ def keep_calls(calls: Calls | None) -> None:
     _current = calls
 
 
-class _Ending:
-    __slots__ = ("_call", "_calls")
-
-    def __init__(self, calls: Calls, call: LogicalCall) -> None:
-        self._calls, self._call = calls, call
-
-    def finish(self) -> None:
-        self._calls.finish(self._call)
+@lru_cache(256)
+def _described(operation: str, model: str, where: Where) -> tuple[str, Mapping[str, Any]]:
+    """Return name and attributes with which the span of a call starts."""
+    attributes: dict[str, Any] = {a.GEN_AI_OPERATION_NAME: operation}
+    if where.provider:
+        attributes[a.GEN_AI_PROVIDER_NAME] = where.provider
+    if model:
+        attributes[a.GEN_AI_REQUEST_MODEL] = model
+    if where.address:
+        attributes[a.SERVER_ADDRESS] = where.address
+        if where.port:
+            attributes[a.SERVER_PORT] = where.port
+    return f"{operation} {model}" if model else operation, MappingProxyType(attributes)
 
 
 class Calls:
@@ -89,23 +96,16 @@ class Calls:
         self.worker.start()
         if self.before is not None:
             self.before()
-        attributes: dict[str, Any] = {a.GEN_AI_OPERATION_NAME: operation}
-        if where.provider:
-            attributes[a.GEN_AI_PROVIDER_NAME] = where.provider
-        if model:
-            attributes[a.GEN_AI_REQUEST_MODEL] = model
-        if where.address:
-            attributes[a.SERVER_ADDRESS] = where.address
-            if where.port:
-                attributes[a.SERVER_PORT] = where.port
+        name, attributes = _described(operation, model, where)
         started_ns = time.time_ns()
         span = self._tracer().start_span(
-            f"{operation} {model}" if model else operation,
+            name,
             kind=trace.SpanKind.CLIENT,
             attributes=attributes,
             start_time=started_ns,
         )
-        call = LogicalCall(span, wire, not (model and wire), started_ns, self._over)
+        unnamed = not (model and wire)
+        call = LogicalCall(span, wire, unnamed, started_ns, self.worker.submit, self.finish)
         self._open.add(call)
         return call
 
@@ -128,9 +128,6 @@ class Calls:
             self._open.discard(call)
             if call.span.is_recording():
                 end_span(call.span, call.ended_ns)
-
-    def _over(self, call: LogicalCall) -> None:
-        self.worker.submit(_Ending(self, call))
 
     def _forget(self) -> None:
         # The parent ends its own calls; ending a copy here would record the same span twice.

@@ -40,6 +40,7 @@ class LogicalCall:
     __slots__ = (
         "__weakref__",
         "_baton",
+        "_finisher",
         "_hand_over",
         "attempts",
         "context",
@@ -59,7 +60,9 @@ class LogicalCall:
         unnamed: bool,
         started_ns: int,
         hand_over: Callable[[LogicalCall], None],
+        finisher: Callable[[LogicalCall], None],
     ) -> None:
+        """``hand_over``: called when the call is over. ``finisher``: what `finish` does."""
         self.span = span
         self.context: Context = trace.set_span_in_context(span)
         self.wire = wire
@@ -73,6 +76,7 @@ class LogicalCall:
         self.ended_ns: int | None = None
         """When the call was over; nanoseconds since the epoch."""
         self._hand_over = hand_over
+        self._finisher = finisher
         self._baton = [None]
 
     def attempt_opened(self, attempt: Attempt) -> None:
@@ -100,6 +104,10 @@ class LogicalCall:
     def abandon(self) -> None:
         """The process ends, or its provider is shut down, while the call is still open."""
         self._over(time.time_ns())
+
+    def finish(self) -> None:
+        """End the span, off the caller's path."""
+        self._finisher(self)
 
     def disown(self) -> None:
         """This process is a fork, and the call belongs to its parent: never hand it over here."""

@@ -19,8 +19,9 @@ from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters, 
 
 log = logging.getLogger(__name__)
 
-PAUSE_S = 0.02
-"""Seconds between two polls."""
+PAUSE_S = 0.1
+"""Seconds between two polls. What ends meanwhile is finished in one go, so that the program is seldom
+interrupted."""
 LOOKS = 10
 """Polls without work before the thread sleeps."""
 

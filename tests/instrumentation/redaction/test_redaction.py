@@ -79,6 +79,13 @@ def test_a_header_is_kept_as_it_is_sent_whether_it_is_given_as_text_or_as_bytes(
     assert redactor.headers(given) == redactor.headers(given) == (kept, 1)
 
 
+def test_values_that_are_equal_in_other_words_are_kept_apart():
+    redactor = Redactor()
+    given = [("X-Retry", 1), ("X-Retry", True), ("X-Retry", 1.0)]
+    words = ["X-Retry", "1", "X-Retry", "True", "X-Retry", "1.0"]
+    assert redactor.headers(given) == (words, 0)
+
+
 def test_a_signature_of_one_request_is_removed_and_not_looked_for_elsewhere():
     redactor = Redactor.of_process(Settings())
     redactor.late()

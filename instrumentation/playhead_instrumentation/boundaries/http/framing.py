@@ -35,20 +35,20 @@ class Framing:
 
     def body(self, data: bytes) -> bytes:
         """The part of ``data`` that is body. ValueError if a chunk has no size."""
-        found = self.pieces(data)
-        return found[0] if len(found) == 1 else b"".join(found)
+        if self._chunked:
+            return b"".join(self.pieces(data))
+        left_bytes = self._left_bytes
+        if left_bytes is None:
+            return data
+        taken = data[:left_bytes]
+        self._left_bytes = left_bytes = left_bytes - len(taken)
+        self.over = not left_bytes
+        return taken
 
     def pieces(self, data: bytes) -> list[bytes]:
         """The same as a list of chunks."""
-        if not data:
-            return []
         if not self._chunked:
-            if self._left_bytes is None:
-                return [data]
-            taken = data[: self._left_bytes]
-            self._left_bytes -= len(taken)
-            self.over = not self._left_bytes
-            return [taken] if taken else []
+            return [body] if (body := self.body(data)) else []
         found: list[bytes] = []
         while data and not self.over:
             if self._expected == "data":

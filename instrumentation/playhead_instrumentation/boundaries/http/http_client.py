@@ -66,21 +66,29 @@ class OpenRequest:
 
 
 def hand_on(connection: Any, asked: OpenRequest) -> None:
-    """Record the answer on ``connection``. Raises the `PlayheadError` where nothing answers."""
+    """Record the answer on ``connection``."""
     setattr(connection, GOING_ON, asked)
-    if asked.exchange is not None:
-        plug(connection, asked.exchange)
 
 
-def plug(connection: Any, exchange: HttpExchange) -> Any:
-    """Let a recording answer on ``connection``, if one does. Returns the socket; None: not connected.
+def plug(connection: Any, exchange: HttpExchange) -> bool:
+    """Let a recording answer on ``connection``, if one does. Returns whether it is connected.
 
     Raises the `PlayheadError` where nothing answers.
     """
+    unplug(connection)
+    exchange.call.answer(unplug, play, connection)
+    return connection.sock is not None
+
+
+def unplug(connection: Any, *_: Any) -> None:
+    """Leave ``connection`` unconnected if it only seemed to be, because a tape might have answered."""
     if isinstance(connection.sock, PlayedSocket):
-        connection.sock = None  # it was left unconnected because a tape might have answered
-    sock = connection.sock = exchange.call.answer(lambda: connection.sock, PlayedSocket)
-    return sock
+        connection.sock = None
+
+
+def play(played: PlayedExchange, connection: Any) -> None:
+    """Let a recording answer on ``connection``."""
+    connection.sock = PlayedSocket(played)
 
 
 def let_go(connection: Any) -> OpenRequest | None:
@@ -204,6 +212,7 @@ def _endheaders(
     asked = OpenRequest(exchange, own=True)
     try:
         hand_on(connection, asked)
+        plug(connection, exchange)
         refuse(exchange, "request")
         with Shadow():
             original(connection, message_body, encode_chunked=encode_chunked)
@@ -280,7 +289,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
 def _ask_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
     """Send head and body now if no tape answers; they were withheld because one might have."""
     try:
-        if plug(connection, exchange) is None:
+        if not plug(connection, exchange):
             with Shadow():
                 connection.connect()
                 connection.sock.sendall(data)
@@ -365,7 +374,7 @@ def _incoming(response: Any) -> Incoming:
     message = response.headers
     return Incoming(
         response.status,
-        [(name, str(value)) for name, value in message.items()],
+        list(message.raw_items()),  # `items` looks at each value as mail may need it
         "HTTP/1.0" if response.version == 10 else "HTTP/1.1",
         response.reason,
         message.get("content-type", ""),

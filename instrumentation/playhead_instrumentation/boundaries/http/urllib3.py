@@ -25,10 +25,11 @@ from playhead_instrumentation.boundaries.http.http_client import (
     let_go,
     outgoing,
     pieces,
+    play,
     told,
+    unplug,
     whole,
 )
-from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket
 from playhead_instrumentation.boundaries.recording import recording_requests_of_program
 from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
@@ -95,7 +96,8 @@ def _make_request(
         return original(pool, connection, method, url, *args, **kwargs)
     if body is None:
         kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
-    _depart(exchange)
+    if exchange.call.departure is not None:
+        _depart(exchange)
     if exchange.call.replaced is not None:
         kwargs["body"] = exchange.call.replaced
         headers = dict(kwargs.get("headers") or {})
@@ -103,16 +105,14 @@ def _make_request(
         kwargs["headers"] = {**kept, "Content-Length": str(len(exchange.call.replaced))}
     try:
         hand_on(connection, OpenRequest(exchange, own=False))
-        exchange.call.answer(_nothing, _connect_again, pool, connection, url)
+        exchange.call.answer(unplug, _connect_again, connection, pool, url)
         response = _ask(original, pool, connection, method, url, *args, **kwargs)
     except BaseException as problem:
         _fail(exchange, connection, problem.error if isinstance(problem, ErrorInstead) else problem)
         raise
     finally:
         let_go(connection)
-        if isinstance(connection.sock, PlayedSocket):
-            # Tells the pool that this connection cannot be reused.
-            connection.sock = None
+        unplug(connection)  # tells the pool that a recorded connection cannot be reused
     if exchange.attempt.status_code is None:
         exchange.abandoned()
     return response
@@ -127,12 +127,9 @@ def _depart(exchange: HttpExchange) -> None:
         raise
 
 
-def _nothing(*_: Any) -> None:
-    """No-op: the pool itself connects."""
-
-
-def _connect_again(played: PlayedExchange, pool: Any, connection: Any, url: str) -> None:
+def _connect_again(played: PlayedExchange, connection: Any, pool: Any, url: str) -> None:
     """Make ``connection`` look as it did when recorded. Raises the error that replaced the head."""
+    play(played, connection)
     if getattr(connection, "proxy", None) is not None:
         connection._has_connected_to_proxy = True
     if hasattr(connection, "is_verified"):
@@ -209,18 +206,10 @@ def _placed(error: BaseException, pool: Any, connection: Any, url: str) -> BaseE
 def _outgoing(
     pool: Any, method: str, url: str, headers: Mapping[str, Any] | None, body: bytes | None
 ) -> Outgoing:
-    given: Mapping[Any, Any] = headers or {}
+    given: Any = headers or {}
     if type(given).__module__ == "botocore.awsrequest":
-        given = getattr(given, "_dict", given)  # its own look-up makes a key of each name anew
-    sent = [
-        (
-            name if type(name) is str else _word(getattr(name, "_key", name)),
-            value if type(value) is str or type(value) is bytes else _word(value),
-        )
-        for name, value in given.items()
-    ]
+        # Its own look-up makes a key of each name anew.
+        sent = [(key._key, value) for key, value in given._dict.items()]
+    else:
+        sent = given.items()
     return outgoing(method, Server(pool.scheme, pool.host, pool.port), url, sent, body)
-
-
-def _word(word: Any) -> str | bytes:
-    return word if type(word) is str or isinstance(word, bytes) else str(word)

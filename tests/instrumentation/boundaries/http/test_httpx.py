@@ -9,7 +9,7 @@ from support.tapes.sessions import record, recording, replay
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ExchangeId, Fidelity
+from playhead_semconv.facts import ExchangeId, Fidelity, digest_of
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 LIBRARIES = [httpx, httpx2]
@@ -194,6 +194,16 @@ def test_what_an_exporter_sends_is_not_recorded():
         with suppress_instrumentation():
             httpx.get(server.url)
     assert not sink.tape().exchanges()
+
+
+@pytest.mark.parametrize("words", [1, 30_000])
+def test_the_digest_of_an_answer_is_that_of_all_its_chunks(words):
+    with ScriptedServer() as server:
+        server.script([json_reply({"said": "word " * words})])
+        body, tape = record(lambda: httpx.get(server.url).content)
+    (one,) = tape.exchanges().values()
+    assert (len(one.parts) > 1) == (words > 1)
+    assert one.end is not None and one.end.digest == digest_of(body)
 
 
 def test_without_a_session_nothing_stands_in_the_way():
