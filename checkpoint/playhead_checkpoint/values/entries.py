@@ -15,7 +15,7 @@ from playhead_checkpoint.values.stretches import Part
 RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _PLAIN: Final = frozenset({dict, list, str, int, float, bool, type(None)})
-_AT_ONCE: Final = 4096
+_AT_ONCE: Final = 512
 """Entries up to which a list is packed whole to be compared."""
 
 
