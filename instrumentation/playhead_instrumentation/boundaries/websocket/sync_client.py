@@ -12,7 +12,7 @@ import selectors
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.boundaries.websocket.exchange import begin, key_of
@@ -27,6 +27,9 @@ from playhead_instrumentation.boundaries.websocket.sync_connections import (
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow, resume
 from playhead_instrumentation.runtime.patching import PATCHES, required
+
+LONG_S: Final = 3600.0
+"""Time for an opening that was in time: a wait with a limit, as in the recording."""
 
 
 def patch(module: ModuleType) -> None:
@@ -80,12 +83,13 @@ class _Lenient:
     def __init__(self, deadline: Any, played: PlayedExchange) -> None:
         end = played.exchange.end
         lapsed = end is not None and end.error is not None and end.error.qualname == "TimeoutError"
-        self._deadline = deadline if lapsed else None
+        self._deadline = deadline
+        self._least_s = 0.0 if lapsed else LONG_S
 
     def timeout(self, *, raise_if_elapsed: bool = True) -> float | None:
         """Seconds that are left, 0 if none; None: no limit. It lapses in a wait, not before."""
-        left_s = None if self._deadline is None else self._deadline.timeout(raise_if_elapsed=False)
-        return None if left_s is None else max(0.0, left_s)
+        left_s = self._deadline.timeout(raise_if_elapsed=False)
+        return None if left_s is None else max(self._least_s, left_s)
 
 
 def _headers(connecter: Any, protocol: Any) -> list[tuple[str, str]]:
