@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from websockets.exceptions import ConnectionClosed
@@ -134,10 +135,21 @@ class TalkServer:
         heard: list[str | bytes] = []
         self.heard[case].append(heard)
         try:
-            for step in script:
+            for step, following in zip_longest(script, script[1:]):
+                if isinstance(following, Close) and not isinstance(step, tuple):
+                    self._last(connection, step, following)
+                    return
                 self._do(connection, heard, step)
         except ConnectionClosed:
             return
+
+    def _last(self, connection: ServerConnection, step: Any, close: Close) -> None:
+        """Send a message and close at once: the program cannot close upon the message before."""
+        opcode, data = frame(self._encoded(step))
+        with connection.send_context():
+            protocol = connection.protocol
+            (protocol.send_text if opcode == "text" else protocol.send_binary)(data)
+            protocol.send_close(close.code, close.reason)
 
     def _do(self, connection: ServerConnection, heard: list[str | bytes], step: Step) -> None:
         if isinstance(step, Hear):
