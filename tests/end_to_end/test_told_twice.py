@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.answers.wires import CLAUDE
 from support.servers.scripted import ScriptedServer, json_reply
 from support.starting.home import Home
 
@@ -33,16 +34,6 @@ with trace.get_tracer("framework").start_as_current_span("ChatAnthropic", attrib
 print(said.content[0].text)
 """
 """A framework's span, our own, and the span of the SDK, which a provider of one's own switches on."""
-
-CLAUDE = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-sonnet-5",
-    "content": [{"type": "text", "text": "Hi"}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 7, "output_tokens": 3},
-}
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ class MessageExchange:
         self.attempt: Attempt | None = None
         """The exchange as an attempt of a call, where its bytes are looked into at the end."""
         self.key = request.key
-        """What is asked."""
+        """Method and address of the request."""
         self.meter: Any = None
         """What `Session.on_message` keeps with the exchange."""
         self.sent_count = 0

@@ -49,7 +49,7 @@ LABELS = tuple(map(_label, NAMES))
 
 
 class SeenCall(msgspec.Struct, frozen=True):
-    """What is counted of a span."""
+    """What the metrics count of a span."""
 
     kind: tuple[str, ...]
     """Values of `NAMES`."""
@@ -64,7 +64,7 @@ class SeenCall(msgspec.Struct, frozen=True):
 
 
 def seen_call(envelope: ResourceSpans) -> SeenCall:
-    """What is counted of a span with all that is known of it."""
+    """What the metrics count of a span that has its meaning."""
     span = parse_span(span_of(envelope).SerializeToString())
     recorded = any(pair.key == a.PLAYHEAD_INSTANCE for pair in envelope.resource.attributes)
     summary, at = summarize(span, recorded), words_of(span, recorded)

@@ -61,7 +61,7 @@ class CountedOnce:
 
 
 class _Run:
-    """What is kept of a run."""
+    """What `CountedOnce` keeps of a run."""
 
     def __init__(self) -> None:
         self.calls, self.bearers = _Kept(), _Kept()

@@ -86,7 +86,7 @@ class Housekeeper(RepeatingThread):
     def stop(self) -> None:
         """Stop, when the meanings of what has come are determined or `LAST_LOOK_S` are over. Idempotent.
 
-        Nobody else would before the next receiver starts, and a recording ends with its own.
+        A recording ends with its receiver, and no other process looks before the next receiver starts.
         """
         works = self._thread.is_alive() and not self._stop.is_set()
         super().stop()

@@ -3,7 +3,7 @@
 A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
 model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
 wherever they are read, and so does the run's summary. Calls over a WebSocket get spans of their own.
-Who counts calls is told of each once, when it has come in.
+The counter gets each call once, when it has come in.
 """
 
 from __future__ import annotations

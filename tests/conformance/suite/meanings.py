@@ -9,6 +9,7 @@ import pytest
 from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
 from support.answers.spoken import CALL, QUESTION, answer, talk
 from support.answers.spoken import request as question
+from support.answers.wires import CLAUDE
 from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 from support.tapes.leftout import attributes
 from support.whole_store import WholeStore
@@ -30,15 +31,6 @@ ANSWER: dict[str, Any] = {
         {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi"}}
     ],
     "usage": {"prompt_tokens": 1000, "completion_tokens": 20},
-}
-CLAUDE = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-sonnet-5",
-    "content": [{"type": "text", "text": "Hi"}],
-    "stop_reason": "end_turn",
-    "usage": {"input_tokens": 7, "output_tokens": 3},
 }
 
 XAI_ASKED = b"\n\x0b\n\x07\n\x05Hello\x10\x01\x12\x03m-1"

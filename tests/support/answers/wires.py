@@ -47,3 +47,15 @@ def content(found: Derived, name: str) -> Any:
     value = found.attributes[f"gen_ai.{name}"]
     assert isinstance(value, str)
     return json.loads(value)
+
+
+CLAUDE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5",
+    "content": [{"type": "text", "text": "Hi"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 7, "output_tokens": 3},
+}
+"""A short answer of Anthropic: 7 tokens in, 3 out."""
