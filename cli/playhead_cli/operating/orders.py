@@ -29,7 +29,10 @@ WAIT_S = 10.0
 POLL_S = 9.0
 """Longest time of one question for changes."""
 STARTING_S = 3.0
-"""How long a receiver may take from its first sign of life to its query API."""
+"""How long a receiver may take from its first sign of life to its query API, and a running agent
+until it takes orders."""
+PAUSE_S = 0.05
+"""Rest between two such looks."""
 
 UNKNOWN = 404
 
@@ -38,6 +41,12 @@ class OrderRefused(UsageError):
     """The receiver refuses an order, or the agent cannot carry it out."""
 
     code = "control-refused"
+
+
+class NotConnected(OrderRefused):
+    """No process of the run takes orders, or not yet."""
+
+    type = "urn:playhead:not-controlled"
 
 
 class NoReceiver(PlayheadError):
@@ -66,8 +75,19 @@ class Operator:
         )
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
-        """Give an order; returns the control of the run. `OrderRefused`, `NoReceiver`."""
-        return self._asked("POST", f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said})
+        """Give an order, as soon as an agent that has just begun takes orders.
+
+        Returns the control of the run. `OrderRefused`, `NoReceiver`.
+        """
+        path, body = f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said}
+        until_s = time.monotonic() + STARTING_S
+        while True:
+            try:
+                return self._asked("POST", path, body)
+            except NotConnected:
+                if time.monotonic() >= until_s:
+                    raise
+            time.sleep(PAUSE_S)
 
     def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
         """The control of a run; with ``after`` as soon as it is another than at this revision."""
@@ -107,7 +127,8 @@ class Operator:
             return cast("dict[str, Any]", found)
         said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         what, cause, hint = (visible(str(said.get(name, ""))) for name in ("detail", "cause", "hint"))
-        kind = RunUnknown if answer.status == UNKNOWN else OrderRefused
+        kind = NotConnected if said.get("type") == NotConnected.type else OrderRefused
+        kind = RunUnknown if answer.status == UNKNOWN else kind
         raise kind(what or f"{self._url} answered {answer.status}", cause=cause, hint=hint)
 
 
@@ -116,7 +137,7 @@ def _found(session: Session) -> tuple[str, str]:
     found = running(session.data_dir)
     until_s = time.monotonic() + STARTING_S
     while found is not None and not found.query and time.monotonic() < until_s:
-        time.sleep(0.05)
+        time.sleep(PAUSE_S)
         found = running(session.data_dir)
     if found is None or not found.query:
         who = "no receiver runs" if found is None else f"process {found.pid} runs without a query API"

@@ -57,6 +57,12 @@ class NotControlled(UsageError):
     code = "not-controlled"
 
 
+class RunOver(NotControlled):
+    """The run has ended, so nothing of it will be connected again."""
+
+    code = "run-over"
+
+
 class HeldByOther(UsageError):
     """Another operator holds the run."""
 
@@ -266,7 +272,7 @@ class Hub:
             if not agents:
                 raise NotControlled(
                     "no process of this run is connected for control",
-                    cause="it has ended, or it was started without",
+                    cause="it has just begun, or was started without",
                     hint="start it with PLAYHEAD_CONTROL=on",
                 )
             if instance:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.observed.asking import ASKING
 from support.outside.controlling import Stage, on_stage, said_back
-from support.servers.scripted import ScriptedServer, openai_chat
+from support.servers.scripted import ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
 from support.starting.running import until
 
@@ -34,6 +35,12 @@ print(send_email("bob"), flush=True)
 """
 
 
+def ready(agent: subprocess.Popen[str]) -> None:
+    """Wait until an agent has printed that it is ready."""
+    assert agent.stdout is not None
+    assert agent.stdout.readline() == "ready\n"
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with on_stage(tmp_path) as stage:
@@ -50,8 +57,9 @@ def lines(home: Home, *words: str) -> list[str]:
 def test_a_run_is_paused_looked_at_changed_and_let_go(stage: Stage):
     home = stage.home
     agent = stage.start(stage.script(AGENT))
-    assert agent.stdout is not None and agent.stdin is not None
-    assert agent.stdout.readline() == "ready\n"
+    assert agent.stdin is not None
+    ready(agent)
+    until(stage.operator.connected, "it is connected")
     (held,) = lines(home, "pause", "agent-1", "--lease", "5m", "--wait", "0s")
     assert held.startswith("agent-1 is paused by ") and held.endswith(" for 5m")
     agent.stdin.write("go\n")
@@ -85,8 +93,8 @@ def test_a_run_is_paused_looked_at_changed_and_let_go(stage: Stage):
 def test_conditions_are_set_and_shown(stage: Stage):
     home = stage.home
     agent = stage.start(stage.script(AGENT))
-    assert agent.stdout is not None
-    assert agent.stdout.readline() == "ready\n"
+    ready(agent)
+    until(stage.operator.connected, "it is connected")
     words = ("--on", "tool=send_email", "--on", "error", "--stop", "model=gpt-*")
     held, *rules = lines(home, "pause", "agent-1", *words)
     assert " is held by " in held
@@ -156,9 +164,10 @@ def test_a_recording_brings_the_receiver_that_takes_orders(tmp_path: Path):
         script = tmp_path / "agent.py"
         script.write_text(AGENT)
         agent = home.start("record", "--control", "on", script)
-        assert agent.stdout is not None and agent.stdin is not None
-        assert agent.stdout.readline() == "ready\n"
-        lines(home, "pause", "agent-1", "--wait", "0s")
+        assert agent.stdin is not None
+        ready(agent)
+        words = ("pause", "agent-1", "--wait", "0s")
+        until(lambda: home.playhead(*words).returncode == 0, "it takes orders")
         agent.stdin.write("go\n")
         agent.stdin.flush()
         assert lines(home, "pause", "agent-1")[1].endswith("  question 0")
@@ -166,6 +175,18 @@ def test_a_recording_brings_the_receiver_that_takes_orders(tmp_path: Path):
         out, err = agent.communicate(timeout=60)
         assert agent.returncode == 0, err
         assert out.splitlines()[-1] == "sent to bob"
+
+
+def test_an_agent_that_has_just_begun_is_waited_for(tmp_path: Path):
+    early = {"type": "urn:playhead:not-controlled", "detail": "no process of this run is connected"}
+    held = {"holder": "anna", "left_s": 300.0}
+    state = {"revision": 1, "processes": [], "lease": held, "halted": [], "taken": True}
+    with ScriptedServer() as receiver:
+        refused = json_reply(early, status=409)
+        receiver.script([refused, refused, json_reply(state)])
+        home = Home(tmp_path, {})
+        assert lines(home, "pause", "agent-1", "--wait", "0s", "--url", receiver.url)
+        assert len(receiver.requests) == 3
 
 
 def test_without_a_receiver_it_says_what_to_do(tmp_path: Path):
@@ -183,9 +204,8 @@ def test_without_a_receiver_it_says_what_to_do(tmp_path: Path):
 def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
     home = stage.home
     agent = stage.start(stage.script(AGENT))
-    assert agent.stdout is not None
-    assert agent.stdout.readline() == "ready\n"
-    until(lambda: stage.operator.connected(), "it is connected")
+    ready(agent)
+    until(stage.operator.connected, "it is connected")
     late = home.playhead("checkpoint", "agent-1", "--wait", "0s")
     assert late.returncode == 1 and "has not come to its next step" in late.stderr
     before = stage.operator.state("agent-1")["revision"]

@@ -10,7 +10,7 @@ import anyio.to_thread
 import msgspec
 from fastapi import APIRouter, Depends, Query
 
-from playhead_receiver.control.hub import Controlled, Hub, NotControlled, NotDone
+from playhead_receiver.control.hub import Controlled, Hub, NotDone, RunOver
 from playhead_receiver.control.watch import HubWatch
 from playhead_receiver.query.asked import ApiRequest, Controlling, Reading, RunName
 from playhead_receiver.query.models.control import (
@@ -117,7 +117,7 @@ class ControlledRun:
     def send(self, order: ControlOrder, halt: str = "") -> int:
         """Send an order; returns its number. `NotControlled`, `HeldByOther`, `NotDone`, `TooMany`."""
         if self._is_over:
-            raise NotControlled("this run is over", hint="playhead fork RUN:POINT, to go on from there")
+            raise RunOver("this run is over", hint="playhead fork RUN:POINT, to go on from there")
         instance, number = self.halt(halt)
         order = msgspec.structs.replace(order, halt=number)
         return self.hub.give(order, self.instances, instance)
@@ -133,7 +133,7 @@ class ControlledRun:
                 if found is not None:
                     break
                 if not self.controlled().processes:
-                    raise NotControlled("the run has ended before its next step")
+                    raise RunOver("the run has ended before its next step")
                 await waiting.changed()
             if found is not None and found[1] < 0:
                 raise NotDone("nothing is recorded where the program is: no checkpoint was made")
