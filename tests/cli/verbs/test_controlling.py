@@ -59,7 +59,7 @@ def test_a_run_is_paused_looked_at_changed_and_let_go(stage: Stage):
     agent = stage.start(stage.script(AGENT))
     assert agent.stdin is not None
     ready(agent)
-    until(stage.operator.connected, "it is connected")
+    until(lambda: stage.operator.listens("agent-1"), "it takes orders")
     (held,) = lines(home, "pause", "agent-1", "--lease", "5m", "--wait", "0s")
     assert held.startswith("agent-1 is paused by ") and held.endswith(" for 5m")
     agent.stdin.write("go\n")
@@ -94,7 +94,7 @@ def test_conditions_are_set_and_shown(stage: Stage):
     home = stage.home
     agent = stage.start(stage.script(AGENT))
     ready(agent)
-    until(stage.operator.connected, "it is connected")
+    until(lambda: stage.operator.listens("agent-1"), "it takes orders")
     words = ("--on", "tool=send_email", "--on", "error", "--stop", "model=gpt-*")
     held, *rules = lines(home, "pause", "agent-1", *words)
     assert " is held by " in held
@@ -205,7 +205,7 @@ def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
     home = stage.home
     agent = stage.start(stage.script(AGENT))
     ready(agent)
-    until(stage.operator.connected, "it is connected")
+    until(lambda: stage.operator.listens("agent-1"), "it takes orders")
     late = home.playhead("checkpoint", "agent-1", "--wait", "0s")
     assert late.returncode == 1 and "has not come to its next step" in late.stderr
     before = stage.operator.state("agent-1")["revision"]

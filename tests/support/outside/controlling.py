@@ -60,6 +60,11 @@ class Operator:
         """The processes that take orders."""
         return self._client.get("/v1/control").json()["processes"]
 
+    def listens(self, run: str) -> bool:
+        """Whether the run is heard of, and a process of it takes orders."""
+        answer = self._client.get(f"/v1/runs/{run}/control")
+        return answer.status_code == 200 and bool(answer.json()["processes"])
+
     def halted(self, run: str, count: int = 1) -> list[dict[str, Any]]:
         """Wait until so many wait."""
         found: list[dict[str, Any]] = []
