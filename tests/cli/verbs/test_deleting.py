@@ -23,6 +23,7 @@ from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
+from playhead_semconv import attributes as a
 
 SAID = "needle-" + os.urandom(8).hex()
 
@@ -76,7 +77,8 @@ def test_what_is_not_to_be_deleted_is_refused_and_then_nothing_is(playhead: Comm
     living = HandMade()
     living.at_ns = time.time_ns()
     store = open_store(playhead.data_dir)
-    store.commit(Batch([], living.start().facts))
+    living.start(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000})
+    store.commit(Batch([], living.facts))
     store.close()
     playhead("gc", "--mark", "refund-2", "held")
     for words, said in (
