@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.servers import ports
 from support.starting import warm
 from support.starting.inner_pytest import ONLY_OURS
 
@@ -62,7 +63,7 @@ def serves(home, *words):
     ) as command:
         try:
             link = command.stdout.readline().strip()
-            assert "text/html" in httpx2.get(link).headers["content-type"]
+            assert "text/html" in httpx2.get(link, timeout=60).headers["content-type"]
         finally:
             command.send_signal(signal.SIGINT)
         assert command.wait(60) == 0
@@ -83,13 +84,13 @@ def test_the_next_commands_work(demo, home):
 
 
 def test_a_trap_counts_who_comes():
-    with Trap(0) as trap:
+    with Trap(ports.free()) as trap:
         for _ in range(2):
             with pytest.raises(httpx2.TransportError):
-                httpx2.get(f"http://127.0.0.1:{trap.port}")
+                httpx2.get(f"http://127.0.0.1:{trap.port}", timeout=60)
         assert trap.contacts == 2
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(f"http://127.0.0.1:{trap.port}")
+        httpx2.get(f"http://127.0.0.1:{trap.port}", timeout=60)
 
 
 @pytest.mark.acceptance
