@@ -480,7 +480,7 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
         tmp_path / "data",
         Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
     ) as receiver:
-        assert httpx.post(f"{receiver.http_endpoint}/v1/traces").status_code == 401
+        assert httpx.post(f"{receiver.http_endpoint}/v1/traces", timeout=60).status_code == 401
         script = tmp_path / "agent.py"
         script.write_text(
             "from opentelemetry import trace\ntrace.get_tracer('t').start_span('s').end()\n"
@@ -491,7 +491,7 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
         found = running(tmp_path / "data")
         assert found is not None
         headers = {"authorization": f"Bearer {found.key}"}
-        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers).json()
+        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers, timeout=60).json()
         assert [one["name"] for one in listed["runs"]] == ["agent-1"]
         assert found.key not in done.stderr
     assert (tmp_path / "data" / "receiver.lock").read_bytes() == b""
