@@ -218,9 +218,9 @@ def test_control_c_ends_it_by_the_signal_whenever_it_comes(
         time.sleep(after_s)  # the moment is what is tried
     terminal.type(b"\x03")
     status = terminal.status()
-    # Python itself, before it runs anything.
+    # Python itself, before it runs anything; a ^C that is passed on may come on top of that.
     if "Fatal Python error: init_" in terminal.said or "Could not import runpy" in terminal.said:
-        assert status == 1
+        assert status in (1, -signal.SIGINT)
         return
     assert status == -signal.SIGINT, terminal.said
     assert "playhead_" not in terminal.said, terminal.said  # no traceback of ours
