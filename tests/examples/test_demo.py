@@ -17,6 +17,8 @@ from playhead_cli.demo.trap import Trap
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.timeout(600)
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -25,7 +27,7 @@ def home(tmp_path_factory):
 
 def playhead(home, *arguments, **environ):
     variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environ}
-    return warm.playhead(*arguments, environ=variables, cwd=ROOT, timeout_s=150)
+    return warm.playhead(*arguments, environ=variables, cwd=ROOT, timeout_s=500)
 
 
 @pytest.fixture(scope="module")
