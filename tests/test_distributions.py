@@ -226,7 +226,7 @@ def up(machine: Machine) -> Iterator[subprocess.Popen[str]]:
 def test_the_installed_receiver_is_ready_and_stops(up: subprocess.Popen[str]):
     assert up.stdout is not None
     said = json.loads(up.stdout.readline())
-    assert httpx.get(f"{said['query']}/ready").json()["status"] == "ok"
+    assert httpx.get(f"{said['query']}/ready", timeout=60).json()["status"] == "ok"
     assert said["grpc"] == ""  # it is an extra
     up.send_signal(signal.SIGTERM)
     assert up.wait(60) == 0

@@ -2,11 +2,19 @@ from pathlib import Path
 
 import pytest
 from support.starting.cli import CommandLine, refund, store_run
+from support.starting.running import PATIENCE_S
+
+from playhead_cli.diagnosis import checks, funnels
+from playhead_exporter import probe
 
 
 @pytest.fixture
-def playhead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    """The command line on an empty data directory."""
+def playhead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """The command line on an empty data directory. Whom the doctor asks may take their time."""
+    for module, name in ((probe, "TIMEOUT_S"), (checks, "PROBE_TIMEOUT_S"), (funnels, "TIMEOUT_S")):
+        monkeypatch.setattr(module, name, PATIENCE_S)
     return CommandLine(tmp_path / "data", capsys)
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.outside.terminal import heard
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
@@ -128,15 +129,8 @@ def test_nor_to_a_terminal(playhead: CommandLine, two: tuple[str, str], words: s
         env=environ,
     )
     os.close(slave)
-    heard = b""
-    try:
-        while piece := os.read(master, 1 << 16):
-            heard += piece
-    except OSError:  # the other side is closed
-        pass
+    text = STYLE.sub("", heard(master))
     child.wait()
-    os.close(master)
-    text = STYLE.sub("", heard.decode())
     assert BARE.findall(text) == [] and r"\u001b" in text, text
 
 

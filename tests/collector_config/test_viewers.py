@@ -53,7 +53,7 @@ def api(tmp_path_factory):
         more += [span_of(b"v" * 16, 4, parent=2, http__response__status_code=503)]
         spans = [span_of(b"v" * 16, 1, name="run", error=True), *more]
         running.store.commit(Batch(spans))
-        with httpx.Client(base_url=running.query_endpoint, timeout=30) as client:
+        with httpx.Client(base_url=running.query_endpoint, timeout=60) as client:
             yield client
 
 

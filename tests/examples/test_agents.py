@@ -66,10 +66,10 @@ def test_refund_agent_decides(run, provider, order, verdict):
 
 
 def test_unknown_paths_are_404(provider):
-    assert httpx2.post(f"{provider.url}/v1/nothing", json={}).json()["error"]["type"] == (
+    assert httpx2.post(f"{provider.url}/v1/nothing", json={}, timeout=60).json()["error"]["type"] == (
         "invalid_request_error"
     )
-    assert httpx2.get(f"{provider.url}/weather?city=Atlantis").status_code == 404
+    assert httpx2.get(f"{provider.url}/weather?city=Atlantis", timeout=60).status_code == 404
 
 
 def test_the_provider_runs_alone():
@@ -78,9 +78,9 @@ def test_the_provider_runs_alone():
     ) as process:
         lines = [process.stdout.readline().removeprefix("export ").strip() for _ in range(5)]
         variables = dict(line.split("=", 1) for line in lines)
-        got = httpx2.get(f"{variables['TOOLS_URL']}/orders?order=82")
+        got = httpx2.get(f"{variables['TOOLS_URL']}/orders?order=82", timeout=60)
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert json.loads(got.content) == answers.ORDERS["82"]
 
 

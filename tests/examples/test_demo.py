@@ -9,12 +9,15 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.servers import ports
 from support.starting import warm
 from support.starting.inner_pytest import ONLY_OURS
 
 from playhead_cli.demo.trap import Trap
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def home(tmp_path_factory):
 
 def playhead(home, *arguments, **environ):
     variables = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **environ}
-    return warm.playhead(*arguments, environ=variables, cwd=ROOT, timeout_s=150)
+    return warm.playhead(*arguments, environ=variables, cwd=ROOT, timeout_s=500)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def serves(home, *words):
     ) as command:
         try:
             link = command.stdout.readline().strip()
-            assert "text/html" in httpx2.get(link).headers["content-type"]
+            assert "text/html" in httpx2.get(link, timeout=60).headers["content-type"]
         finally:
             command.send_signal(signal.SIGINT)
         assert command.wait(60) == 0
@@ -83,13 +86,13 @@ def test_the_next_commands_work(demo, home):
 
 
 def test_a_trap_counts_who_comes():
-    with Trap(0) as trap:
+    with Trap(ports.free()) as trap:
         for _ in range(2):
             with pytest.raises(httpx2.TransportError):
-                httpx2.get(f"http://127.0.0.1:{trap.port}")
+                httpx2.get(f"http://127.0.0.1:{trap.port}", timeout=60)
         assert trap.contacts == 2
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(f"http://127.0.0.1:{trap.port}")
+        httpx2.get(f"http://127.0.0.1:{trap.port}", timeout=60)
 
 
 @pytest.mark.acceptance

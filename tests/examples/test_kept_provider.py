@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.servers import ports
 
 from playhead_cli.demo import Stage
 from playhead_cli.demo import __main__ as kept_process
@@ -33,11 +34,12 @@ def data_dir(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def kept(tmp_path: Path, data_dir: Path) -> KeptProvider:
-    return started(data_dir, examples_here(tmp_path))
+    """One at a port that is nobody else's when it has ended."""
+    return started(data_dir, examples_here(tmp_path), ports.free())
 
 
-def started(data_dir: Path, examples: Path) -> KeptProvider:
-    return keep(data_dir, Stage(dict(os.environ), examples, freed_port(data_dir)))
+def started(data_dir: Path, examples: Path, port: int) -> KeptProvider:
+    return keep(data_dir, Stage(dict(os.environ), examples, port))
 
 
 def process_of(kept: KeptProvider) -> psutil.Process:
@@ -126,10 +128,10 @@ def test_one_that_was_killed_is_not_found_and_its_port_is_taken_again(
     assert found_by(words, base, {}, data_dir) == variables(kept.url)
     process = process_of(kept)
     process.kill()
-    process.wait(20)
+    process.wait(60)
     assert found_by(words, base, {}, data_dir) == {}
     assert "playhead demo --keep" in playhead(data_dir, "demo", "--env").stderr
-    again = started(data_dir, Path(kept.examples))
+    again = started(data_dir, Path(kept.examples), freed_port(data_dir))
     assert again.port == kept.port and again.key != kept.key
     assert not kept.answers() and again.answers()
 
@@ -137,7 +139,7 @@ def test_one_that_was_killed_is_not_found_and_its_port_is_taken_again(
 def test_somebody_else_at_its_port_is_not_taken_for_it(kept: KeptProvider, data_dir: Path):
     process = process_of(kept)
     process.kill()
-    process.wait(20)
+    process.wait(60)
     with Provider(kept.port, key="another") as stranger:
         assert not kept.answers()
         assert found_by(["examples/weather_agent.py"], Path(kept.examples).parent, {}, data_dir) == {}
@@ -151,7 +153,7 @@ def test_it_ends_when_asked_and_leaves_nothing(kept: KeptProvider, data_dir: Pat
     shown = playhead(data_dir, "demo", "--env").stdout
     assert shown.splitlines() == [f"export {name}={v}" for name, v in variables(kept.url).items()]
     assert "has ended" in playhead(data_dir, "demo", "--stop").stderr
-    process.wait(20)
+    process.wait(60)
     assert not (data_dir / FILE).exists()
     assert "none was running" in playhead(data_dir, "demo", "--stop").stderr
 
@@ -160,7 +162,7 @@ def test_it_ends_when_asked_and_leaves_nothing(kept: KeptProvider, data_dir: Pat
 def test_a_signal_ends_it_and_removes_its_file(kept: KeptProvider, data_dir: Path, number: int):
     process = process_of(kept)
     process.send_signal(number)
-    process.wait(20)
+    process.wait(60)
     assert not (data_dir / FILE).exists()
 
 

@@ -216,7 +216,7 @@ def test_chunk_boundaries_and_gates(server):
     seen: list[bytes] = []
 
     def read() -> None:
-        with httpx2.stream("GET", server.url) as response:
+        with httpx2.stream("GET", server.url, timeout=60) as response:
             seen.extend(response.iter_raw())
 
     reader = threading.Thread(target=read)
@@ -234,7 +234,7 @@ def test_chunk_boundaries_and_gates(server):
 def test_truncated_body(server, framing):
     server.script([Reply([b"12345", b"67890"], framing=framing, truncate_at=7)])
     got = b""
-    with httpx2.stream("GET", server.url) as response:
+    with httpx2.stream("GET", server.url, timeout=60) as response:
         with pytest.raises(httpx2.RemoteProtocolError):
             for piece in response.iter_raw():
                 got += piece
@@ -244,17 +244,17 @@ def test_truncated_body(server, framing):
 def test_reset_garbage_and_hang_up(server):
     server.script([Reply([b"x"], truncate_at=0, end="reset"), raw_reply(b"\x00\x01nonsense"), hang_up()])
     with pytest.raises(httpx2.ReadError):
-        httpx2.get(server.url)
+        httpx2.get(server.url, timeout=60)
     with pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.get(server.url)
+        httpx2.get(server.url, timeout=60)
     with pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.get(server.url)
+        httpx2.get(server.url, timeout=60)
     assert server.connections == 3
 
 
 def test_a_body_that_ends_with_the_connection(server):
     server.script([Reply([b"a", b"b"], framing="close"), Reply([b"c"])])
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         assert client.get(server.url).content == b"ab"
         assert client.get(server.url).content == b"c"
     assert [request.connection for request in server.requests] == [0, 1]
@@ -262,7 +262,7 @@ def test_a_body_that_ends_with_the_connection(server):
 
 def test_keep_alive_and_chunked_request(server):
     server.script([Reply([b"a"]), lambda request: Reply([request.body[::-1]])])
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60, limits=httpx2.Limits(keepalive_expiry=60)) as client:
         client.get(server.url)
         assert client.post(server.url, content=iter([b"ab", b"cd"])).content == b"dcba"
     assert server.connections == 1
@@ -278,29 +278,32 @@ def test_malformed_event_reaches_the_sdk(server, gpt):
 def test_rules_in_order_and_repeat(server):
     server.on("/a", Reply([b"1"]))
     server.on("/a", Reply([b"2"]), Reply([b"3"]), repeat=True)
-    assert [httpx2.get(server.url + "/a?q=1").text for _ in range(4)] == ["1", "2", "3", "3"]
+    assert [httpx2.get(server.url + "/a?q=1", timeout=60).text for _ in range(4)] == ["1", "2", "3", "3"]
 
 
 def test_what_is_not_scripted_fails_the_block():
     with pytest.raises(AssertionError, match="no script answers: GET /nowhere"):
         with ScriptedServer() as server:
-            assert httpx2.get(server.url + "/nowhere").status_code == 599
+            assert httpx2.get(server.url + "/nowhere", timeout=60).status_code == 599
 
 
 def test_closed_server_refuses(server):
     server.script([Reply([b"x"])])
-    with httpx2.Client() as client:
+    with httpx2.Client(timeout=60) as client:
         client.get(server.url)
         server.close()
-        with pytest.raises(httpx2.TransportError):
-            client.get(server.url)
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", server.port))
+        with socket.socket() as held:  # so that nobody else listens there
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", server.port))
+            with pytest.raises(httpx2.TransportError):
+                client.get(server.url)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", server.port))
 
 
 def test_waiting_for_requests(server):
     server.script([Reply([b"x"])], repeat=True)
-    thread = threading.Thread(target=lambda: [httpx2.get(server.url) for _ in range(3)])
+    thread = threading.Thread(target=lambda: [httpx2.get(server.url, timeout=60) for _ in range(3)])
     thread.start()
     assert len(server.wait_requests(3)) == 3
     thread.join()

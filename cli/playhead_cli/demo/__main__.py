@@ -48,9 +48,9 @@ def _kept(port: int, data_dir: Path, examples: str) -> None:
     try:
         with Provider(port, key=key) as provider:
             mine = KeptProvider(provider.port, key, examples)
-            keep(data_dir / FILE, mine.content())
-            print("listening", flush=True)
             try:
+                keep(data_dir / FILE, mine.content())
+                print("listening", flush=True)
                 _serve_until_over(provider, mine, data_dir)
             finally:
                 if KeptProvider.read(data_dir) == mine:

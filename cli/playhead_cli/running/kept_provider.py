@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 FILE = "demo-provider.json"
-ANSWERS_WITHIN_S = 2.0
+ANSWERS_WITHIN_S = 10.0
 STOP = "stop"
 """The word whose proof ends a kept provider, which it tells nobody."""
 

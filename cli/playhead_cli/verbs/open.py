@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import webbrowser
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -43,16 +43,16 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
     with query_api(session, url) as found:
         run, step = ("", "") if wanted is None else _place(session, wanted, local=not url)
         link = web_address(found.url, run, step, found.token)
-        if session.as_json:
-            printed: PrintedLink = {"schema_version": 1, "link": link}
-            session.print_json(printed)
-        else:
-            click.echo(link)
-            if not only_print and _has_windows():
-                webbrowser.open(link)
-        if found.own:
-            session.say("serving until ^C")
-            with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt) if found.own else nullcontext():  # ^C may come at once
+            if session.as_json:
+                printed: PrintedLink = {"schema_version": 1, "link": link}
+                session.print_json(printed)
+            else:
+                click.echo(link)
+                if not only_print and _has_windows():
+                    webbrowser.open(link)
+            if found.own:
+                session.say("serving until ^C")
                 threading.Event().wait()
 
 

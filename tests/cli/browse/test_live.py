@@ -11,9 +11,11 @@ from support.observed.asking import ASKING
 from support.outside.browsing import Screen, browse
 from support.outside.controlling import Stage, on_stage, said_back
 from support.starting.cli import refund, store_run
+from support.starting.running import PATIENCE_S
 from support.tapes.handmade import HandMade
 from textual.widgets import TextArea
 
+from playhead_cli.browse import live
 from playhead_receiver.store import Batch, open_store
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import StoreUnavailable
@@ -26,7 +28,8 @@ for number in range(3):
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    monkeypatch.setattr(live, "WAIT_S", PATIENCE_S)
     with on_stage(tmp_path) as stage:
         stage.provider.script([said_back], repeat=True)
         yield stage

@@ -45,7 +45,7 @@ async def ask(question: dict) -> dict:
         history.append(message.to_dict())
         for call in message.tool_calls:
             wanted = json.loads(call.function.arguments)
-            async with httpx.AsyncClient() as web:
+            async with httpx.AsyncClient(timeout=60) as web:
                 found = await web.get(f"{os.environ['TOOLS_URL']}/search", params=wanted)
             history.append({"role": "tool", "tool_call_id": call.id, "content": found.text})
 

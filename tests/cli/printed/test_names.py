@@ -74,7 +74,7 @@ def api(playhead: CommandLine) -> Iterator[httpx.Client]:
     with Receiver(playhead.data_dir, ports) as receiver:
         while receiver.store.index():
             pass
-        with httpx.Client(base_url=receiver.query_endpoint, timeout=30) as client:
+        with httpx.Client(base_url=receiver.query_endpoint, timeout=60) as client:
             yield client
 
 

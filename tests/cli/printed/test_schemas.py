@@ -193,6 +193,7 @@ def controlled(home: Home) -> Iterator[tuple[str, str]]:
         agent.communicate(timeout=PATIENCE_S)
 
 
+@pytest.mark.timeout(600)
 def test_every_kind_of_object_is_printed_as_its_schema_says(home: Home):
     seen = set(listening(home)) | set(controlled(home))
     for line in LINES:

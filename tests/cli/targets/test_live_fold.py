@@ -146,7 +146,7 @@ def test_on_a_terminal_a_step_is_one_line_that_changes(
     monkeypatch.setattr(tail.time, "sleep", sleep)
     with terminal(monkeypatch, 60, colour=False) as shown:
         run(["tail", "--data-dir", str(playhead.data_dir), "--no-config"])
-    assert re.search(r"1 execute_tool search  pending \d+m?s", shown.text)
+    assert re.search(r"1 execute_tool search  pending [\d.m]+s", shown.text)
     steps = [line for line in screen(shown.text) if "execute_tool" in line]
     assert len(steps) == 1 and re.search(r"1 execute_tool search  \d+m?s$", steps[0])
 

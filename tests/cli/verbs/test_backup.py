@@ -44,7 +44,7 @@ def seen(data_dir: Path, *tokens: str) -> list[list[str] | int]:
         found: list[list[str] | int] = []
         for token in tokens:
             headers = {"authorization": f"Bearer {token}"}
-            answer = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers)
+            answer = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers, timeout=60)
             runs = [run["name"] for run in answer.json().get("runs", ())]
             found.append(runs if answer.status_code == 200 else answer.status_code)
         return found

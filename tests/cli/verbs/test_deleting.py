@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.leftovers import finds
+from support.outside.terminal import heard
 from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.batches import as_if_come_then, span_of
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
@@ -23,6 +23,7 @@ from playhead_receiver.access.database import AccessFile
 from playhead_receiver.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
+from playhead_semconv import attributes as a
 
 SAID = "needle-" + os.urandom(8).hex()
 
@@ -76,7 +77,8 @@ def test_what_is_not_to_be_deleted_is_refused_and_then_nothing_is(playhead: Comm
     living = HandMade()
     living.at_ns = time.time_ns()
     store = open_store(playhead.data_dir)
-    store.commit(Batch([], living.start().facts))
+    living.start(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000})
+    store.commit(Batch([], living.facts))
     store.close()
     playhead("gc", "--mark", "refund-2", "held")
     for words, said in (
@@ -111,15 +113,6 @@ def test_the_receiver_that_runs_is_asked_to_delete(playhead: CommandLine):
         assert not finds(playhead.data_dir, SAID.encode())
 
 
-def _heard(master: int) -> str:
-    """All that was written on a terminal which nobody has open any more; it comes in pieces."""
-    said = b""
-    with contextlib.suppress(OSError):
-        while piece := os.read(master, 4096):
-            said += piece
-    return said.decode()
-
-
 @pytest.mark.parametrize(("answer", "left"), [("y", []), ("n", ["refund-1"])])
 @pytest.mark.parametrize("words", [["delete", "last"], ["gc", "--failure", "0s"]])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(
@@ -134,8 +127,7 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(
         command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, env=environ, timeout=60
     )
     os.close(terminal)
-    said = _heard(master)
-    os.close(master)
+    said = heard(master)
     assert name in said
     assert "delete 1 run for good? [y/N]" in said
     assert done.returncode == (0 if answer == "y" else 1)

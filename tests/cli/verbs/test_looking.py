@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.outside.terminal import heard
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
@@ -241,8 +242,7 @@ def test_on_a_terminal_the_next_command_is_one_that_can_be_run(playhead: Command
     environ = {"PATH": "/nowhere", "HOME": str(playhead.data_dir), "TERM": "dumb"}
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, env=environ, timeout=60)
     os.close(terminal)
-    said = os.read(master, 4096).decode()
-    os.close(master)
+    said = heard(master)
     assert done.returncode == 0, said
     command = said.strip().removeprefix("next: ")
     assert command.endswith(f"show {refund_1}")

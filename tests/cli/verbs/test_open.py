@@ -67,12 +67,11 @@ def test_without_a_receiver_it_serves_the_pages_itself_to_who_has_the_link(
         assert child.stdout is not None
         place = urlsplit(json.loads(child.stdout.readline())["link"])
         url = f"http://{place.netloc}"
-        assert httpx.get(f"{url}/?{place.query}").status_code == 200
-        assert httpx.get(f"{url}/v1/runs").status_code == 401
+        assert httpx.get(f"{url}/?{place.query}", timeout=60).status_code == 200
+        assert httpx.get(f"{url}/v1/runs", timeout=60).status_code == 401
         token = {"authorization": f"Bearer {place.fragment.removeprefix('token=')}"}
-        assert [run["name"] for run in httpx.get(f"{url}/v1/runs", headers=token).json()["runs"]] == [
-            refund_1
-        ]
+        listed = httpx.get(f"{url}/v1/runs", headers=token, timeout=60).json()
+        assert [run["name"] for run in listed["runs"]] == [refund_1]
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 0
     finally:
@@ -87,10 +86,11 @@ def test_the_receiver_within_a_recording_serves_pages_to_the_owner_of_the_folder
         house.listening()
         found = running(tmp_path)
         assert found is not None and found.passing and found.pid == os.getpid()
-        assert httpx.get(f"{found.query}/").status_code == 200
-        assert httpx.get(f"{found.query}/v1/runs").status_code == 401
+        assert httpx.get(f"{found.query}/", timeout=60).status_code == 200
+        assert httpx.get(f"{found.query}/v1/runs", timeout=60).status_code == 401
         token = {"authorization": f"Bearer {found.key}"}
-        assert len(httpx.get(f"{found.query}/v1/runs", headers=token).json()["runs"]) == 1
-        assert httpx.get(f"{found.http}/v1/playhead").status_code == 200
+        listed = httpx.get(f"{found.query}/v1/runs", headers=token, timeout=60).json()
+        assert len(listed["runs"]) == 1
+        assert httpx.get(f"{found.http}/v1/playhead", timeout=60).status_code == 200
     finally:
         house.close()

@@ -172,16 +172,18 @@ def test_control_c_reaches_the_program_once_and_a_signal_is_passed_on(
 ):
     terminal = Terminal(record(tmp_path, LISTENS), environ)
     assert terminal.until("ready")
+    os.kill(terminal.pid, signal.SIGUSR1)
+    assert terminal.until("heard SIGUSR1")  # so what it passes on is passed on by now
     terminal.type(b"\x03")
     assert terminal.until("heard SIGINT")
     os.kill(terminal.pid, signal.SIGUSR1)
-    assert terminal.until("heard SIGUSR1")
+    assert terminal.until("heard SIGUSR1", 2)  # and it has seen ^C, which another SIGINT would join
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.until("heard SIGINT", 2)
     os.kill(terminal.pid, signal.SIGTERM)
     assert terminal.status() == 5
     heard = re.findall(r"heard (\w+)", terminal.said)
-    assert heard == ["SIGINT", "SIGUSR1", "SIGINT", "SIGTERM"]
+    assert heard == ["SIGUSR1", "SIGINT", "SIGUSR1", "SIGINT", "SIGTERM"]
 
 
 def test_a_program_that_a_signal_kills_is_reported_by_the_same_signal(
@@ -216,9 +218,9 @@ def test_control_c_ends_it_by_the_signal_whenever_it_comes(
         time.sleep(after_s)  # the moment is what is tried
     terminal.type(b"\x03")
     status = terminal.status()
-    # Python itself, before it runs anything.
+    # Python itself, before it runs anything; a ^C that is passed on may come on top of that.
     if "Fatal Python error: init_" in terminal.said or "Could not import runpy" in terminal.said:
-        assert status == 1
+        assert status in (1, -signal.SIGINT)
         return
     assert status == -signal.SIGINT, terminal.said
     assert "playhead_" not in terminal.said, terminal.said  # no traceback of ours
@@ -360,11 +362,12 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.write(1, BEGINS.encode())
             os.execve(words[0], words, environ)
-        self._raw = ""
+        self._raw = b""
 
     @property
     def said(self) -> str:
-        return self._raw.replace("\r\n", "\n")
+        """What was printed so far; a letter may have come in part."""
+        return self._raw.decode(errors="replace").replace("\r\n", "\n")
 
     def type(self, data: bytes) -> None:
         os.write(self._master, data)
@@ -386,7 +389,7 @@ class Terminal:
             data = os.read(self._master, 4096) if readable else b""
         except OSError:  # Linux: the other end is closed
             return False
-        self._raw += data.decode()
+        self._raw += data
         return bool(data)
 
 
@@ -480,7 +483,7 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
         tmp_path / "data",
         Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),
     ) as receiver:
-        assert httpx.post(f"{receiver.http_endpoint}/v1/traces").status_code == 401
+        assert httpx.post(f"{receiver.http_endpoint}/v1/traces", timeout=60).status_code == 401
         script = tmp_path / "agent.py"
         script.write_text(
             "from opentelemetry import trace\ntrace.get_tracer('t').start_span('s').end()\n"
@@ -491,7 +494,7 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
         found = running(tmp_path / "data")
         assert found is not None
         headers = {"authorization": f"Bearer {found.key}"}
-        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers).json()
+        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers, timeout=60).json()
         assert [one["name"] for one in listed["runs"]] == ["agent-1"]
         assert found.key not in done.stderr
     assert (tmp_path / "data" / "receiver.lock").read_bytes() == b""

@@ -65,8 +65,8 @@ def test_a_reader_reads_with_what_is_printed(playhead: CommandLine, receiver: Re
     token = exported(made)["PLAYHEAD_TOKEN"]
     _, _, header, url = typed(made, "curl")
     name, _, value = header.replace("$PLAYHEAD_TOKEN", token).partition(": ")
-    assert httpx.get(url, headers={name: value}).status_code == 200
-    assert httpx.get(url).status_code == 401
+    assert httpx.get(url, headers={name: value}, timeout=60).status_code == 200
+    assert httpx.get(url, timeout=60).status_code == 401
     assert typed(made, "playhead") == ["playhead", "mcp", "--url", receiver.query_endpoint]
     said = json.loads(playhead("token", "create", "more", "--scope", "read", "--json").out)
     assert said["variables"] == {"PLAYHEAD_TOKEN": said["token"]}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import apsw
 import pytest
 import zstandard
 from support.starting.cli import CommandLine, refund, store_run
+from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE
 
@@ -139,9 +139,7 @@ def test_what_was_said_is_found(playhead: CommandLine):
     assert (nothing.status, nothing.err) == (1, "playhead: that was said in no run\n")
     with playhead_receiver_of(playhead.data_dir) as receiver:
         receiver.store.commit(Batch([span_of(b"q" * 16, 1, text="zeppelin")]))
-        deadline = time.monotonic() + 60
-        while receiver.store.lag() != Lag(0, 0):
-            assert time.monotonic() < deadline
+        until(lambda: receiver.store.lag() == Lag(0, 0), "all can be found")
         assert playhead("search", "zeppelin").lines == ["refund-2  text  zeppelin"]
 
 
@@ -155,9 +153,7 @@ def test_the_index_of_the_search_is_made_again(playhead: CommandLine):
     assert json.loads(playhead("search", "--rebuild", "--json").out)["behind"] == 0
     with playhead_receiver_of(playhead.data_dir) as receiver:
         assert playhead("search", "--rebuild").status == 0
-        deadline = time.monotonic() + 60
-        while receiver.store.lag() != Lag(0, 0):
-            assert time.monotonic() < deadline
+        until(lambda: receiver.store.lag() == Lag(0, 0), "all can be found")
         assert playhead("search", "order").status == 0
     done = playhead("search")
     assert (done.status, "there is no word to search for" in done.err) == (2, True)

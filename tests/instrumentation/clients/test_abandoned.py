@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import openai
 import pytest
 from opentelemetry.trace import StatusCode
 from support.answers.client_forms import CHAT, CLAUDE, FORMS, RESPONSES, Form
 from support.servers.scripted import Gate, ScriptedServer, sse_reply
-from support.tapes.recorded_calls import recorded_calls
+from support.tapes.recorded_calls import collected, recorded_calls
 
 from playhead_semconv import attributes as a
 
@@ -106,7 +105,7 @@ def test_dropped(form, server, recorded):
         stream = OPENERS[form.wire](client)
         read_first(stream)
         del stream
-        gc.collect()
+        collected(recorded)
         assert_abandoned(recorded.call())
     gate.open()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import Any
 
 import anthropic
@@ -12,6 +11,7 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 from support.answers.client_forms import FORMS, JSON_TEXT, STREAMS, Form
 from support.servers.scripted import Gate, Reply, raw_reply, sse, sse_reply
+from support.tapes.recorded_calls import collected
 
 from playhead_semconv import attributes as a
 
@@ -107,8 +107,7 @@ def answered(form: Form) -> dict[str, Any]:
 
 def ended_call(recorded: Any) -> Any:
     """The span of a call whose stream is abandoned: openai 1.x leaves the response open."""
-    if recorded.calls.open_calls():
-        gc.collect()
+    collected(recorded)
     return recorded.call()
 
 

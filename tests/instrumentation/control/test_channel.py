@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from support.outside.halting import RUN, at_desk, going
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 
 import playhead
+from playhead_instrumentation.control import channel as channels
 from playhead_instrumentation.control.channel import Address, Channel
 from playhead_semconv.control.messages import (
     LISTEN,
@@ -26,9 +28,10 @@ def look(at: Any) -> Any:
     return at
 
 
-def test_the_receiver_hears_of_an_order_before_the_program_goes_on():
+def test_the_receiver_hears_of_an_order_before_the_program_goes_on(monkeypatch: pytest.MonkeyPatch):
     """A program may end at once, and nobody could say then whether the order was taken."""
     gone_on = list[bool]()
+    monkeypatch.setattr(channels, "LAST_WORDS_S", 60.0)  # here the receiver may take its time
 
     def orders(request: Request) -> Reply:
         taken = msgspec.json.decode(request.body, type=OrdersWanted).taken

@@ -29,13 +29,13 @@ Program = Callable[[str], tuple[int, str]]
 
 
 def by_httpx(url: str) -> tuple[int, str]:
-    answer = httpx.post(url, content=BODY, headers=JSON)
+    answer = httpx.post(url, content=BODY, headers=JSON, timeout=60)
     return answer.status_code, answer.text
 
 
 def by_httpx_async(url: str) -> tuple[int, str]:
     async def program() -> tuple[int, str]:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             answer = await client.post(url, content=BODY, headers=JSON)
             return answer.status_code, answer.text
 

@@ -16,6 +16,7 @@ from support.tapes.sessions import recording, replay
 
 import playhead
 from playhead_instrumentation.boundaries import checkpoint
+from playhead_instrumentation.control import halt
 from playhead_instrumentation.control.desk import MOST_WANTED
 from playhead_instrumentation.session import session
 from playhead_instrumentation.spans.attempts import current_call
@@ -59,6 +60,11 @@ def async_program() -> list[Any]:
 
     BUDGET.left, PLAN[:] = 4, ["begin"]
     return asyncio.run(asks())
+
+
+@pytest.fixture(autouse=True)
+def _the_thread_of_a_program_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halt, "STATE_S", 60.0)
 
 
 @pytest.fixture

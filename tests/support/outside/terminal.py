@@ -11,7 +11,7 @@ import sys
 import termios
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -63,6 +63,16 @@ def terminal(monkeypatch: pytest.MonkeyPatch, columns: int, *, colour: bool) -> 
                 reading.join()
     finally:
         os.close(master)
+
+
+def heard(master: int) -> str:
+    """All that was written on a terminal which nobody has open any more; it comes in pieces."""
+    said = b""
+    with suppress(OSError):
+        while piece := os.read(master, 1 << 16):
+            said += piece
+    os.close(master)
+    return said.decode()
 
 
 def screen(text: str) -> list[str]:

@@ -59,6 +59,8 @@ def ask(request: bytes, context: Any) -> bytes:
         context.abort_with_status(rpc_status.to_status(status))
     if request == b"slow":
         threading.Event().wait(10)
+    if request == b"left":
+        return b"%f" % context.time_remaining()
     if request == b"secret":
         return b'{"client_secret": "' + SECRET + b'"}'
     context.set_trailing_metadata((("took", "1"),))
@@ -68,6 +70,8 @@ def ask(request: bytes, context: Any) -> bytes:
 def list_(request: bytes, context: Any) -> Any:
     import grpc
 
+    if request == b"left":
+        yield b"%f" % context.time_remaining()
     for number in range(5):
         yield b"%b %d" % (request, number)
     if request == b"fail":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.starting.running import PATIENCE_S, until
 from support.tapes.sessions import tell_imports_once
 
 from playhead_instrumentation.boundaries import installing
@@ -55,7 +57,7 @@ class Recorded:
 
     def spans(self) -> list[ReadableSpan]:
         """All finished spans, in order of their starts."""
-        assert self.calls.worker.drain(20)
+        assert self.calls.worker.drain(PATIENCE_S)
         return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def call(self) -> ReadableSpan:
@@ -66,6 +68,20 @@ class Recorded:
     def attempts(self) -> list[ReadableSpan]:
         """The spans of HTTP attempts."""
         return [span for span in self.spans() if "http.request.method" in (span.attributes or {})]
+
+
+def collected(recorded: Recorded) -> None:
+    """Wait until no call is open any more because what it was read by is garbage.
+
+    A collection returns at once where another thread is collecting.
+    """
+
+    def over() -> bool:
+        if recorded.calls.open_calls():
+            gc.collect()
+        return not recorded.calls.open_calls()
+
+    until(over, "nothing reads from the call any more")
 
 
 def global_provider() -> TracerProvider:
@@ -98,7 +114,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     finally:
         running.abandon()
         calls.abandon()
-        assert calls.worker.drain(20)
+        assert calls.worker.drain(PATIENCE_S)
         keep_calls(None)
         session.stop(0)
         multi: Any = provider._active_span_processor
