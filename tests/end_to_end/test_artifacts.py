@@ -162,7 +162,7 @@ def test_over_http_they_are_files_to_be_kept_and_nothing_else(
         Addresses(http_port=0, grpc_port=None, query_port=0), Access(token="s3cret")
     )
     with Receiver(folder / "data", configuration) as running:
-        api = httpx.Client(base_url=running.query_endpoint, timeout=30)
+        api = httpx.Client(base_url=running.query_endpoint, timeout=60)
         assert api.get("/v1/runs/last/artifacts").status_code == 401
         api.headers["authorization"] = "Bearer s3cret"
         listed = {one["name"]: one for one in api.get("/v1/runs/last/artifacts").json()["artifacts"]}
@@ -173,7 +173,7 @@ def test_over_http_they_are_files_to_be_kept_and_nothing_else(
         }
         assert api.get(f"/v1/runs/last/artifacts/{'0' * 64}").status_code == 404
         assert api.get("/v1/runs/last/artifacts/report.md").status_code == 422
-        unasked = httpx.get(f"{running.query_endpoint}/v1/runs/last/artifacts/{'0' * 64}")
+        unasked = httpx.get(f"{running.query_endpoint}/v1/runs/last/artifacts/{'0' * 64}", timeout=60)
         assert unasked.status_code == 401
         api.close()
     assert got["chart.png"].content == PICTURE

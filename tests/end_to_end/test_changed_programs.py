@@ -43,7 +43,7 @@ import asyncio
 import os
 import httpx
 
-client = httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"])
+client = httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"], timeout=60)
 
 
 async def ask(question):

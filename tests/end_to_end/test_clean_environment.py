@@ -29,6 +29,7 @@ from support.starting.running import (
     exit_codes,
     instances,
     only_run,
+    push_leftovers,
     receiver,
     until,
     whole_tape,
@@ -87,6 +88,7 @@ def instrument(bin: Path, environ: dict[str, str], folder: Path, *words: str) ->
     )
     assert done.returncode == 0, done.stderr
     assert "answer" in done.stdout
+    push_leftovers(environ)
 
 
 def test_nothing_of_a_server_is_installed(bare: Path):

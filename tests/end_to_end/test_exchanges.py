@@ -36,7 +36,7 @@ class Provider(Jittered):
         if request.path.startswith("/echo"):
             return json_reply(request.json)
         if request.path.startswith("/slow"):
-            time.sleep(0.5)
+            time.sleep(10)
             return json_reply({"tool": 0})
         return super().__call__(request)
 
@@ -99,7 +99,7 @@ STATED = """
 import os, time, uuid, httpx, playhead
 said = {"id": str(uuid.uuid4()), "at": time.time(), "seen": ["a"]}
 playhead.state(said)
-httpx.post(os.environ["TOOLS_URL"] + "/echo", json={"id": said["id"]})
+httpx.post(os.environ["TOOLS_URL"] + "/echo", json={"id": said["id"]}, timeout=60)
 said["seen"].append(open("word").read())
 playhead.state(said, name="end")
 """
@@ -124,7 +124,7 @@ def test_states_may_differ_in_volatile_values_and_in_nothing_else(tmp_path: Path
 CHANGED = """
 import os, uuid, httpx
 said = {"id": str(uuid.uuid4()), "text": "refund order 17"}
-print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json=said).json())
+print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json=said, timeout=60).json())
 """
 
 
@@ -160,7 +160,7 @@ def test_the_report_names_what_the_level_does_not_keep(identified: Home):
 
 TICKS = """
 import os, threading, time, httpx
-print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json={"said": 1}).json())
+print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json={"said": 1}, timeout=60).json())
 if "STOP" in os.environ:
     raise SystemExit
 while True:
@@ -184,7 +184,8 @@ def test_a_fork_answers_what_is_volatile_before_the_cut(tmp_path: Path):
         "import os, uuid, httpx\n"
         "def ask(n):\n"
         "    body = {'n': n, 'id': str(uuid.uuid4())}\n"
-        "    return httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body).json()['tool']\n"
+        "    asked = httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body, timeout=60)\n"
+        "    return asked.json()['tool']\n"
         "print(ask(1), ask(2))\n",
         "utf-8",
     )
@@ -200,7 +201,8 @@ def test_a_resume_wants_to_be_told_that_changes_may_be_made_again(tmp_path: Path
         "import os, signal, uuid, httpx\n"
         "def ask(n):\n"
         "    body = {'n': n, 'id': str(uuid.uuid4())}\n"
-        "    return httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body).json()['tool']\n"
+        "    asked = httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body, timeout=60)\n"
+        "    return asked.json()['tool']\n"
         "print(ask(1))\n"
         "if not os.path.exists('go'):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

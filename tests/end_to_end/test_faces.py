@@ -102,7 +102,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             name: receiver.store.resolve(f"{SERVICES.get(name, f'{name}_agent')}-1")
             for name in recording
         }
-        api = stack.enter_context(httpx.Client(base_url=receiver.query_endpoint, timeout=30))
+        api = stack.enter_context(httpx.Client(base_url=receiver.query_endpoint, timeout=60))
         yield Demo(receiver, api, stack.enter_context(jaeger(receiver.grpc_endpoint)), runs, since_s)
 
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from support.servers.otlp_server import OtlpServer
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.starting.programs import segments
 from support.starting.running import agent_environment, push_leftovers, receiver, run_agent
+
+from playhead_semconv.tape.frames import Scan
 
 NOWHERE = "http://127.0.0.1:9"
 SHORT, LONG = 25, 100
@@ -20,6 +23,14 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def spooled(spool: Path) -> int:
+    """Bytes of all records of a spool, also of those that were not copied to the disk in time."""
+    scans = [Scan(segment) for each in segments(spool).values() for segment in each]
+    for scan in scans:
+        list(scan)
+    return sum(scan.end for scan in scans)
+
+
 def grown(folder: Path, steps: int) -> dict[str, int]:
     """Bytes of spool, wire and store of a run of ``steps`` steps."""
     folder.mkdir()
@@ -27,7 +38,7 @@ def grown(folder: Path, steps: int) -> dict[str, int]:
         provider.on("/v1/chat/completions", answer, repeat=True)
         environ = agent_environment(NOWHERE, folder / "spool", provider.url)
         run_agent("growing.py", str(steps), environ=environ, cwd=folder)
-    spool = size(folder / "spool")
+    spool = spooled(folder / "spool")
     with receiver(folder / "data") as running, OtlpServer(relay=running.http_endpoint) as wire:
         push_leftovers({**environ, "PLAYHEAD_ENDPOINT": wire.url})
         sent = wire.body_bytes

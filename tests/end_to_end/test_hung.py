@@ -80,6 +80,7 @@ def test_a_run_that_was_killed_while_it_polls_ends_where_its_tape_does(tmp_path:
         for _ in range(3):
             agent.stdout.readline()
         agent.kill()
+        said = 3 + len(agent.stdout.readlines())
     done = Replayer().replay(Run.of_tape(read_unfinished(tape).tape))
-    assert done.stdout.count(b"asked") in (3, 4)
+    assert done.stdout.count(b"asked") in (said, said + 1)
     assert any("MainThread is in agent.py:5" in note for note in done.report.notes), done.report.notes

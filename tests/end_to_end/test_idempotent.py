@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from threading import Timer
 
@@ -37,19 +38,19 @@ def refunded(request: Request) -> Reply:
 class Killer:
     """Kills the agent when a random request has come, or a little later."""
 
-    agent: subprocess.Popen[bytes]
-
     def __init__(self, draws: random.Random) -> None:
+        self.agent: Future[subprocess.Popen[bytes]] = Future()
         self._left = draws.randrange(1, 2 * STEPS)
         self._after_s = draws.choice((0.0, draws.uniform(0, 0.01)))
 
     def strikes(self, request: Request) -> bool:
+        agent = self.agent.result(PATIENCE_S)
         self._left -= 1
         if self._left == 0:
             if self._after_s:
-                Timer(self._after_s, lambda: self.agent.send_signal(signal.SIGKILL)).start()
+                Timer(self._after_s, lambda: agent.send_signal(signal.SIGKILL)).start()
             else:
-                self.agent.send_signal(signal.SIGKILL)
+                agent.send_signal(signal.SIGKILL)
         return False
 
 
@@ -84,8 +85,9 @@ def kill_and_go_on(folder: Path, seed: int, *, resumes: bool) -> set[int]:
         name = {} if resumes else {"PLAYHEAD_LINEAGE": "task-7"}
         environ = environment(folder, provider.url, **name)
         words = str(STEPS), provider.url
-        killer.agent = start_agent(AGENT, *words, environ=environ, cwd=work)
-        status = killer.agent.wait(PATIENCE_S)
+        agent = start_agent(AGENT, *words, environ=environ, cwd=work)
+        killer.agent.set_result(agent)
+        status = agent.wait(PATIENCE_S)
         if status == 0:  # killed when all was done
             return check(work, orders(provider))
         assert status == -signal.SIGKILL
@@ -115,12 +117,13 @@ def test_fifty_kills(tmp_path: Path, seed: int):
 
 def killed_while_asking_the_shop(folder: Path, provider: ScriptedServer, at: int) -> dict[str, str]:
     """A run that dies when its refund of order ``at`` has reached the shop."""
-    agent: list[subprocess.Popen[bytes]] = []
+    started: Future[subprocess.Popen[bytes]] = Future()
 
     def strikes(request: Request) -> bool:
-        if request.path == "/refund" and request.json == {"order": at} and agent[0].poll() is None:
-            agent[0].kill()
-            agent[0].wait(PATIENCE_S)
+        agent = started.result(PATIENCE_S)
+        if request.path == "/refund" and request.json == {"order": at} and agent.poll() is None:
+            agent.kill()
+            agent.wait(PATIENCE_S)
         return False
 
     provider.on(strikes, answer)
@@ -128,8 +131,9 @@ def killed_while_asking_the_shop(folder: Path, provider: ScriptedServer, at: int
     provider.on("/refund", refunded, repeat=True)
     environ = environment(folder, provider.url)
     (folder / "work").mkdir()
-    agent.append(start_agent(AGENT, str(STEPS), provider.url, environ=environ, cwd=folder / "work"))
-    assert agent[0].wait(PATIENCE_S) == -signal.SIGKILL
+    agent = start_agent(AGENT, str(STEPS), provider.url, environ=environ, cwd=folder / "work")
+    started.set_result(agent)
+    assert agent.wait(PATIENCE_S) == -signal.SIGKILL
     return environ
 
 

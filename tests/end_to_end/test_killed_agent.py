@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.long import long
-from support.servers.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
+from support.servers.scripted import Gate, Request, ScriptedServer, openai_chat, sse, sse_reply
 from support.starting.running import (
     agent_environment,
     instances,
@@ -32,10 +32,10 @@ DELTA = re.compile(rb'"delta":\s*\{[^}]*"content":\s*"([^"]+)"')
 
 
 def answer(request: Request):
-    """A stream of words, one HTTP chunk each."""
+    """A stream of words, one HTTP chunk each. The last never comes: an agent lives until killed."""
     step = len(request.json["messages"]) // 2
     whole = openai_chat.completion(" ".join(f"w{step}.{word}" for word in range(WORDS)))
-    return sse_reply(sse.chat(openai_chat.chunks(whole)))
+    return sse_reply(sse.chat(openai_chat.chunks(whole)), before=Gate() if step == STEPS - 1 else None)
 
 
 def deltas(tape: MemoryTape, exchange: Exchange) -> list[str]:

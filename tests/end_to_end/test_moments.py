@@ -122,7 +122,7 @@ def test_rows_are_in_the_answers_of_the_query_api(wandering: Wandering):
     path = "/v1/runs/wanderer-1/moment"
     with (
         Receiver(wandering.home.data_dir, CONFIGURATION) as receiver,
-        httpx.Client(base_url=receiver.query_endpoint) as api,
+        httpx.Client(base_url=receiver.query_endpoint, timeout=60) as api,
     ):
         for step in range(0, STEPS + 1, 3):
             [database] = api.get(path, params={"after": step}).json()["databases"]

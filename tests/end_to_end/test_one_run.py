@@ -58,7 +58,7 @@ def priced():
     for line in child.stderr:
         if "running on" in line:
             break
-    said = httpx.get(line.split("running on ")[1].split()[0] + "/prices/snow").json()
+    said = httpx.get(line.split("running on ")[1].split()[0] + "/prices/snow", timeout=60).json()
     child.terminate()
     child.wait()
     return said

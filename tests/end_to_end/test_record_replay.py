@@ -34,9 +34,13 @@ print(asked("And then?"))
 AT_ONCE = f"""
 from threading import Thread
 {ASKING}
-threads = [Thread(target=lambda n=n: print(asked(f"question {{n}}"))) for n in range(3)]
+said = {{}}
+threads = [Thread(target=lambda n=n: said.update({{n: asked(f"question {{n}}")}})) for n in range(3)]
 for thread in threads:
     thread.start()
+for thread in threads:
+    thread.join()
+print(sorted(said.items()))
 """
 DIES = """
 import os

@@ -27,7 +27,8 @@ def test_a_replay_of_pytest_prints_what_was_printed(tmp_path: Path):
         "record", "-m", "pytest", "-p", "no:cacheprovider", "--durations=1", "test_it.py"
     )
     assert done.returncode == 1, done.stderr
-    assert re.search(r"^0\.3\ds call .*test_slow$", done.stdout, re.M)
+    slow = re.search(r"^(\d+\.\d\d)s call .*test_slow$", done.stdout, re.M)
+    assert slow is not None and float(slow[1]) >= 0.3
     assert re.search(r"1 failed, 1 passed in ", done.stdout)
     status, report = home.report("last")
     assert report["divergences"] == []

@@ -18,10 +18,10 @@ base = sys.argv[1]
 print("got", key)
 text = "note " + key + " and: " + sentence + ". " + "x" * 600
 messages = [{"role": "user", "content": text}]
-said = httpx.post(base + "/v1/chat/completions", json={"model": "m", "messages": messages})
+said = httpx.post(base + "/v1/chat/completions", json={"model": "m", "messages": messages}, timeout=60)
 messages.append(said.json()["choices"][0]["message"])
-more = httpx.post(base + "/v1/chat/completions", json={"model": "m", "messages": messages})
-httpx.get(base + "/tool", headers={"Authorization": "Bearer " + key})
+more = httpx.post(base + "/v1/chat/completions", json={"model": "m", "messages": messages}, timeout=60)
+httpx.get(base + "/tool", headers={"Authorization": "Bearer " + key}, timeout=60)
 """
 
 

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 from collections import Counter
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
@@ -49,19 +50,22 @@ def left_by(folder: Path, requests: list[Request]) -> Ran:
 
 
 class Killer:
-    """Kills the agent a random while after a random request has come."""
-
-    agent: subprocess.Popen[bytes]
+    """Kills the agent a random while after a random request has come, before its last is answered."""
 
     def __init__(self, draws: random.Random) -> None:
-        self._left = draws.randrange(1, STEPS - 2)
+        self.agent: Future[subprocess.Popen[bytes]] = Future()
+        self._asked = 0
+        self._at = draws.randrange(1, STEPS - 2)
         self._after_s = draws.choice((0.0, draws.uniform(0, 0.02)))
 
     def strikes(self, request: Request) -> bool:
         """Never the answer: but at that request, the agent is dead, or will be soon."""
-        self._left -= 1
-        if self._left == 0:
-            Timer(self._after_s, lambda: self.agent.send_signal(signal.SIGKILL)).start()
+        agent = self.agent.result(PATIENCE_S)
+        self._asked += 1
+        if self._asked == self._at:
+            Timer(self._after_s, lambda: agent.send_signal(signal.SIGKILL)).start()
+        elif self._asked == STEPS:
+            agent.wait(PATIENCE_S)
         return False
 
 
@@ -85,8 +89,9 @@ def kill_and_resume(folder: Path, script: str, seed: int) -> None:
         killer = Killer(random.Random(seed))
         provider.on(killer.strikes, answer)
         provider.on("/v1/chat/completions", answer, repeat=True)
-        killer.agent = start_agent(script, str(STEPS), environ=environ, cwd=work)
-        assert killer.agent.wait(PATIENCE_S) == -signal.SIGKILL
+        agent = start_agent(script, str(STEPS), environ=environ, cwd=work)
+        killer.agent.set_result(agent)
+        assert agent.wait(PATIENCE_S) == -signal.SIGKILL
         before = left_by(work, provider.requests)
 
         done = playhead("resume", environ=environ, cwd=work)

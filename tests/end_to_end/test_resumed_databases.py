@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,20 +70,23 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
     (work / "agent.py").write_text(getattr(request, "param", AGENT))
     with ScriptedServer() as provider:
         environ = environment(tmp_path, provider.url) | {"PLAYHEAD_WORKSPACE": "start"}
-        agents: list[subprocess.Popen[bytes]] = []
+        started: Future[subprocess.Popen[bytes]] = Future()
         left = [4]
 
         def strikes(asked: Request) -> bool:
+            agent = started.result(PATIENCE_S)
             left[0] -= 1
             if left[0] == 0:
-                agents[0].send_signal(signal.SIGKILL)
+                agent.send_signal(signal.SIGKILL)
+                agent.wait(PATIENCE_S)
             return False
 
         provider.on(strikes, answer)
         provider.on("/v1/chat/completions", answer, repeat=True)
         script = str(work / "agent.py")
-        agents.append(start_agent(script, environ=environ, cwd=work))
-        assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+        agent = start_agent(script, environ=environ, cwd=work)
+        started.set_result(agent)
+        assert agent.wait(PATIENCE_S) == -signal.SIGKILL
         environ.pop("PLAYHEAD_QUIET", None)
         yield Dead(work, environ)
 

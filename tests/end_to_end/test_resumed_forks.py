@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,27 +80,27 @@ class Killed:
 
     def run_until(self, text: str) -> None:
         """Run the agent; at the request that begins so, all its processes are killed."""
-        agents: list[subprocess.Popen[bytes]] = []
+        started: Future[subprocess.Popen[bytes]] = Future()
 
         def strikes(request: Request) -> bool:
-            if question(request).startswith(text) and agents[0].returncode is None:
-                os.killpg(agents[0].pid, signal.SIGKILL)
-                agents[0].wait(PATIENCE_S)
+            agent = started.result(PATIENCE_S)
+            if question(request).startswith(text) and agent.returncode is None:
+                os.killpg(agent.pid, signal.SIGKILL)
+                agent.wait(PATIENCE_S)
             return False
 
         self.provider.on(strikes, answer)
         self.provider.on("/v1/chat/completions", answer, repeat=True)
         script = str(self.folder / "agent.py")
-        agents.append(
-            start_agent(
-                script,
-                environ={**self.environ, "PLAYHEAD_QUIET": "1"},
-                cwd=self.folder,
-                start_new_session=True,
-                stdout=subprocess.DEVNULL,
-            )
+        agent = start_agent(
+            script,
+            environ={**self.environ, "PLAYHEAD_QUIET": "1"},
+            cwd=self.folder,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
         )
-        assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+        started.set_result(agent)
+        assert agent.wait(PATIENCE_S) == -signal.SIGKILL
 
 
 @pytest.fixture

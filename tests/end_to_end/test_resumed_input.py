@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,13 @@ class Listening:
     environ: dict[str, str]
 
     def run_until(self, text: str, given: Path) -> None:
-        agents: list[subprocess.Popen[bytes]] = []
+        started: Future[subprocess.Popen[bytes]] = Future()
 
         def strikes(request: Request) -> bool:
-            if question(request).startswith(text) and agents[0].returncode is None:
-                agents[0].send_signal(signal.SIGKILL)
-                agents[0].wait(PATIENCE_S)
+            agent = started.result(PATIENCE_S)
+            if question(request).startswith(text) and agent.returncode is None:
+                agent.send_signal(signal.SIGKILL)
+                agent.wait(PATIENCE_S)
             return False
 
         def answer(request: Request) -> Reply:
@@ -52,15 +54,14 @@ class Listening:
         self.provider.on(strikes, answer)
         self.provider.on("/v1/chat/completions", answer, repeat=True)
         with given.open() as stdin:
-            agents.append(
-                start_agent(
-                    str(self.folder / "agent.py"),
-                    environ={**self.environ, "PLAYHEAD_QUIET": "1"},
-                    cwd=self.folder,
-                    stdin=stdin,
-                )
+            agent = start_agent(
+                str(self.folder / "agent.py"),
+                environ={**self.environ, "PLAYHEAD_QUIET": "1"},
+                cwd=self.folder,
+                stdin=stdin,
             )
-            assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+            started.set_result(agent)
+            assert agent.wait(PATIENCE_S) == -signal.SIGKILL
 
     def resume(self, **stdin: Any) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "playhead_cli", "resume", "--on-unknown", "resend"]

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 from support.answers.client_forms import FORMS
 from support.servers.otlp_server import OtlpServer, attributes
 from support.servers.scripted import Reply, ScriptedServer
-from support.starting.running import agent_environment, only_run, receiver
+from support.starting.running import agent_environment, only_run, push_leftovers, receiver
 
 from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
@@ -29,7 +29,8 @@ from support.answers.client_forms import FORMS
 
 url, endpoint = sys.argv[1:]
 provider = trace.get_tracer_provider()
-provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces")))
+exporter = OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=60)
+provider.add_span_processor(BatchSpanProcessor(exporter))
 server = SimpleNamespace(url=url, openai_url=f"{url}/v1")
 
 async def asks(form, client):
@@ -49,7 +50,7 @@ for form in FORMS:
     for _ in "good", "bad", "cut":
         step(form)
 step(FORMS[0], retries=1)
-provider.force_flush()
+provider.force_flush(60_000)
 """
 
 BOOKKEEPING = frozenset((a.PLAYHEAD_DERIVED, a.PLAYHEAD_RESTS_ON))
@@ -100,6 +101,7 @@ def test_a_stock_exporter_gets_what_the_receiver_derives(tmp_path: Path, level: 
             words, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stderr
+        push_leftovers(environ)
         run = only_run(running.store)
         stored = list(running.store.spans(bytes.fromhex(run.trace_id)))
         derived = {one.span_id: span_of(whole_span(running.store, one)) for one in stored}

@@ -16,13 +16,15 @@ import sys, urllib.request, json
 import httpx
 
 url, ask = sys.argv[1], {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
-print(httpx.post(f"{url}/v1/chat/completions", json=ask).json()["choices"][0]["message"]["content"])
-with httpx.stream("POST", f"{url}/v1/chat/completions", json={**ask, "stream": True}) as answer:
+said = httpx.post(f"{url}/v1/chat/completions", json=ask, timeout=60).json()
+print(said["choices"][0]["message"]["content"])
+ask_stream = {**ask, "stream": True}
+with httpx.stream("POST", f"{url}/v1/chat/completions", json=ask_stream, timeout=60) as answer:
     print(sum(1 for _ in answer.iter_lines()) > 3)
 body = json.dumps({"model": "claude-sonnet-5", "max_tokens": 64, "messages": ask["messages"]}).encode()
 request = urllib.request.Request(f"{url}/v1/messages", body, {"content-type": "application/json"})
 print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
-print(httpx.post(f"{url}/survey/responses", json={"answers": []}).status_code)
+print(httpx.post(f"{url}/survey/responses", json={"answers": []}, timeout=60).status_code)
 """
 
 
@@ -31,7 +33,7 @@ import sys, boto3, httpx
 from botocore.config import Config
 
 url, ask = sys.argv[1], {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
-while httpx.post(f"{url}/v1/chat/completions", json=ask).status_code != 200:
+while httpx.post(f"{url}/v1/chat/completions", json=ask, timeout=60).status_code != 200:
     pass
 bedrock = boto3.client(
     "bedrock-runtime",

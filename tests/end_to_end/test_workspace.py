@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,14 @@ import pytest
 from support.long import long
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.branching import environment, playhead, stored
-from support.starting.running import push_leftovers, receiver, run_agent, until
+from support.starting.running import (
+    PATIENCE_S,
+    push_leftovers,
+    receiver,
+    run_agent,
+    start_agent,
+    until,
+)
 
 from playhead_checkpoint.workspace.tree import lay
 from playhead_replay.workspace.at import WorkspaceHistory
@@ -129,7 +137,11 @@ def recorded(
     make(work)
     with Provider(work, edits, thinks) as provider:
         environ = environment(folder, provider.url, PLAYHEAD_LEVEL=level, PLAYHEAD_WORKSPACE=workspace)
-        run_agent(AGENT, str(len(edits)), environ=environ, cwd=work)
+        agent = start_agent(AGENT, str(len(edits)), environ=environ, cwd=work, stdin=subprocess.PIPE)
+        if workspace != "off":
+            until(lambda: taken_in(folder / "spool"), "the snapshot of the start")
+        agent.communicate(b"begin\n", PATIENCE_S)
+        assert agent.returncode == 0
         seen = [*provider.seen, seen_in(work)]
     with receiver(folder / "data") as running:
         environ["PLAYHEAD_ENDPOINT"] = running.http_endpoint
@@ -156,7 +168,7 @@ def laid(history: WorkspaceHistory, number: int, folder: Path) -> Files:
 
 def taken_in(spool: Path) -> list[bytes]:
     """What a living process has put into its spool of snapshots."""
-    segments = [one.read_bytes() for one in spool.rglob("*") if one.is_file()]
+    segments = [one.read_bytes() for one in spool.rglob("*.tape")]
     return re.findall(rb"playhead\.workspace\.begun_ns", b"".join(segments))
 
 
@@ -250,12 +262,21 @@ def test_the_command_shows_compares_and_restores(tmp_path: Path):
     assert again.returncode == 2 and "there is not empty" in again.stderr
 
 
+TAKES = """
+from playhead_instrumentation.session.session import current
+while (taking := current().snapshots) and taking._asked:
+    pass
+"""
+"""For a program: go on when its thread has begun with the snapshot that was asked for last."""
+
+
 def test_what_the_program_asks_for_is_taken_and_nothing_is_loaded_where_it_is_off(tmp_path: Path):
     (tmp_path / "agent.py").write_text(
-        """
+        f"""
 import sys, playhead
 open("a.txt", "w").write("one")
 playhead.workspace("after one")
+{TAKES}
 print(*sorted(one for one in sys.modules if one.startswith(("playhead_checkpoint", "pathspec"))))
 print("playhead_instrumentation.session.snapshots" in sys.modules)
 """
@@ -308,7 +329,7 @@ def test_a_child_of_the_program_takes_no_snapshots_of_its_own(tmp_path: Path):
     work.mkdir()
     (work / "child.py").write_text("print('child')")
     (work / "agent.py").write_text(
-        "import subprocess, sys; subprocess.run([sys.executable, 'child.py'], check=True)"
+        TAKES + "import subprocess, sys; subprocess.run([sys.executable, 'child.py'], check=True)"
     )
     environ = environment(tmp_path, "http://127.0.0.1:9", PLAYHEAD_WORKSPACE="start")
     del environ["PLAYHEAD_ENDPOINT"]

@@ -16,8 +16,8 @@ def add(first, second):
 
 if __name__ == "__main__":
     if sys.argv[1] == "one":
-        print(add.delay(1, 2).get(timeout=30))
+        print(add.delay(1, 2).get(timeout=60))
     else:
         asked = [add.delay(number, number) for number in range(3)]
-        print([one.get(timeout=30) for one in asked])
-        print((add.s(1, 2) | add.s(3)).apply_async().get(timeout=30))
+        print([one.get(timeout=60) for one in asked])
+        print((add.s(1, 2) | add.s(3)).apply_async().get(timeout=60))

@@ -15,4 +15,4 @@ stream = client.chat.completions.create(
     model="gpt-5.5", messages=history, stream=True, stream_options={"include_usage": True}
 )
 print("".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices))
-print(httpx.get(os.environ["OPENAI_BASE_URL"].removesuffix("/v1") + "/tool").json())
+print(httpx.get(os.environ["OPENAI_BASE_URL"].removesuffix("/v1") + "/tool", timeout=60).json())

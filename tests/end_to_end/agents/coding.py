@@ -46,6 +46,7 @@ def edit(what: str, path: str, text: str) -> None:
         subprocess.run(["sh", "-c", text], check=True)
 
 
+sys.stdin.readline()  # begins when it is told to, or when nobody can
 client = OpenAI(max_retries=0)
 history = [{"role": "user", "content": "make it work"}]
 for _ in range(STEPS):

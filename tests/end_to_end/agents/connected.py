@@ -143,7 +143,7 @@ OTHERS = {
 
 async def main():
     opened = OTHERS.get(KIND, mcp_session)
-    async with opened() as use, httpx.AsyncClient() as client:
+    async with opened() as use, httpx.AsyncClient(timeout=60) as client:
         for number in range(STEPS):
             found = await use(TOOL, number=number)
             asked = {"model": "gpt-5.5", "messages": [{"role": "user", "content": found}]}

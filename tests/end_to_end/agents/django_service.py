@@ -38,12 +38,12 @@ def content(answer):
 
 
 def chat(request):
-    said = content(httpx.post(PLACE, json=asked(request)))
+    said = content(httpx.post(PLACE, json=asked(request), timeout=60))
     return JsonResponse({"answer": said, "booted": BOOTED, "at": time.time(), "id": str(uuid.uuid4())})
 
 
 async def later(request):
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         said = content(await client.post(PLACE, json=asked(request)))
     return JsonResponse({"answer": said, "id": str(uuid.uuid4())})
 
@@ -51,7 +51,7 @@ async def later(request):
 def stream(request):
     def pieces():
         wanted = {**asked(request), "stream": True}
-        with httpx.stream("POST", PLACE, json=wanted) as answer:
+        with httpx.stream("POST", PLACE, json=wanted, timeout=60) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data: {") and (choices := json.loads(line[6:])["choices"]):
                     yield f"data: {choices[0]['delta'].get('content')} {uuid.uuid4()}\n\n"

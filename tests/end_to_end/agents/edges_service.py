@@ -14,7 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 
 @contextlib.asynccontextmanager
 async def lifespan(app):
-    async with httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"]) as client:
+    async with httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"], timeout=60) as client:
         yield {"client": client, "booted": str(uuid.uuid4())}
 
 

@@ -99,7 +99,7 @@ def main() -> None:
     step(8, random.random(), random.sample(range(1000), 5))
     step(9, datetime.datetime.now(), datetime.date.today())
     step(10, os.urandom(8).hex())
-    step(11, httpx.get(f"{TOOLS}/tool", params={"of": "httpx"}).json())
+    step(11, httpx.get(f"{TOOLS}/tool", params={"of": "httpx"}, timeout=60).json())
     with urllib.request.urlopen(f"{TOOLS}/tool?of=urllib") as answer:
         step(12, json.load(answer))
     step(13, asyncio.run(by_aiohttp()))

@@ -45,7 +45,7 @@ def program(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def ask(said: Any, **more: Any) -> Any:
-    answered = httpx.post(f"{URL}/tool", json={"said": said}, **more)
+    answered = httpx.post(f"{URL}/tool", json={"said": said}, timeout=60, **more)
     return answered.json()["tool"]
 
 
@@ -136,21 +136,21 @@ def own_random():
 @program
 def identifier_in_path():
     job = uuid.uuid4()
-    first = httpx.put(f"{URL}/tool/jobs/{job}", json={"job": str(job)})
+    first = httpx.put(f"{URL}/tool/jobs/{job}", json={"job": str(job)}, timeout=60)
     return [first.json(), httpx.get(f"{URL}/tool/jobs/{job}", params={"at": int(time.time())}).json()]
 
 
 @program
 def echoed_identifier():
     sent = str(uuid.uuid4())
-    got = httpx.post(f"{URL}/echo", json={"id": sent}).json()["id"]
+    got = httpx.post(f"{URL}/echo", json={"id": sent}, timeout=60).json()["id"]
     return ask("same" if got == sent else "another")
 
 
 @program
 def echoed_in_a_stream():
     sent = str(uuid.uuid4())
-    with httpx.stream("POST", f"{URL}/echo", json={"id": sent}) as got:
+    with httpx.stream("POST", f"{URL}/echo", json={"id": sent}, timeout=60) as got:
         text = b"".join(got.iter_bytes(7)).decode()
     return ask(json.loads(text)["id"] == sent)
 
@@ -158,7 +158,7 @@ def echoed_in_a_stream():
 @program
 def form_fields():
     fields = {"id": uuid.uuid4().hex, "at": now(), "text": "a b&c"}
-    return httpx.post(f"{URL}/tool", data=fields).json()
+    return httpx.post(f"{URL}/tool", data=fields, timeout=60).json()
 
 
 @program
@@ -260,7 +260,7 @@ def event_in_vain():
 @program
 def gathered():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             said = [ask_async(client, {"n": n, "id": str(uuid.uuid4())}) for n in range(10)]
             return await asyncio.gather(*said)
 
@@ -270,7 +270,7 @@ def gathered():
 @program
 def task_group():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client, asyncio.TaskGroup() as group:
+        async with httpx.AsyncClient(timeout=60) as client, asyncio.TaskGroup() as group:
             tasks = [group.create_task(ask_async(client, n)) for n in range(5)]
         return [task.result() for task in tasks]
 
@@ -280,7 +280,7 @@ def task_group():
 @program
 def as_completed():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             tasks = [ask_async(client, n) for n in range(5)]
             got = [await one for one in asyncio.as_completed(tasks)]
             return await ask_async(client, got)
@@ -291,7 +291,7 @@ def as_completed():
 @program
 def timeout_not_reached():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client, asyncio.timeout(5):
+        async with httpx.AsyncClient(timeout=60) as client, asyncio.timeout(5):
             return [await ask_async(client, n) for n in range(3)]
 
     return asyncio.run(main())
@@ -300,7 +300,7 @@ def timeout_not_reached():
 @program
 def timeout_reached():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             try:
                 async with asyncio.timeout(0.05):
                     await asyncio.Event().wait()
@@ -313,9 +313,9 @@ def timeout_reached():
 @program
 def request_given_up():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             try:
-                async with asyncio.timeout(0.1):
+                async with asyncio.timeout(1):
                     await client.post(f"{URL}/slow", json={})
             except TimeoutError:
                 return await ask_async(client, "given up")
@@ -326,7 +326,7 @@ def request_given_up():
 @program
 def hedged():
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             first = asyncio.create_task(client.post(f"{URL}/slow", json={"try": 1}))
             done, _ = await asyncio.wait({first}, timeout=0.05)
             second = asyncio.create_task(ask_async(client, "second"))
@@ -343,7 +343,7 @@ def workers():
         waiting: asyncio.Queue[int] = asyncio.Queue()
         for number in range(9):
             waiting.put_nowait(number)
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
 
             async def work() -> None:
                 while not waiting.empty():
@@ -358,7 +358,7 @@ def workers():
 @program
 def anyio_tasks():
     async def main() -> None:
-        async with httpx.AsyncClient() as client, anyio.create_task_group() as group:
+        async with httpx.AsyncClient(timeout=60) as client, anyio.create_task_group() as group:
             for number in range(4):
                 group.start_soon(ask_async, client, number)
             with anyio.move_on_after(5):
@@ -423,7 +423,7 @@ def over_requests():
 @program
 def over_aiohttp():
     async def main() -> Any:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=9)) as session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
 
             async def one(number: int) -> Any:
                 body = {"n": number, "id": str(uuid.uuid4())}
@@ -465,7 +465,7 @@ def children_of_a_loop():
     async def main() -> Any:
         child = await asyncio.create_subprocess_exec("sh", "-c", "cat; exit 4", stdin=-1, stdout=-1)
         out, _ = await child.communicate(b"text")
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             return await ask_async(client, {"out": out.decode(), "code": child.returncode})
 
     return asyncio.run(main())
@@ -517,7 +517,7 @@ def contexts():
         return await ask_async(client, {"who": who.get(), "trace": secrets.token_hex(8)})
 
     async def main() -> Any:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             return await asyncio.gather(*(one(client, name) for name in "abc"))
 
     return asyncio.run(main())

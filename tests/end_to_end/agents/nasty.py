@@ -225,7 +225,7 @@ def storm() -> None:
     except RateLimitError as error:
         print("gave up", error.status_code)
     session = requests.Session()
-    print("requests", session.get(f"{TOOLS}/tool", params={"of": "requests"}, timeout=5).json())
+    print("requests", session.get(f"{TOOLS}/tool", params={"of": "requests"}, timeout=60).json())
     try:
         httpx.get("http://127.0.0.1:9/nobody")
     except httpx.ConnectError as error:

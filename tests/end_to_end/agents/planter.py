@@ -12,7 +12,7 @@ import httpx
 plan = json.loads(zlib.decompress(base64.b85decode(os.environ.pop("PLAN"))))
 base = os.environ["OPENAI_BASE_URL"].removesuffix("/v1")
 
-with httpx.Client() as http:
+with httpx.Client(timeout=60) as http:
     # Nothing tells these before they stand in a body.
     messages = [{"role": "user", "content": text} for text in plan["prompt"]]
     http.post(f"{base}/v1/chat/completions", json={"model": "m", "messages": messages})

@@ -25,7 +25,7 @@ def content(answer):
 
 
 def ask(text):
-    return content(httpx.post(PLACE, json=asked(text)))
+    return content(httpx.post(PLACE, json=asked(text), timeout=60))
 
 
 @playhead.run
@@ -40,7 +40,7 @@ def refund(message):
 @playhead.run("triage")
 async def sort_out(message, *, urgent=False):
     question = asked(f"{message} {uuid.uuid4()}")
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         answers = await asyncio.gather(*(client.post(PLACE, json=question) for _ in range(2)))
     return [content(one) for one in answers], urgent
 
@@ -51,6 +51,7 @@ def work(messages):
             refund(message)
         except ValueError as problem:
             print("failed:", problem)
+        messages.task_done()
 
 
 async def sort_all(count):
@@ -63,6 +64,8 @@ def main():
     for worker in workers:
         worker.start()
     for order in (*range(int(sys.argv[1])), 99):
+        if order == 99:
+            waiting.join()  # its run begins when those of the others are over
         waiting.put({"order": order, "api_key": "sk-received0123456789abcdef"})
     for _ in workers:
         waiting.put(None)

@@ -25,7 +25,7 @@ for part in client.chat.completions.create(
         print(part.choices[0].delta.content, end="")
 print()
 
-with httpx.Client() as http:
+with httpx.Client(timeout=60) as http:
     http.get(
         f"{base}/tool",
         params={"api_key": secrets["query-api-key"], "token": secrets["query-token"], "city": "Rome"},

@@ -11,7 +11,7 @@ from flask import Flask, Response, request
 
 BOOTED = os.urandom(4).hex()
 app = Flask(__name__)
-client = httpx.Client(base_url=os.environ["OPENAI_BASE_URL"])
+client = httpx.Client(base_url=os.environ["OPENAI_BASE_URL"], timeout=60)
 
 
 def asked(text: str) -> dict:

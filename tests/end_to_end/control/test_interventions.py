@@ -16,6 +16,9 @@ from support.servers.scripted import json_reply, openai_chat
 TOOLS = """
     import openai
     import playhead
+    from playhead_instrumentation.control import watching
+
+    watching.SETTLE_S = 60.0  # an ask waits until what earlier calls used is known
 
     @playhead.tool(effect="write")
     def send_email(to, text, *, urgent=False):
@@ -143,8 +146,14 @@ def test_a_limit_is_a_guard(stage: Stage, rule: str, said: str):
     identical(stage)
 
 
+PATIENT = """
+from playhead_instrumentation.control import watching
+watching.SETTLE_S = 60.0
+"""
+"""An ask waits for as long as it takes until what earlier calls used is known."""
+
 WITHOUT_SDK = f"""
-{ASKING}
+{PATIENT}{ASKING}
 for number in range(3):
     try:
         print(asked(f"question {{number}}"), flush=True)
@@ -175,7 +184,7 @@ LOOPS = """
     for number in range(4):
         look("same")
         print(number, flush=True)
-    httpx.get(f"{URL}/missing")
+    httpx.get(f"{URL}/missing", timeout=60)
     print("asked", flush=True)
     look("other")
     print("end", flush=True)

@@ -75,7 +75,7 @@ def test_a_run_goes_on_when_its_lease_is_over(stage: Stage):
 def test_a_renewed_lease_holds_for_longer(stage: Stage):
     agent = stage.start(stage.script(ASKS))
     ready(agent)
-    stage.operator.order("agent-1", "pause", lease_s=2)
+    stage.operator.order("agent-1", "pause", lease_s=60)
     assert stage.operator.order("agent-1", "lease", lease_s=500)["lease"]["left_s"] > 400
     goes(agent)
     stage.operator.halted("agent-1")
@@ -141,6 +141,13 @@ def test_control_needs_its_scope(tmp_path: Path):
         assert stage.ended(agent).splitlines() == SAID
 
 
+SOON_LOST = """
+from playhead_instrumentation.control import desk
+desk.LOST_S = 1.0
+"""
+"""The receiver may die at any moment of a lease but its last second."""
+
+
 def receiver_of_its_own(folder: Path) -> subprocess.Popen[bytes]:
     words = ["-m", "playhead_cli", "up", "--data-dir", str(folder / "data")]
     ports = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
@@ -161,16 +168,17 @@ def test_a_receiver_that_dies_while_a_run_is_paused(tmp_path: Path, control: str
         provider.script([said_back], repeat=True)
         home = Home(tmp_path, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
         script = tmp_path / "agent.py"
-        script.write_text(ASKS)
+        script.write_text(SOON_LOST + ASKS)
         receiver = receiver_of_its_own(tmp_path)
         found = running(tmp_path / "data")
         assert found is not None
         agent = home.start("record", script, env={**home.environ, "PLAYHEAD_CONTROL": control})
         ready(agent)
         anna = Operator(found.query)
-        anna.order("agent-1", "pause", lease_s=20)
+        anna.order("agent-1", "pause")
         goes(agent)
         anna.halted("agent-1")
+        anna.order("agent-1", "lease", lease_s=15)
         anna.close()
         receiver.send_signal(signal.SIGKILL)
         receiver.wait()

@@ -91,21 +91,15 @@ class Program:
 
         After a kill, the part on disk may lack the last records of the head.
         """
-        settings = Settings(spool_dir=str(self.spool))
-        places = SpoolFolders.of(settings)
-        found: dict[str, list[Any]] = {}
-        for instance in places.instances():
-            segments: dict[str, Path] = {}
-            folders = (places.heads(instance), places.home(instance))
-            for kind in ("*.tape", "*.head"):
-                segments |= {path.stem: path for folder in folders for path in folder.glob(kind)}
-            found[instance.hex()] = [
+        return {
+            instance.hex(): [
                 record
-                for name in sorted(segments)
-                for _, record in Scan(segments[name].read_bytes())
+                for segment in each
+                for _, record in Scan(segment)
                 if not isinstance(record, Header)
             ]
-        return found
+            for instance, each in segments(self.spool).items()
+        }
 
     def facts(self, name: str = "") -> list[Fact]:
         """The facts in the spool, of all instances, in order of time."""
@@ -137,6 +131,22 @@ class Program:
     def close(self) -> None:
         """Remove its shared memory."""
         forget(Settings(spool_dir=str(self.spool)))
+
+
+def segments(spool: Path) -> dict[bytes, list[bytes]]:
+    """The segments of a spool by instance: as they are in shared memory, else as they are on disk.
+
+    A process that ends does not wait long until all of them are on disk.
+    """
+    places = SpoolFolders.of(Settings(spool_dir=str(spool)))
+    found: dict[bytes, list[bytes]] = {}
+    for instance in places.instances():
+        paths: dict[str, Path] = {}
+        folders = (places.heads(instance), places.home(instance))
+        for kind in ("*.tape", "*.head"):
+            paths |= {path.stem: path for folder in folders for path in folder.glob(kind)}
+        found[instance] = [paths[name].read_bytes() for name in sorted(paths)]
+    return found
 
 
 def _settled(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
