@@ -46,6 +46,12 @@ class PlayedExchange(msgspec.Struct, frozen=True):
         return end.delivery == self.exchange.head_delivery
 
     @property
+    def is_left(self) -> bool:
+        """Whether the program cancelled it or stopped reading."""
+        end = self.exchange.end
+        return end is not None and _is_left(end)
+
+    @property
     def left(self) -> Delivery | None:
         """The delivery at which the program continued after it cancelled or stopped reading, or None."""
         end = self.exchange.end

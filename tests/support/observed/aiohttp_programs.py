@@ -13,7 +13,8 @@ from support.observed.blocking_programs import REFUSED, answers, empties, events
 from support.observed.http_programs import EVENTS, failure
 from support.servers.scripted import Gate, Reply, hang_up, json_reply, raw_reply, sse_reply
 
-TIMEOUT = aiohttp.ClientTimeout(sock_read=0.1)
+LATE_S = 0.1
+"""How long something is awaited that does not come."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,23 @@ async def compressed(url: str) -> Any:
         return await answer.read()
 
 
-async def any_pieces(url: str) -> Any:
-    async with aiohttp.ClientSession(timeout=TIMEOUT) as client, client.get(url) as answer:
+async def any_pieces(url: str, read_s: float | None = None) -> Any:
+    """``read_s``: how long a piece is awaited, behind the first."""
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
         found: list[bytes] = []
         try:
             async for piece in answer.content.iter_any():
                 found.append(piece)
+                if read_s is not None and answer.connection is not None:
+                    answer.connection.protocol.read_timeout = read_s
+                    answer.connection.protocol.start_timeout()
         except aiohttp.ClientError as error:
             return b"".join(found), failure(error)
         return b"".join(found)
+
+
+async def late_pieces(url: str) -> Any:
+    return await any_pieces(url, LATE_S)
 
 
 async def chunks(url: str) -> Any:
@@ -70,13 +79,17 @@ async def lines(url: str) -> Any:
         return [line async for line in answer.content]
 
 
-async def failing(url: str) -> Any:
-    async with aiohttp.ClientSession(timeout=TIMEOUT) as client:
+async def failing(url: str, read_s: float | None = None) -> Any:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(sock_read=read_s)) as client:
         try:
             async with client.get(url) as answer:
                 return await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             return failure(error)
+
+
+async def late(url: str) -> Any:
+    return await failing(url, LATE_S)
 
 
 async def refused(_: str) -> Any:
@@ -208,11 +221,11 @@ CASES = [
     Case("until close", lambda: [sse_reply(EVENTS, framing="close")], any_pieces, ["complete"]),
     Case("truncated", lambda: [sse_reply(EVENTS, truncate_at=15)], any_pieces, ["error"]),
     Case("truncated length", lambda: [json_reply({"a": "b" * 50}, truncate_at=9)], failing, ["error"]),
-    Case("timeout within", lambda: long(Gate()), any_pieces, ["error"]),
+    Case("timeout within", lambda: long(Gate()), late_pieces, ["error"]),
     Case("hang up", lambda: [hang_up(), hang_up()], failing, ["error"] * 2),
     Case("reset", lambda: [hang_up(end="reset")] * 2, failing, ["error"] * 2),
     Case("not HTTP", lambda: [raw_reply(b"what is this\r\n\r\n")], failing, ["error"]),
-    Case("timeout", lambda: [Reply(before=Gate())], failing, ["error"]),
+    Case("timeout", lambda: [Reply(before=Gate())], late, ["error"]),
     Case("timeout of all", lambda: [Reply(before=Gate())], in_time, ["error"]),
     Case("refused, no name", lambda: [], refused, ["error"] * 2),
     Case("not TLS", lambda: [], untrusted, ["error"]),

@@ -11,6 +11,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +27,9 @@ from support.servers.scripted import Gate, Reply, hang_up, json_reply, sse_reply
 from urllib3.util import Retry
 
 HELD: list[Any] = []
+
+LATE_S = 0.1
+"""How long something is awaited that does not come."""
 
 
 def failure(error: BaseException) -> list[tuple[str, str, str]]:
@@ -66,7 +70,7 @@ def not_tls() -> str:
     def serve() -> None:
         while True:
             connection = listener.accept()[0]
-            with connection:
+            with connection, suppress(OSError):
                 connection.recv(4096)
                 connection.sendall(b"HTTP/1.1 400 no\r\n\r\n")
 
@@ -95,10 +99,25 @@ def pool_streamed(url: str) -> Any:
         return headers(answer), chunks, answer.tell()
 
 
-def pool_failing(url: str) -> Any:
-    with urllib3.PoolManager(retries=False, timeout=0.1) as pool:
+def pool_failing(url: str, timeout_s: float = 60) -> Any:
+    with urllib3.PoolManager(retries=False, timeout=timeout_s) as pool:
         try:
             return pool.request("GET", url).data
+        except urllib3.exceptions.HTTPError as error:
+            return failure(error)
+
+
+def pool_late(url: str) -> Any:
+    return pool_failing(url, LATE_S)
+
+
+def pool_late_within(url: str) -> Any:
+    with urllib3.PoolManager(retries=False) as pool:
+        answer: Any = pool.request("GET", url, preload_content=False)
+        if answer.connection.sock is not None:  # a replay has none
+            answer.connection.sock.settimeout(LATE_S)
+        try:
+            return answer.read()
         except urllib3.exceptions.HTTPError as error:
             return failure(error)
 
@@ -227,7 +246,7 @@ def session_lines(url: str) -> Any:
 
 
 def session_upload(url: str) -> Any:
-    return requests.post(url, files={"upload": ("a.txt", b"hello")}, timeout=5).json()
+    return requests.post(url, files={"upload": ("a.txt", b"hello")}, timeout=60).json()
 
 
 def session_generated(url: str) -> Any:
@@ -236,7 +255,7 @@ def session_generated(url: str) -> Any:
 
 def session_timeout(url: str) -> Any:
     try:
-        requests.get(url, timeout=0.1)
+        requests.get(url, timeout=LATE_S)
     except requests.RequestException as error:
         return failure(error)
     return None
@@ -274,7 +293,7 @@ def aws_refused(_: str) -> Any:
 
 def opened(url: str) -> Any:
     ask = urllib.request.Request(f"{url}/a?q=1", data=b'{"question": "what"}')
-    with urllib.request.urlopen(ask, timeout=5) as answer:
+    with urllib.request.urlopen(ask, timeout=60) as answer:
         return answer.status, answer.reason, headers(answer), answer.read()
 
 
@@ -296,15 +315,19 @@ def opened_redirected(url: str) -> Any:
         return answer.url, answer.read()
 
 
-def opened_failing(url: str) -> Any:
+def opened_failing(url: str, timeout_s: float = 60) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=0.1) as answer:
+        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
             return answer.read()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read()
     except (OSError, http.client.HTTPException) as error:
         return failure(error)
+
+
+def opened_late(url: str) -> Any:
+    return opened_failing(url, LATE_S)
 
 
 def opened_refused(_: str) -> Any:
@@ -393,8 +416,8 @@ URLLIB3 = [
     Case("truncated preload", lambda: [sse_reply(EVENTS, truncate_at=15)], pool_failing, ["error"]),
     Case("hang up", lambda: [hang_up()], pool_failing, ["error"]),
     Case("reset", lambda: [hang_up(end="reset")], pool_failing, ["error"]),
-    Case("timeout", lambda: [Reply(before=Gate())], pool_failing, ["error"]),
-    Case("timeout within", lambda: long(Gate()), pool_failing, ["error"]),
+    Case("timeout", lambda: [Reply(before=Gate())], pool_late, ["error"]),
+    Case("timeout within", lambda: long(Gate()), pool_late_within, ["error"]),
     Case("refused, no name", lambda: [], pool_refused, ["error", "error"]),
     Case("not TLS", lambda: [], pool_untrusted, ["error"]),
     Case("proxy", answers(1), pool_proxied, ["complete"]),
@@ -444,7 +467,7 @@ STDLIB = [
     ),
     Case("hang up", lambda: [hang_up()], opened_failing, ["error"]),
     Case("reset", lambda: [hang_up(end="reset")], opened_failing, ["error"]),
-    Case("timeout", lambda: [Reply(before=Gate())], opened_failing, ["error"]),
+    Case("timeout", lambda: [Reply(before=Gate())], opened_late, ["error"]),
     Case("refused, no name", lambda: [], opened_refused, ["error", "error"]),
     Case("not TLS", lambda: [], opened_untrusted, ["error"]),
     Case("connection", answers(4), connected, ["complete"] * 4),

@@ -81,8 +81,8 @@ async def streamed_async(library: ModuleType, url: str) -> Any:
         return seen(response), chunks, response.num_bytes_downloaded
 
 
-def refused(library: ModuleType, url: str) -> Any:
-    with library.Client(timeout=library.Timeout(60, read=0.1)) as client:
+def refused(library: ModuleType, url: str, read_s: float = 60) -> Any:
+    with library.Client(timeout=library.Timeout(60, read=read_s)) as client:
         try:
             client.post(url, json={})
         except library.HTTPError as error:
@@ -90,13 +90,22 @@ def refused(library: ModuleType, url: str) -> Any:
     return None
 
 
-async def refused_async(library: ModuleType, url: str) -> Any:
-    async with library.AsyncClient(timeout=library.Timeout(60, read=0.1)) as client:
+async def refused_async(library: ModuleType, url: str, read_s: float = 60) -> Any:
+    async with library.AsyncClient(timeout=library.Timeout(60, read=read_s)) as client:
         try:
             await client.post(url, json={})
         except library.HTTPError as error:
             return failure(error), str(error.request.url)
     return None
+
+
+def late(library: ModuleType, url: str) -> Any:
+    """Where nothing answers."""
+    return refused(library, url, 0.1)
+
+
+async def late_async(library: ModuleType, url: str) -> Any:
+    return await refused_async(library, url, 0.1)
 
 
 def redirected(library: ModuleType, url: str) -> Any:
@@ -244,7 +253,7 @@ CASES = [
     Case("truncated", lambda: [sse_reply(EVENTS, truncate_at=15)], streamed, streamed_async, ["error"]),
     Case("hang up", lambda: [hang_up()], refused, refused_async, ["error"]),
     Case("reset", lambda: [hang_up(end="reset")], refused, refused_async, ["error"]),
-    Case("timeout", lambda: [Reply(before=Gate())], refused, refused_async, ["error"]),
+    Case("timeout", lambda: [Reply(before=Gate())], late, late_async, ["error"]),
     Case(
         "redirect",
         lambda: [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.servers import ports
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 class RedisServer:
@@ -43,9 +43,11 @@ class RedisServer:
         deadline = time.monotonic() + DEADLINE_S
         while True:
             try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return
-            except ConnectionRefusedError:
+                with socket.create_connection(("127.0.0.1", self.port)) as probe:
+                    probe.sendall(b"PING\r\n")
+                    if probe.recv(1):  # it serves, the socket in its folder too
+                        return
+            except ConnectionError:
                 assert time.monotonic() < deadline and self._process.poll() is None
                 time.sleep(0.01)
 

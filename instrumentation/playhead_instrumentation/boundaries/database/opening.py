@@ -15,6 +15,7 @@ from playhead_instrumentation.boundaries.database.exchange import Server
 from playhead_instrumentation.boundaries.database.standing import STANDS, StandingAnswer, marks
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.boundaries.span_end import end_span
+from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.facts import Delivery
@@ -66,6 +67,20 @@ def begin_opening(
             raise
         log.debug("playhead could not record a connection", exc_info=True)
         return None
+
+
+def raise_again(played: PlayedExchange) -> None:
+    """Raise what an exchange ended with in a recording, where it was an error."""
+    end = played.exchange.end
+    if end is not None and end.error is not None:
+        raise raised_again(end.error, OSError)
+
+
+async def fail_again(exchange: MessageExchange, played: PlayedExchange) -> None:
+    """The same in a task. One that was cancelled meanwhile waits until it is cancelled again."""
+    if played.is_left:
+        await exchange.turn()
+    raise_again(played)
 
 
 def welcome_of(played: PlayedExchange) -> bytes:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange
-from playhead_instrumentation.boundaries.database.opening import begin_opening, welcome_of
+from playhead_instrumentation.boundaries.database.opening import begin_opening, fail_again, welcome_of
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.boundaries.redis.packed import joined
 from playhead_instrumentation.boundaries.redis.resp import Replies, commands
@@ -65,9 +65,7 @@ async def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) ->
             await original(connection, *args, **kwargs)
 
     async def again(played: PlayedExchange) -> None:
-        end = played.exchange.end
-        if end is not None and end.error is not None:
-            raise raised_again(end.error, OSError)
+        await fail_again(opening, played)
         streams.recorded(welcome_of(played))
         with Shadow():
             await original(connection, *args, **kwargs)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.database.exchange import DatabaseExchange
-from playhead_instrumentation.boundaries.database.opening import begin_opening, welcome_of
+from playhead_instrumentation.boundaries.database.opening import begin_opening, raise_again, welcome_of
 from playhead_instrumentation.boundaries.recording import recording_requests
 from playhead_instrumentation.boundaries.redis.packed import joined
 from playhead_instrumentation.boundaries.redis.resp import Replies, commands
@@ -71,9 +71,7 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
             original(connection, *args, **kwargs)
 
     def again(played: PlayedExchange) -> None:
-        end = played.exchange.end
-        if end is not None and end.error is not None:
-            raise raised_again(end.error, OSError)
+        raise_again(played)
         heard_socket.recorded(welcome_of(played))
         with Shadow():
             original(connection, *args, **kwargs)

@@ -152,11 +152,12 @@ async def pooled(url):
 async def cancelled(url):
     seen = []
     connection = await asyncpg.connect(url)
-    seen.append(await failed(connection.fetch("select pg_sleep(9)", timeout=0.1)))
+    prepared = await connection.prepare("select pg_sleep(60)")
+    seen.append(await failed(prepared.fetch(timeout=0.1)))
     seen.append(await connection.fetchval("select 1"))
     try:
         async with asyncio.timeout(0.1):
-            await connection.execute("select pg_sleep(9)")
+            await connection.execute("select pg_sleep(60)")
     except TimeoutError as error:
         seen.append(repr(error))
     seen.append(await connection.fetchval("select 2"))

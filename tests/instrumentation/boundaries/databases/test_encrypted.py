@@ -30,7 +30,7 @@ class TlsFront:
         self._loop = asyncio.new_event_loop()
         self._listens = threading.Event()
         threading.Thread(target=self._run, name="playhead-tls", daemon=True).start()
-        assert self._listens.wait(10)
+        assert self._listens.wait(60)
 
     def _run(self) -> None:
         server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))

@@ -195,8 +195,9 @@ async def at_once(url):
 async def cancelled(url):
     seen = []
     async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute("select 0")  # the transaction has begun: nothing else is waited for
         try:
-            await asyncio.wait_for(connection.execute("select pg_sleep(9)"), 0.1)
+            await asyncio.wait_for(connection.execute("select pg_sleep(60)"), 0.1)
         except TimeoutError as error:
             seen.append(repr(error))
         await connection.rollback()

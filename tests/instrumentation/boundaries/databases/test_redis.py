@@ -63,7 +63,7 @@ def commands(server, **options):
     seen.append(client.register_script("return {KEYS[1], 7, {1, false}}")(keys=["k"]))
     seen.append(client.xadd("s", {"f": "v"}, id="1-1"))
     seen.append(client.xrange("s"))
-    with client.lock("lock", timeout=5):
+    with client.lock("lock", timeout=60):
         seen.append(client.exists("lock"))
     client.close()
     seen.append(failed(redis.Redis(port=1, retry=Retry(ConstantBackoff(0.01), 2)).get, "a"))
@@ -76,13 +76,13 @@ def channels(server):
     with client.pubsub() as heard:
         heard.subscribe("news")
         heard.psubscribe("w*")
-        seen += [heard.get_message(timeout=5) for _ in range(2)]
+        seen += [heard.get_message(timeout=60) for _ in range(2)]
         client.publish("news", "hi")
         client.publish("weather", b"\xff")
-        seen += [heard.get_message(timeout=5) for _ in range(2)]
+        seen += [heard.get_message(timeout=60) for _ in range(2)]
         seen += [heard.get_message(timeout=0.01), heard.get_message()]
         heard.unsubscribe()
-        seen.append(heard.get_message(timeout=5))
+        seen.append(heard.get_message(timeout=60))
     client.close()
     return seen
 
@@ -108,7 +108,7 @@ def in_threads(server):
 
 async def awaited(server, **options):
     seen = []
-    async with redis.asyncio.Redis.from_url(server.url, **options) as client:
+    async with redis.asyncio.Redis.from_url(server.url, socket_timeout=60, **options) as client:
         await client.flushdb()
         seen.append((await client.set("a", "1"), await client.get("a"), await client.get("none")))
         async with client.pipeline() as together:
@@ -125,12 +125,15 @@ async def awaited(server, **options):
             seen.append((type(error), str(error)))
         async with client.pubsub() as heard:
             await heard.subscribe("news")
-            seen.append(await heard.get_message(timeout=5))
+            seen.append(await heard.get_message(timeout=60))
             await client.publish("news", "hi")
-            seen.append(await heard.get_message(timeout=5))
+            seen.append(await heard.get_message(timeout=60))
             seen.append(await heard.get_message(timeout=0.01))
+        waiting = asyncio.create_task(client.blpop(["queue"], timeout=60))
+        while not (await client.info("clients"))["blocked_clients"]:
+            pass  # what is cancelled earlier, redis may ask all the same
         try:
-            await asyncio.wait_for(client.blpop(["queue"], timeout=9), 0.1)
+            await asyncio.wait_for(waiting, 0.1)
         except TimeoutError as error:
             seen.append(repr(error))
     try:

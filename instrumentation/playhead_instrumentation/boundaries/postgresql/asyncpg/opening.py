@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.database.exchange import Server, Statement, begin
-from playhead_instrumentation.boundaries.database.opening import begin_opening
+from playhead_instrumentation.boundaries.database.opening import begin_opening, fail_again
 from playhead_instrumentation.boundaries.postgresql import messages
 from playhead_instrumentation.boundaries.postgresql.asyncpg.transport import (
     DRIVER,
@@ -17,7 +17,6 @@ from playhead_instrumentation.boundaries.postgresql.asyncpg.transport import (
     HeardTransport,
 )
 from playhead_instrumentation.boundaries.recording import recording_requests
-from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.session.session import Session
@@ -101,9 +100,7 @@ async def connecting(original: Any, **asked: Any) -> Any:
             return await original(**asked)
 
     async def again(played: PlayedExchange) -> Any:
-        end = played.exchange.end
-        if end is not None and end.error is not None:
-            raise raised_again(end.error, OSError)
+        await fail_again(opening, played)
         opens.played = deque(played.part(index) for index in range(len(played.exchange.parts)))
         with Shadow(), opens:
             connection = await original(**{**asked, "loop": RecordedLoop(asked["loop"], opens)})
@@ -189,14 +186,14 @@ async def sending_cancel(original: Any, **asked: Any) -> None:
         await original(**asked)
         return
 
+    exchange = found
+
     async def live() -> None:
         with Shadow():
             await original(**asked)
 
     async def again(played: PlayedExchange) -> None:
-        end = played.exchange.end
-        if end is not None and end.error is not None:
-            raise raised_again(end.error, OSError)
+        await fail_again(exchange, played)
 
     try:
         try:

@@ -9,7 +9,12 @@ import os
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.database.exchange import Server
-from playhead_instrumentation.boundaries.database.opening import begin_opening, welcome_of
+from playhead_instrumentation.boundaries.database.opening import (
+    begin_opening,
+    fail_again,
+    raise_again,
+    welcome_of,
+)
 from playhead_instrumentation.boundaries.postgresql import messages
 from playhead_instrumentation.boundaries.postgresql.psycopg import results
 from playhead_instrumentation.boundaries.postgresql.psycopg.link import DatabaseLink
@@ -18,7 +23,6 @@ from playhead_instrumentation.boundaries.postgresql.psycopg.reopening import Reo
 from playhead_instrumentation.boundaries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.boundaries.postgresql.psycopg.waiting import Steps, arrival, outside
 from playhead_instrumentation.boundaries.recording import recording_requests
-from playhead_instrumentation.driver.exceptions import again as raised_again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_semconv.errors import ExchangeExhausted
@@ -49,12 +53,11 @@ def connect(conninfo: str) -> Steps:
 
     def again(played: PlayedExchange) -> Steps:
         nonlocal stand_in
-        end = played.exchange.end
-        if end is not None and end.error is not None:
-            raise raised_again(end.error, OSError)
+        if played.is_left:
+            yield from arrival(opening)  # until it is left again
+        raise_again(played)
         stand_in = StandIn(server.port)
         return _connected(stand_in, params, welcome_of(played))
-        yield
 
     try:
         pgconn = yield from opening.call.answer(live, again)
@@ -164,6 +167,7 @@ async def resolving_async(original: Any, params: Any) -> Any:
             return await original(params)
 
     async def again(played: PlayedExchange) -> Any:
+        await fail_again(found, played)
         return _resolved(params, played)
 
     try:
@@ -185,7 +189,5 @@ def _addresses(attempts: Any) -> bytes:
 
 
 def _resolved(params: Any, played: PlayedExchange) -> list[dict[str, Any]]:
-    end = played.exchange.end
-    if end is not None and end.error is not None:
-        raise raised_again(end.error, OSError)
+    raise_again(played)
     return [{**params, "hostaddr": address} for address in json.loads(welcome_of(played))]
