@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -25,6 +26,10 @@ gc.disable()
 # How long an example takes says how busy the machine is. A test takes what holds where it is defined.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# So does how long an answer takes. These limits are those of every request that names none.
+limits = httpx.get.__kwdefaults__["timeout"]
+limits.connect = limits.read = limits.write = limits.pool = 60.0
 
 
 def pytest_collection_finish() -> None:

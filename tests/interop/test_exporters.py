@@ -14,6 +14,7 @@ from support.outside.interop import (
     python_sender,
     stored_spans,
 )
+from support.servers import ports
 from support.starting.running import until
 
 from playhead_receiver.configuration import Addresses, Configuration
@@ -77,9 +78,9 @@ def restart(folder: Path, language: str, transport: str, *, missed: bool) -> Non
     ``missed``: the second one begins while nobody is there.
     """
     data = folder / "data"
-    with Receiver(data, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
+    same = Configuration(Addresses(ports.free(), ports.free()))
+    with Receiver(data, same) as receiver:
         endpoint = endpoint_of(receiver, transport)
-        same = Configuration(Addresses(port_of(receiver.http_endpoint), port_of(receiver.grpc_endpoint)))
     with START[language](transport, endpoint, folder) as sender:
         with Receiver(data, same):
             sender.send(5)
@@ -139,8 +140,8 @@ def test_a_relay_in_between_changes_nothing(tmp_path: Path, language: str, trans
 @pytest.mark.parametrize("onwards", ["grpc", "http"])
 def test_a_relay_keeps_what_comes_while_the_receiver_restarts(tmp_path: Path, onwards: str):
     data = tmp_path / "data"
-    with Receiver(data, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
-        same = Configuration(Addresses(port_of(receiver.http_endpoint), port_of(receiver.grpc_endpoint)))
+    same = Configuration(Addresses(ports.free(), ports.free()))
+    with Receiver(data, same) as receiver:
         endpoint = f"http://{receiver.grpc_endpoint}" if onwards == "grpc" else receiver.http_endpoint
     with Relay(endpoint, onwards, tmp_path) as relay:
         with python_sender("http", relay.http_endpoint, tmp_path) as sender:

@@ -20,7 +20,10 @@ def leftovers(folder: Path) -> Iterator[bytes]:
     """
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            data = path.read_bytes()
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:  # a receiver that runs has just removed it
+                continue
             yield data
             yield from _whole_frames(data)
     database, log = folder / "store.sqlite", folder / "store.sqlite-wal"

@@ -136,7 +136,8 @@ class Summaries(OnEngine):
             made = HandMade(id, id)
             made.at_ns = time.time_ns()
             said = {a.PLAYHEAD_PROCESS_IDENTITY: told} if told else {}
-            made.start(**{a.PLAYHEAD_PROCESS_PID: os.getpid(), **said})
+            beats = {a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 60_000}
+            made.start(**{a.PLAYHEAD_PROCESS_PID: os.getpid(), **beats, **said})
             store.commit(batch_of(made))
             statuses.append(run_of(store, id).status)
         assert statuses == ["running", "interrupted", "running", "running"]
@@ -164,10 +165,10 @@ class Summaries(OnEngine):
         assert run_of(store, b"\x04" * 16).tools == ["x" * 200]
 
     def test_a_heartbeat_keeps_a_run_alive_for_three_intervals(self, store: Store):
-        made = living(back_s=2.0, heartbeat_ms=1000)
+        made = living(back_s=120.0, heartbeat_ms=60_000)
         store.commit(batch_of(made))
         assert run_of(store, TRACE).status == "running"
-        made = living(back_s=4.0, heartbeat_ms=1000, instance=b"2" * 16, trace=b"2" * 16)
+        made = living(back_s=181.0, heartbeat_ms=60_000, instance=b"2" * 16, trace=b"2" * 16)
         store.commit(batch_of(made))
         assert run_of(store, b"2" * 16).status == "interrupted"
 

@@ -20,9 +20,12 @@ from playhead_receiver.access.scopes import SCOPES
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "how-to" / "team.md"
-AGENT = (
-    "import os, urllib.request\nurllib.request.urlopen(os.environ['ASKED'] + '/v1/playhead').read()\n"
-)
+AGENT = """\
+import os, urllib.request
+from opentelemetry import trace
+urllib.request.urlopen(os.environ['ASKED'] + '/v1/playhead').read()
+trace.get_tracer_provider().force_flush(60_000)
+"""
 ANY_PORT = " --http-port 0 --grpc-port 0 --query-port 0 --json"
 
 
@@ -48,6 +51,7 @@ class Shell:
             "PLAYHEAD_DATA_DIR": str(folder / "data"),
             "PLAYHEAD_SPOOL_DIR": str(folder / "spool"),
             "PLAYHEAD_CERTIFICATE": str(folder / "ca.pem"),
+            "PLAYHEAD_EXIT_FLUSH_MS": "60000",
             "CURL_CA_BUNDLE": str(folder / "ca.pem"),
             "ASKED": asked,
         }

@@ -180,7 +180,7 @@ def asked(receiver: Receiver, method: str, path: str, token: str | None) -> http
         headers["authorization"] = f"Bearer {token}"
     url = f"{receiver.query_endpoint}{path}{QUESTIONS.get(path, '')}"
     with (
-        httpx.Client(timeout=30) as client,
+        httpx.Client(timeout=60) as client,
         client.stream(method, url, headers=headers, content=body) as answer,
     ):
         if answer.headers["content-type"].startswith("application/"):

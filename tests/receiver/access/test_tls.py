@@ -123,7 +123,7 @@ def test_an_agent_shows_its_certificate(
         answers: list[object] = []
         for settings in (stranger, known):
             transport = transport_opener(settings)[1]()
-            answers.append(transport.send(Signal.TRACES, body_of(b"t" * 16), 20))
+            answers.append(transport.send(Signal.TRACES, body_of(b"t" * 16), 60))
             transport.close()
         assert isinstance(answers[0], TryLater) and answers[1] == Accepted()
         assert len(list(receiver.store.spans(b"t" * 16))) == 1
@@ -144,6 +144,7 @@ def test_the_span_exporter_takes_the_standard_variables(
         exporter = PlayheadSpanExporter(
             {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.http_endpoint,
+                "OTEL_EXPORTER_OTLP_TIMEOUT": "60",
                 "OTEL_EXPORTER_OTLP_CERTIFICATE": str(ca),
                 "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": str(mine),
                 "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": str(mine),

@@ -29,7 +29,10 @@ def tokens(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def receiver(tmp_path: Path, tokens: dict[str, str]) -> Iterator[Receiver]:
+def receiver(
+    tmp_path: Path, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Receiver]:
+    monkeypatch.setattr("playhead_receiver.control.hub.SILENT_S", 600.0)
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
     with Receiver(tmp_path, Configuration(addresses, access=Access(guarded=True))) as running:
         yield running

@@ -49,7 +49,7 @@ def send(receiver: Receiver) -> Iterator[Send]:
     with grpc.insecure_channel(receiver.grpc_endpoint, options) as channel:
 
         def call(method: str, request: bytes, **kwargs: Any) -> bytes:
-            return channel.unary_unary(method)(request, timeout=30, **kwargs)
+            return channel.unary_unary(method)(request, timeout=60, **kwargs)
 
         yield call
 
@@ -159,11 +159,11 @@ def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
         export: Any = channel.unary_unary(TRACES)
         for metadata in ((), (("authorization", "Bearer other"),)):
             with pytest.raises(grpc.RpcError) as caught:
-                export(request, timeout=30, metadata=metadata)
+                export(request, timeout=60, metadata=metadata)
             problem: Any = caught.value
             assert problem.code() is grpc.StatusCode.UNAUTHENTICATED
         assert list(receiver.store.spans(TRACE)) == []
-        assert export(request, timeout=30, metadata=(("authorization", "Bearer s3cret"),)) == b""
+        assert export(request, timeout=60, metadata=(("authorization", "Bearer s3cret"),)) == b""
         assert len(list(receiver.store.spans(TRACE))) == 1
 
 

@@ -23,5 +23,5 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 
 @pytest.fixture
 def api(receiver: Receiver) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=receiver.query_endpoint, timeout=30) as client:
+    with httpx.Client(base_url=receiver.query_endpoint, timeout=60) as client:
         yield client

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.servers import ports
 from support.servers.scripted import Gate, Reply, Request, ScriptedServer
 from support.starting.running import until
 from support.tapes.batches import facts_of, span_of
@@ -237,9 +238,7 @@ def test_after_a_restart_it_goes_on_where_it_was(store: Store, tmp_path: Path):
 
 
 def test_a_destination_that_is_away_gets_it_when_it_is_back(store: Store, tmp_path: Path):
-    server = ScriptedServer()
-    port = server.port
-    server.close()
+    port = ports.free()
     running = forwarder(store, tmp_path, f"http://127.0.0.1:{port}")
     store.commit(Batch([span(1)]))
     until(lambda: running.problem, "noticed")

@@ -32,7 +32,7 @@ class Target:
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._client = httpx.Client(base_url=receiver.http_endpoint, timeout=30)
+        self._client = httpx.Client(base_url=receiver.http_endpoint, timeout=60)
 
     def post(self, signal: str, body: bytes, kind: str, encoding: str = "") -> httpx.Response:
         headers = {"content-type": kind}

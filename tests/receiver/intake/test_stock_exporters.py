@@ -21,10 +21,10 @@ from playhead_receiver.server import Receiver
 def exporters(receiver: Receiver) -> dict[str, Any]:
     traces = f"{receiver.http_endpoint}/v1/traces"
     return {
-        "http": HttpSpanExporter(endpoint=traces),
-        "http gzip": HttpSpanExporter(endpoint=traces, compression=Compression.Gzip),
-        "http deflate": HttpSpanExporter(endpoint=traces, compression=Compression.Deflate),
-        "grpc": GrpcSpanExporter(endpoint=receiver.grpc_endpoint, insecure=True),
+        "http": HttpSpanExporter(endpoint=traces, timeout=60),
+        "http gzip": HttpSpanExporter(endpoint=traces, timeout=60, compression=Compression.Gzip),
+        "http deflate": HttpSpanExporter(endpoint=traces, timeout=60, compression=Compression.Deflate),
+        "grpc": GrpcSpanExporter(endpoint=receiver.grpc_endpoint, insecure=True, timeout=60),
     }
 
 
@@ -72,12 +72,12 @@ def test_log_records_of_the_sdk_are_accepted(tmp_path: Path):
 
     with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=0))) as receiver:
         provider = LoggerProvider(resource=Resource.create({"service.name": "shop"}))
-        exporter = GrpcLogExporter(endpoint=receiver.grpc_endpoint, insecure=True)
+        exporter = GrpcLogExporter(endpoint=receiver.grpc_endpoint, insecure=True, timeout=60)
         provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
         provider.get_logger("test").emit(
             LogRecord(event_name="gen_ai.choice", body={"role": "assistant"})
         )
-        assert provider.force_flush()
+        assert provider.force_flush(60_000)
         provider.shutdown()
         assert receiver.intake.counted.log_records == 1
         assert receiver.intake.counted.facts == 0

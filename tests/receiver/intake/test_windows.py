@@ -68,7 +68,7 @@ def test_a_receiver_says_that_it_reads_them(receiver: Receiver):
     about = urllib3.request("GET", f"{receiver.http_endpoint}/v1/playhead").json()
     assert about["windows"] == 1
     with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
-        told = channel.unary_unary("/playhead.v1.Receiver/About")(b"", timeout=10)
+        told = channel.unary_unary("/playhead.v1.Receiver/About")(b"", timeout=60)
     assert msgspec.json.decode(told) == about
 
 
@@ -111,7 +111,7 @@ def test_a_span_gets_the_instance_that_its_provider_does_not_know(
 def test_over_grpc(receiver: Receiver):
     with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
         export = channel.unary_unary("/opentelemetry.proto.collector.logs.v1.LogsService/Export")
-        assert export(request(window(*made())), timeout=10) == b""
+        assert export(request(window(*made())), timeout=60) == b""
     assert list(receiver.store.tape(INSTANCE).facts()) == made()
 
 

@@ -16,6 +16,7 @@ from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import HandMade
 
 from playhead_receiver.asking.asked_runs import highlights
+from playhead_receiver.query.routes import operations
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
@@ -149,14 +150,17 @@ def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receive
 
     def follow() -> None:
         with api.stream("GET", "/v1/live", params={"after": 0}) as answer:
+            pieces = answer.iter_bytes()
+            assert next(pieces).startswith(b"event: process.started")
             begun.set()
-            assert b"".join(answer.iter_bytes()).startswith(b"event: process.started")
+            for _ in pieces:
+                pass
         ended.set()
 
     begun = threading.Event()
     threading.Thread(target=follow, daemon=True).start()
     assert begun.wait(60)
-    receiver.stop()
+    receiver.stop(60)
     assert ended.wait(60)
 
 
@@ -188,8 +192,11 @@ def test_health_and_readiness(api: httpx.Client, receiver: Receiver):
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:playhead:store-unavailable")
 
 
-def test_a_receiver_that_can_store_nothing_is_not_ready(api: httpx.Client, receiver: Receiver):
+def test_a_receiver_that_can_store_nothing_is_not_ready(
+    api: httpx.Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
     """The file may not grow, as on a disk that is full."""
+    monkeypatch.setattr(operations, "REFUSING_S", 600.0)
     store: Any = receiver.store
     url, headers = (
         f"{receiver.http_endpoint}/v1/traces",

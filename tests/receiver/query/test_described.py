@@ -54,6 +54,7 @@ def run_schemathesis(receiver: Receiver, folder: Path, known: str, *options: str
         *("-m", "schemathesis.cli", "--config-file", str(settings)),
         *("run", f"{receiver.query_endpoint}/openapi.json"),
         *("--checks", "all", "--exclude-path", STREAM, "--continue-on-failure", "--no-color"),
+        *("--request-timeout", "60"),
         *("-H", f"Authorization: Bearer {TOKEN}", *options),
     ]
     done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True)

@@ -15,7 +15,7 @@ from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.plans import Edit
 
 ORDERED = Ordered("replay", "refund-1", "07" * 16, None, "ann")
-PATIENCE_S = 30
+PATIENCE_S = 60
 HANGS = """
 import os, signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.outside.executing import Executing, executing
+from support.outside.executing import HELD, Executing, executing
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -120,9 +120,11 @@ def test_a_token_that_may_look_cannot_fork_and_another_tenant_has_nothing_here(s
         assert api.post("/v1/runs/agent-1/replay", json={}).status_code == 403
     with stage.asking(controls) as api:
         assert api.get("/v1/reruns").json()["allowed"]
-        one = api.post("/v1/runs/agent-1/replay", json={}).json()
-        assert one["by"] == "controls"
-        assert api.delete(f"/v1/reruns/{one['id']}").json()["state"] in ("running", "cancelled")
+        replayed = api.post("/v1/runs/agent-1/replay", json={})
+        assert replayed.json()["by"] == "controls" and ended(api, replayed)["state"] == "ended"
+        order = {"step": 2, "edits": [{"path": "request.messages[0].content", "value": HELD}]}
+        one = api.post("/v1/runs/agent-1/fork", json=order).json()
+        assert ended(api, api.delete(f"/v1/reruns/{one['id']}"))["state"] == "cancelled"
         assert api.delete(f"/v1/reruns/{os.urandom(8).hex()}").status_code == 404
     with stage.asking("") as nobody:
         assert nobody.get("/v1/reruns").status_code == 401

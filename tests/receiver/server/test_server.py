@@ -142,7 +142,7 @@ def test_a_standing_receiver_finishes_in_order_when_asked_to(tmp_path: Path, num
     assert httpx.post(f"{http_endpoint}/v1/traces", content=body, headers=headers).status_code == 200
     process.send_signal(number)
     assert process.stdout.readline() == "stopped\n"
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=60) == 0
     process.stdout.close()
     assert running(tmp_path) is None
     store = open_store(tmp_path, read_only=True)
@@ -243,7 +243,7 @@ def test_connections_are_kept(tmp_path: Path):
         client.close()
         assert len(ports) == 1
         host, port = receiver.grpc_endpoint.split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as pinging:
+        with socket.create_connection((host, int(port)), timeout=60) as pinging:
             pinging.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, b""))
             pinging.sendall(b"".join(_frame(6, bytes([number] * 8)) for number in range(9)))
             with pinging.makefile("rb") as answers:
@@ -283,12 +283,12 @@ def test_neither_path_nor_header_nor_token_is_in_what_it_says(tmp_path: Path):
             headers = {"authorization": f"Bearer {token}", "x-key": "h3ader"}
             for path in ("/v1/p4th", "/v1/traces", "/v1/runs/p4th", "/v1/runs?q=p4th", "/metrics"):
                 httpx.get(endpoint + path, headers=headers)
-                httpx.post(endpoint + path, headers=headers, content=b"\xff", timeout=30)
+                httpx.post(endpoint + path, headers=headers, content=b"\xff", timeout=60)
         address = endpoint.removeprefix("http://").split(":")
         with socket.create_connection((address[0], int(address[1]))) as broken:
             broken.sendall(b"GET /p4th HTTP/9\r\nauthorization h3ader\r\n\r\n")
             broken.recv(100)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=30)[0]
+    said = process.communicate(timeout=60)[0]
     assert "stopped" in said
     assert not [word for word in (secret, "ph_wr0ng", "p4th", "h3ader") if word in said], said

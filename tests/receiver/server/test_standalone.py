@@ -33,7 +33,7 @@ def test_it_serves_until_a_signal_stops_it(tmp_path: Path):
         assert httpx.get(f"{http}/health").json() == {"status": "ok"}
         assert httpx.get(f"{query}/v1/runs").json()["runs"] == []
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
         assert child.stderr.read() == "playhead: stopping\n"
     finally:
         child.kill()
@@ -80,7 +80,7 @@ def test_without_grpcio_it_serves_http_and_says_so(tmp_path: Path):
         assert "playhead[grpc]" in child.stderr.readline()
         assert httpx.get(f"{http}/health").json() == {"status": "ok"}
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
     finally:
         child.kill()
         child.communicate()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 from support.observed.asking import ASKING
-from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+from support.servers.scripted import Gate, Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
 
 from playhead_receiver.configuration import Access, Addresses, Configuration, Programs
@@ -37,10 +37,14 @@ class Executing:
         return httpx.Client(base_url=self.receiver.query_endpoint, headers=headers, timeout=60)
 
 
+HELD = "until somebody gives up"
+
+
 def answer(request: Request) -> Reply:
-    """What was asked, by which model."""
-    said = f"{request.json['model']}: {request.json['messages'][-1]['content']}"
-    return json_reply(openai_chat.completion(said))
+    """What was asked, by which model; `HELD` gets no answer."""
+    asked = request.json["messages"][-1]["content"]
+    said = f"{request.json['model']}: {asked}"
+    return json_reply(openai_chat.completion(said), before=Gate() if asked == HELD else None)
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def jaeger(endpoint: str) -> Iterator[Ask]:
                 request_serializer=MESSAGES[f"{name}Request"].SerializeToString,
                 response_deserializer=answer.FromString,
             )
-            found = method(MESSAGES[f"{name}Request"](**fields), timeout=30)
+            found = method(MESSAGES[f"{name}Request"](**fields), timeout=60)
             return list(found) if name in STREAMS else found
 
         yield ask

@@ -16,7 +16,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 HEIGHT, WIDTH = 800, 1280
 NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "End": ("", 35), "ArrowUp": ("", 38)}
 """Of keys that are no letters: the text and the code."""
@@ -145,7 +145,9 @@ class Chromium:
     @contextmanager
     def tab(self) -> Generator[Page]:
         """A new tab; it is gone afterwards, with all that it kept."""
-        with connect(self._url, max_size=None, proxy=None) as connection:
+        with connect(
+            self._url, max_size=None, proxy=None, open_timeout=PATIENCE_S, ping_interval=None
+        ) as connection:
             yield Page(connection)
 
 

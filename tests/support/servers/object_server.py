@@ -63,7 +63,7 @@ class ObjectServer:
 
     def _ask(self, method: str, path: str, data: bytes | None = None) -> None:
         headers = {"content-type": "application/octet-stream"}
-        urlopen(Request(f"{self.endpoint}/{path}", data, headers, method=method), timeout=30).close()
+        urlopen(Request(f"{self.endpoint}/{path}", data, headers, method=method), timeout=60).close()
 
 
 def main() -> None:
