@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from playhead_checkpoint import sqlite_file
 from playhead_checkpoint.claims import open_claims
 from playhead_checkpoint.claims.conformance import ClaimsConformance
 from playhead_checkpoint.claims.sqlite import FILE, HOLDERS, KEPT_NS, SqliteClaims
 from playhead_semconv.errors import CorruptTape, StoreUnavailable
+from playhead_semconv.process.interpreter_threads import Bell
 
 CLAIMS_AND_DIES = """
 import os, signal, sys
@@ -150,6 +152,19 @@ def test_a_file_of_something_else_is_refused(tmp_path, made, error):
         database.close()
     with pytest.raises(error):
         claims(tmp_path)
+
+
+def test_who_opens_them_while_another_process_makes_the_file_waits(tmp_path, monkeypatch):
+    maker = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    maker.execute("BEGIN IMMEDIATE")
+
+    class Made(Bell):
+        def wait(self, timeout_s: float | None = None) -> bool:
+            maker.close()
+            return super().wait(timeout_s)
+
+    monkeypatch.setattr(sqlite_file, "Bell", Made)
+    assert claims(tmp_path).claim("run", "key", "refund").state == "ours"
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
