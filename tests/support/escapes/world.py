@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from support.escapes import replaying
-from support.escapes.ways import FIRST_SIGNAL, PRELUDE, SIGNALS, WAYS, Way
+from support.escapes.ways import FIRST_SIGNAL, HOST, PRELUDE, SIGNALS, WAYS, Way
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,7 +28,8 @@ DOMAIN = Path("/proc/sys/kernel/domainname")
 
 def program(ways: tuple[Way, ...], world: World) -> str:
     """A program that tries all ways in order and prints nothing."""
-    lines = [PRELUDE, f"OUT, VICTIM, KEYS = {str(world.out)!r}, {world.victim.pid}, {world.keys!r}"]
+    told = f"{str(world.out)!r}, {world.victim.pid}, {world.keys!r}, {HOST!r}"
+    lines = [PRELUDE, f"OUT, VICTIM, KEYS, HOST = {told}"]
     for way in ways:
         told = f"name={way.name!r}, own={str(world.own(way))!r}, PORT={world.ports.get(way.name, 0)}"
         lines += [
@@ -136,7 +137,7 @@ class World:
         if way.listens == "abstract":
             made.bind(f"\0{self.own(way)}")
         elif way.listens in families:
-            made.bind(("::1" if way.listens == "tcp6" else "127.0.0.1", 0))
+            made.bind(("::1" if way.listens == "tcp6" else HOST, 0))
             self.ports[way.name] = made.getsockname()[1]
         else:
             if way.listens == "postgres":
