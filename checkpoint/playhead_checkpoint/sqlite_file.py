@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
+from playhead_semconv.process.interpreter_threads import Bell, now_s
 
 _WAIT_S: Final = 60.0
 """Seconds for which another process may hold the file."""
+_POLL_S: Final = 0.002
 
 
 class SqliteFile(NamedTuple):
@@ -30,11 +33,16 @@ class SqliteFile(NamedTuple):
         else or of a later version; OSError and `sqlite3.Error`, for which there is `error_of`.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        # Of a file that is there, to close it would take the locks of the connections that this process
+        # has to it: another process that closes it would take itself for the last, and remove its log.
+        with suppress(FileExistsError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(os.path.realpath(path), flags, 0o600))
         found = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
         try:
-            for line in (*pragmas, "journal_mode=WAL", "secure_delete=ON", "trusted_schema=OFF"):
+            for line in (*pragmas, "secure_delete=ON", "trusted_schema=OFF"):
                 found.execute(f"PRAGMA {line}")
+            _turn_log_on(found)
             self._migrate(found, path)
         except BaseException:
             found.close()
@@ -89,6 +97,19 @@ class SqliteFile(NamedTuple):
         if version > len(self.schemas):
             raise StoreUnavailable(f"{path} was written by a later version")
         return version
+
+
+def _turn_log_on(database: sqlite3.Connection) -> None:
+    """Turn WAL mode on. Where another process is just about to do so, SQLite does not wait by itself."""
+    until_s = now_s() + _WAIT_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or now_s() > until_s:
+                raise
+        Bell().wait(_POLL_S)
 
 
 def error_of(path: Path, problem: sqlite3.Error | OSError) -> PlayheadError:

@@ -121,6 +121,18 @@ def test_a_forked_child_has_a_connection_of_its_own(path: Path):
         assert store.damages() == []
 
 
+COUNTS = "import sys, playhead_checkpoint as p; print(p.SqliteCheckpoints(sys.argv[1]).count())"
+
+
+def test_who_opens_the_file_once_more_takes_no_locks_from_its_process(path: Path):
+    """Without them, the end of another process removes the log, with all that is put later."""
+    with SqliteCheckpoints(path) as store, SqliteCheckpoints(path):
+        for count in (1, 2):
+            store.put(count)
+            said = subprocess.run([sys.executable, "-c", COUNTS, path], capture_output=True, text=True)
+            assert said.stdout == f"{count}\n", said.stderr
+
+
 def test_a_closed_store_says_so(path: Path):
     store = SqliteCheckpoints(path)
     store.close()

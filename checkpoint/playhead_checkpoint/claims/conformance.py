@@ -75,7 +75,7 @@ class ClaimsConformance:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
         assert Counter(got) == {"ours": 20, "busy": 140}
 
     def test_the_child_of_a_fork_is_a_process_of_its_own(self) -> None:

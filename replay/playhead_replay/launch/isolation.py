@@ -10,7 +10,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-PROBE_TIMEOUT_S = 10.0
+PROBE_TIMEOUT_S = 60.0
+"""Ends a probe that hangs: a busy machine is no machine without namespaces."""
 
 PROGRAM = Path(__file__).with_name("isolated")
 """The folder of the program that isolates itself and becomes the command."""

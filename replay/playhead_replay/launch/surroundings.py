@@ -20,7 +20,7 @@ from playhead_semconv.process import installed_packages
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
-PROBE_TIMEOUT_S = 20.0
+PROBE_TIMEOUT_S = 60.0
 
 MODULE_BYTES = 16 << 20
 """Largest size of a module's file, in bytes."""

@@ -35,10 +35,10 @@ def test_options_are_set(listener: socket.socket):
         assert made.gettimeout() is None
 
 
-def test_why_there_is_no_connection(listener: socket.socket):
-    place = listener.getsockname()
-    listener.close()
-    with pytest.raises(ConnectionRefusedError):
-        interpreter_sockets.connect(place, 20.0)
+def test_why_there_is_no_connection():
+    with socket.socket() as bound:  # its port is nobody else's, and nobody listens
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionRefusedError):
+            interpreter_sockets.connect(bound.getsockname(), 20.0)
     with pytest.raises(socket.gaierror):
         interpreter_sockets.connect(("nowhere.invalid", 1), 20.0)

@@ -6,6 +6,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, Final
 
+HOST: Final = "127.83.69.1"
+"""Where listeners are. At 127.0.0.1 a program of another test may look for one that had their port."""
+
 PRELUDE: Final = """
 import ctypes, os, socket, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -29,7 +32,7 @@ def unix(path):
     return struct.pack("=H", 1) + os.fsencode(path)
 
 def inet(port):
-    return struct.pack("=H", 2) + struct.pack("!H4s8x", port, bytes([127, 0, 0, 1]))
+    return struct.pack("=H", 2) + struct.pack("!H4s8x", port, socket.inet_aton(HOST))
 
 def connected(address):
     return libc.connect(libc.socket(address[0], 1, 0), address, len(address))
@@ -51,8 +54,9 @@ def opened_up():
     libc.umount2(word(os.path.dirname(OUT)), 2)
 """
 """Names available to every way: ``name`` (its own), ``OUT`` (a folder that is neither the program's
-nor for temporary files), ``own`` (a path in it for this way alone), ``PORT`` (of its listener),
-``VICTIM`` (pid of a process of the same user), ``KEYS``, ``SIGNAL`` (that no other way sends).
+nor for temporary files), ``own`` (a path in it for this way alone), ``HOST`` and ``PORT`` (of its
+listener), ``VICTIM`` (pid of a process of the same user), ``KEYS``, ``SIGNAL`` (that no other way
+sends).
 """
 
 
@@ -216,19 +220,19 @@ SOCKETS: Final = (
     ),
     speaks("unix.abstract", "abstract", "said(socket.AF_UNIX, '\\0' + own)"),
     python("unix.bound", "socket.socket(socket.AF_UNIX).bind(own)"),
-    speaks("tcp", "tcp", "said(socket.AF_INET, ('127.0.0.1', PORT))"),
+    speaks("tcp", "tcp", "said(socket.AF_INET, (HOST, PORT))"),
     speaks("tcp6", "tcp6", "said(socket.AF_INET6, ('::1', PORT))"),
     speaks(
         "udp",
         "udp",
-        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', PORT))",
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (HOST, PORT))",
     ),
     speaks(
         "raw",
         "udp",
         """
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
-        raw.sendto(struct.pack('!4H', 9, PORT, 9, 0) + b'x', ('127.0.0.1', 0))
+        raw.sendto(struct.pack('!4H', 9, PORT, 9, 0) + b'x', (HOST, 0))
         """,
         root=True,
     ),
@@ -264,11 +268,11 @@ SOCKETS: Final = (
     speaks(
         "psycopg.tcp",
         "tcp",
-        "import psycopg; psycopg.connect(host='127.0.0.1', port=PORT, connect_timeout=2)",
+        "import psycopg; psycopg.connect(host=HOST, port=PORT, connect_timeout=2)",
         named="psycopg",
     ),
     speaks("zmq.ipc", "stream", "pushed('ipc://' + own + '.sock')", named="zmq"),
-    speaks("zmq.tcp", "tcp", "pushed(f'tcp://127.0.0.1:{PORT}')", named="zmq"),
+    speaks("zmq.tcp", "tcp", "pushed(f'tcp://{HOST}:{PORT}')", named="zmq"),
 )
 
 MACHINE: Final = (
