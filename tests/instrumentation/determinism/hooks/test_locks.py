@@ -266,7 +266,7 @@ def impatient(holds_s):
     def hold():
         for number in range(5):
             with lock, again:
-                time.sleep(random.random() * holds_s)
+                time.sleep((1 + random.random()) / 2 * holds_s)  # longer than anybody waits
             items.put(number)
 
     def one(who):

@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import multiprocessing
 import os
 import pty
@@ -45,6 +46,7 @@ def test_seen_recorded_and_replayed(program, settings):
     recorded, tape = record(program, settings=settings)
     asked = [one for one in tape.exchanges().values() if one.id.kind == "process"]
     assert asked
+    gc.collect()  # what other tests left open is not closed meanwhile
     before = descriptors()
     replayed, now = replay(program, tape)
     assert replayed == recorded
