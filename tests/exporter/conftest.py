@@ -3,6 +3,8 @@ from support.servers.endpoints import http_endpoint
 from support.servers.ports import nobody
 from support.tapes.spools import forget, outlet_for
 
+from playhead_exporter import outlet as outlet_module
+from playhead_exporter.spool import copier, spool
 from playhead_semconv.settings import Settings
 
 
@@ -18,6 +20,21 @@ def settings(tmp_path):
     found = Settings(spool_dir=str(tmp_path / "spool"), endpoint=nobody(), export_interval_ms=10)
     yield found
     forget(found)
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Who closes waits for the first answer and for its threads, however busy the machine is."""
+    monkeypatch.setattr(outlet_module, "FIRST_MEETING_S", 60.0)
+    monkeypatch.setattr(outlet_module, "DISK_AT_EXIT_S", 60.0)
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """A disk that works is no stalled one, however long the machine takes for a write."""
+    monkeypatch.setattr(outlet_module, "SYNC_DEADLINE_S", 60.0)
+    monkeypatch.setattr(copier, "STALL_S", 60.0)
+    monkeypatch.setattr(spool, "PATIENCE_S", 60.0)
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_an_append_from_a_finalizer_inside_an_append_is_kept_and_does_not_deadlo
     numbers = []
     done = threading.Thread(target=lambda: numbers.append(outlet.sink.append(state(x=Nested()))))
     done.start()
-    done.join(10)
+    done.join(60)
     assert not done.is_alive()
     assert numbers == [1, 0]
     tape = tape_of(outlet)
@@ -196,7 +196,8 @@ def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
         outlet.sink.append(chunk(bytes(50_000)))
     places = SpoolFolders.of(settings)
     home, heads = places.home(outlet.sink.instance), places.heads(outlet.sink.instance)
-    eventually(lambda: (home / "00000001.tape").exists())
+    last = f"{outlet.sink.current.number:08d}.head"
+    eventually(lambda: min(path.name for path in heads.glob("*.head")) == last)
     for folder in (home, heads, home.parent, heads.parent, heads.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     found = [*home.iterdir(), *heads.iterdir()]

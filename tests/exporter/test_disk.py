@@ -64,7 +64,7 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
     settings = replace(settings, spool_memory_bytes=400_000)
     with outlet_for(settings, write=disk) as outlet:
         outlet.sink.append(chunk())
-        assert disk.entered.wait(10)
+        assert disk.entered.wait(60)
         eventually(lambda: outlet.disk_problem == "the disk stalls")
         assert fill(outlet, 200) == list(range(1, 201))
         assert sum(head.size for head in outlet.sink.heads.values()) <= 400_000
@@ -106,7 +106,7 @@ class RollsMeanwhile:
         object.__setattr__(self, name, value) if own else setattr(self._head, name, value)
 
 
-def test_where_memory_is_used_up_a_disk_that_works_is_waited_for(settings):
+def test_where_memory_is_used_up_a_disk_that_works_is_waited_for(settings, slow_disk):
     with outlet_for(replace(settings, spool_memory_bytes=200_000)) as outlet:
         assert fill(outlet, 300) == list(range(300))
         assert outlet.sink.lost_facts == 0
@@ -140,10 +140,10 @@ def test_while_the_disk_stalls_the_endpoint_still_gets_everything(settings, endp
     settings = replace(settings, spool_memory_bytes=400_000, endpoint=endpoint.url)
     with outlet_for(settings, write=disk) as outlet:
         outlet.sink.append(chunk())
-        assert disk.entered.wait(10)
+        assert disk.entered.wait(60)
         for _ in range(20):
             fill(outlet, 5)
-            assert outlet.flush(10)
+            assert outlet.flush(60)
         assert outlet.sink.lost_facts == 0
         assert [fact.seq for fact in endpoint.facts()] == list(range(101))
         disk.thaw()
@@ -153,16 +153,15 @@ def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, ca
     disk = FullDisk()
     with outlet_for(settings, write=disk) as outlet:
         fill(outlet, 300)
-        eventually(lambda: caplog.records)
-        assert "cannot be written: No space left on device" in caplog.records[0].getMessage()
+        eventually(lambda: "cannot be written: No space left on device" in caplog.text)
         disk.full = False
-        eventually(lambda: any("is written again" in record.getMessage() for record in caplog.records))
+        eventually(lambda: "is written again" in caplog.text)
         fill(outlet, 1)
         assert [fact.seq for fact in tape_of(outlet)] == list(range(301))
         assert outlet.sink.lost_facts == 0
 
 
-def test_the_disk_budget_is_kept_and_its_end_is_said(settings, caplog):
+def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, caplog):
     settings = replace(settings, spool_budget_bytes=300_000, spool_memory_bytes=200_000)
     with outlet_for(settings) as outlet:
         for _ in range(100):
@@ -176,7 +175,7 @@ def test_the_disk_budget_is_kept_and_its_end_is_said(settings, caplog):
     assert "300000 bytes wait for delivery" in full[0]
 
 
-def test_sync_always_waits_until_the_fact_is_on_disk(settings):
+def test_sync_always_waits_until_the_fact_is_on_disk(settings, slow_disk):
     settings = replace(settings, spool_sync="always")
     with outlet_for(settings) as outlet:
         home = SpoolFolders.of(settings).home(outlet.sink.instance)
@@ -215,7 +214,7 @@ def run(script, settings, **environ):
         **environ,
     }
     return subprocess.run(
-        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=150
     )
 
 
@@ -234,7 +233,7 @@ import json, os, resource, sys, time
 from playhead_exporter import open_outlet
 from playhead_semconv.facts import Content, Fact
 def until(condition):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -6,6 +6,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -77,7 +78,7 @@ def test_facts_and_spans_arrive_with_instance_and_resource(to, endpoint):
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk(b"one"))
         outlet.sink.append_span(span())
-        assert outlet.flush(10)
+        assert outlet.flush(60)
         (fact,) = endpoint.facts()
         assert (fact.seq, fact.body.inline, fact.instance) == (0, b"one", outlet.sink.instance)
         (logs,) = map(ExportLogsServiceRequest.FromString, endpoint.taken("/v1/logs"))
@@ -96,18 +97,18 @@ def test_facts_and_spans_arrive_with_instance_and_resource(to, endpoint):
 def test_requests_are_compressed_and_authorised(to, endpoint):
     with outlet_for(replace(to, token="sesame")) as outlet:
         outlet.sink.append(chunk())
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     (got,) = endpoint.requests
     assert got.headers["content-encoding"] == "gzip"
     assert got.headers["content-type"] == "application/x-protobuf"
     assert got.headers["authorization"] == "Bearer sesame"
 
 
-def test_a_delivered_spool_is_empty(to, endpoint):
+def test_a_delivered_spool_is_empty(to, endpoint, patient):
     with outlet_for(to) as outlet:
         for _ in range(100):
             outlet.sink.append(chunk(bytes(50_000)))
-        assert outlet.close(20)
+        assert outlet.close(60)
         places = SpoolFolders.of(to)
         assert files(places.spool) == ["endpoint"]
         assert files(places.shared) == []
@@ -118,7 +119,7 @@ def test_delivered_segments_are_deleted_while_the_process_lives(to, endpoint):
     with outlet_for(to) as outlet:
         for _ in range(100):
             outlet.sink.append(chunk(bytes(50_000)))
-        assert outlet.flush(20)
+        assert outlet.flush(60)
         home = SpoolFolders.of(to).home(outlet.sink.instance)
         last = f"{outlet.sink.current.number:08d}.tape"
         eventually(lambda: not [name for name in files(home) if name.endswith(".tape") and name != last])
@@ -130,7 +131,7 @@ def test_no_request_is_longer_than_four_megabytes(to, endpoint):
         for n in range(60):
             outlet.sink.append(state(text="x" * 190_000, n=n))
             outlet.sink.append_span(span(f"span {n}", 190_000))
-        assert outlet.flush(30)
+        assert outlet.flush(60)
     assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
     assert len(endpoint.requests) < 60
     assert [fact.attributes["n"] for fact in endpoint.facts()] == list(range(60))
@@ -141,7 +142,7 @@ def test_a_single_span_beyond_the_bound_travels_alone(to, endpoint):
     with outlet_for(to) as outlet:
         for size in (10, REQUEST_BYTES + 10, 10):
             outlet.sink.append_span(span("s", size))
-        assert outlet.flush(30)
+        assert outlet.flush(60)
     counts = [
         sum(len(scope.spans) for spans in request.resource_spans for scope in spans.scope_spans)
         for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces"))
@@ -156,7 +157,7 @@ def test_spans_of_one_resource_share_it(to, endpoint):
     with outlet_for(to) as outlet:
         outlet.sink.append_span(span("a"))
         outlet.sink.append_span(span("b"))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces")):
         assert len(request.resource_spans) == 1
         assert len(request.resource_spans[0].scope_spans) == 1
@@ -189,25 +190,46 @@ def test_an_endpoint_that_hangs_is_given_up_and_asked_again(to, endpoint, monkey
     endpoint.replies.append(Reply(how="hang"))
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk())
-        endpoint.wait(lambda: numbers(endpoint) == [0])
+        endpoint.wait(endpoint.facts)
+    # Where the machine is slow, a request that was taken may be given up, too, and come again.
+    assert set(numbers(endpoint)) == {0}
 
 
 def test_retry_after_is_honoured(to, endpoint):
-    endpoint.replies.append(Reply(429, {"retry-after": "1"}))
+    asked = []
+
+    def rule(path, body):
+        asked.append(time.monotonic())
+        return Reply(429, {"retry-after": "1"}) if len(asked) == 1 else None
+
+    endpoint.rule = rule
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk())
         endpoint.wait(lambda: len(endpoint.requests) == 1)
-        first = time.monotonic()
-        assert not outlet.flush(0.2)
-        endpoint.wait(lambda: len(endpoint.requests) == 2)
-        assert time.monotonic() - first >= 0.9
+        outlet.flush(0.2)
+        endpoint.wait(endpoint.facts)
+    assert asked[1] - asked[0] >= 1
+
+
+def test_a_flush_does_not_wait_for_an_endpoint_that_asks_to_be_left_alone(to, endpoint):
+    endpoint.replies.append(Reply(429, {"retry-after": "600"}))
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: len(endpoint.requests) == 1)
+        assert not outlet.flush(60)
+        with waits() as asked:
+            assert not outlet.flush(60)
+        assert asked == []
+        assert len(endpoint.requests) == 1
 
 
 def test_retry_after_is_seconds_or_a_date():
     assert retry_after_s("3") == 3
     assert retry_after_s("0.5") == 0.5
-    then = email.utils.formatdate(time.time() + 100, usegmt=True)
-    assert 98 < retry_after_s(then) <= 100
+    then = int(time.time()) + 100
+    before = time.time()
+    left_s = retry_after_s(email.utils.formatdate(then, usegmt=True))
+    assert then - time.time() <= left_s <= then - before
     assert retry_after_s(email.utils.formatdate(0, usegmt=True)) == 0
     assert retry_after_s("soon") is None
     assert retry_after_s(None) is None
@@ -221,7 +243,7 @@ def test_partial_success_is_told_once_and_not_sent_again(to, endpoint, caplog):
     with outlet_for(to) as outlet:
         for _ in range(3):
             outlet.sink.append(chunk())
-            assert outlet.flush(10)
+            assert outlet.flush(60)
         assert outlet.shipper.tally.partly_refused == 3
     assert numbers(endpoint) == [0, 1, 2]
     said = [record.getMessage() for record in caplog.records]
@@ -240,7 +262,7 @@ def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoi
         for n in range(50):
             outlet.sink.append(state(text="poison" if n == 17 else "good"))
             outlet.sink.append_span(span("poison" if n == 31 else f"span {n}"))
-        assert outlet.flush(20)
+        assert outlet.flush(60)
         assert (outlet.shipper.tally.rejected, outlet.shipper.tally.facts) == (2, 50)
     assert numbers(endpoint) == [n for n in range(50) if n != 17]
     assert [one.name for one in endpoint.spans()] == [f"span {n}" for n in range(50) if n != 31]
@@ -261,18 +283,20 @@ def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoi
 
 def test_a_wrong_path_is_said_and_nothing_is_thrown_away(to, endpoint, caplog):
     endpoint.rule = lambda path, body: Reply(404)
+    endpoint.answering.clear()
     with outlet_for(to) as outlet:
         for _ in range(12):
             outlet.sink.append(chunk())
-        assert not outlet.flush(10)
-        assert not outlet.flush(10)
+        endpoint.answering.set()  # and twelve are waiting
+        assert not outlet.flush(60)
+        assert not outlet.flush(60)
         assert outlet.shipper.tally.rejected == 0
+        (left,) = pending(to)
     assert [record.getMessage() for record in caplog.records] == [
         f"error[receiver-path]: {endpoint.url} answered 404 at /v1/logs\n"
         "cause: PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint\n"
         "hint: 12 facts spooled, none lost: playhead doctor"
     ]
-    (left,) = pending(to)
     assert left.facts == 12
 
 
@@ -281,10 +305,10 @@ def test_other_refusals_throw_nothing_away(to, endpoint, status, caplog):
     endpoint.rule = lambda path, body: Reply(status)
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk())
-        assert not outlet.flush(10)
+        assert not outlet.flush(60)
         assert "error[receiver-refused]" in caplog.text
         endpoint.rule = None
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     assert numbers(endpoint) == [0]
 
 
@@ -302,7 +326,7 @@ def test_spans_travel_whole_where_the_endpoint_is_not_playhead(settings):
         to = replace(settings, endpoint=other.url)
         with outlet_for(to) as outlet:
             outlet.sink.append(chunk())
-            assert outlet.flush(10)
+            assert outlet.flush(60)
             assert outlet.span_processor._whole()
         assert json.loads((SpoolFolders.of(to).spool / "endpoint").read_text()) == {other.url: False}
         with outlet_for(to) as outlet:
@@ -322,7 +346,7 @@ def test_the_endpoint_is_asked_once_what_it_is(to, endpoint):
     with outlet_for(to) as outlet:
         for _ in range(5):
             outlet.sink.append(chunk())
-            assert outlet.flush(10)
+            assert outlet.flush(60)
     assert endpoint.asked == 1
 
 
@@ -332,24 +356,26 @@ def test_a_dead_endpoint_does_not_hold_up_the_exit(settings):
         eventually(lambda: outlet.shipper.standing is False)
         with waits() as asked:
             assert not outlet.close(30)
-        assert max(asked) <= DISK_AT_EXIT_S
+        assert max(asked, default=0.0) <= DISK_AT_EXIT_S
 
 
-def test_an_endpoint_that_has_never_answered_does_not_hold_up_the_exit(to, endpoint):
+def test_an_endpoint_that_has_never_answered_does_not_hold_up_the_exit(to, endpoint, monkeypatch):
     endpoint.replies.append(Reply(how="hang"))
     with outlet_for(replace(to, endpoint_kind="other")) as outlet:
         outlet.sink.append(chunk())
+        started = outlet.shipper._started
+        monkeypatch.setattr(shipper_module, "time", SimpleNamespace(monotonic=lambda: started))
         with waits() as asked:
             assert not outlet.close(30)
-        assert DISK_AT_EXIT_S < max(asked) <= FIRST_MEETING_S
+        assert max(asked) == FIRST_MEETING_S > DISK_AT_EXIT_S
         assert [one.facts for one in pending(to)] == [1]
 
 
-def test_close_is_idempotent_and_remembers(to, endpoint):
+def test_close_is_idempotent_and_remembers(to, endpoint, patient):
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk())
-        assert outlet.close(10)
-        assert outlet.close(10)
+        assert outlet.close(60)
+        assert outlet.close(60)
         outlet.sink.append(chunk())
         assert not outlet.flush(0.1)
 
@@ -360,7 +386,7 @@ def test_grpc(grpc_to):
         for _ in range(100):
             outlet.sink.append(chunk(bytes(60_000)))
         outlet.sink.append_span(span())
-        assert outlet.flush(20)
+        assert outlet.flush(60)
     assert numbers(endpoint) == list(range(100))
     assert [one.name for one in endpoint.spans()] == ["chat"]
     assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
@@ -400,7 +426,7 @@ def test_grpc_the_one_bad_record_is_put_aside(grpc_to):
     with outlet_for(to) as outlet:
         for n in range(20):
             outlet.sink.append(state(text="poison" if n == 3 else "good"))
-        assert outlet.flush(20)
+        assert outlet.flush(60)
         assert outlet.shipper.tally.rejected == 1
     assert numbers(endpoint) == [n for n in range(20) if n != 3]
 
@@ -413,7 +439,7 @@ def test_grpc_a_request_that_is_too_long_is_halved(grpc_to):
     with outlet_for(to) as outlet:
         for n in range(20):
             outlet.sink.append(state(text="x" * 20_000, n=n))
-        assert outlet.flush(20)
+        assert outlet.flush(60)
         assert outlet.shipper.tally.rejected == 0
     assert numbers(endpoint) == list(range(20))
 
@@ -434,13 +460,13 @@ def test_grpc_without_the_service(settings, caplog):
     to = replace(settings, endpoint=f"127.0.0.1:{port}", protocol="grpc")
     with outlet_for(to) as outlet:
         outlet.sink.append(chunk())
-        assert not outlet.flush(10)
+        assert not outlet.flush(60)
     server.stop(0).wait()
     assert "error[receiver-path]: 127.0.0.1" in caplog.text
     assert "UNIMPLEMENTED" in caplog.text
 
 
-def test_grpc_push(grpc_to):
+def test_grpc_push(grpc_to, patient):
     endpoint, to = grpc_to
     with outlet_for(replace(to, endpoint=nobody())) as outlet:
         outlet.sink.append(chunk())
@@ -479,7 +505,7 @@ def test_a_record_that_otlp_cannot_hold_does_not_stop_the_others(to, endpoint, c
         outlet.sink.append(chunk(b"a"))
         outlet.sink.append(Fact(-1, 7, e.PLAYHEAD_STATE))
         outlet.sink.append(chunk(b"c"))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
         assert outlet.shipper.tally.rejected == 1
     assert [fact.body.inline for fact in endpoint.facts()] == [b"a", b"c"]
     assert caplog.text.count("a record cannot be sent and is lost") == 1
@@ -492,7 +518,7 @@ def test_a_certificate_that_is_not_there_is_said_and_nothing_is_lost(settings, c
     with outlet_for(settings) as outlet:
         outlet.sink.append(chunk())
         for _ in range(4):
-            assert not outlet.flush(10)
+            assert not outlet.flush(60)
         assert [one.facts for one in pending(settings)] == [1]
     assert caplog.text.count("No such file or directory") == 1
 
@@ -520,7 +546,7 @@ def test_the_exporters_own_requests_are_not_instrumented(settings):
     with outlet_for(settings) as outlet:
         outlet._open_transport = lambda: transport
         outlet.sink.append(chunk())
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     assert transport.suppressed == [True, True]
     assert context.get_value(_SUPPRESS_INSTRUMENTATION_KEY) is None
 
@@ -528,7 +554,7 @@ def test_the_exporters_own_requests_are_not_instrumented(settings):
 def test_compression_is_worth_it(to, endpoint):
     with outlet_for(to) as outlet:
         outlet.sink.append(state(text="x" * 100_000))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     (got,) = endpoint.requests
     assert int(got.headers["content-length"]) < 2000 < len(got.body)
     assert gzip.compress(got.body, 1, mtime=0)[:2] == b"\x1f\x8b"

@@ -126,7 +126,7 @@ def test_force_flush_of_the_provider_delivers(settings):
     with http_endpoint() as endpoint, outlet_for(replace(settings, endpoint=endpoint.url)) as outlet:
         tracers = provider(outlet.span_processor)
         tracers.get_tracer("tests").start_span("one").end()
-        assert tracers.force_flush(10_000)
+        assert tracers.force_flush(60_000)
         assert [span.name for span in endpoint.spans()] == ["one"]
 
 

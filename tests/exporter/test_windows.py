@@ -46,7 +46,7 @@ def test_facts_and_spans_go_in_windows(reader):
         for n in range(20):
             outlet.sink.append(chunk() if n % 2 else state(n=n))
         outlet.sink.append_span(SpanRecord(otlp))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
         assert outlet.shipper.tally.facts == outlet.shipper.own_facts == 20
         assert outlet.shipper.tally.spans == 1
     assert numbers(endpoint) == list(range(20))
@@ -61,7 +61,7 @@ def test_many_facts_go_in_windows_of_bounded_size(reader):
     with outlet_for(to) as outlet:
         for _ in range(40):
             outlet.sink.append(state(data=noise(100_000)))
-        assert outlet.flush(30)
+        assert outlet.flush(60)
     assert numbers(endpoint) == list(range(40))
     assert len(endpoint.windows()) >= 4
     assert max(len(got.body) for got in endpoint.requests) <= WINDOW_BYTES * 1.5
@@ -73,7 +73,7 @@ def test_a_record_larger_than_a_window_goes_alone(reader):
         outlet.sink.append(state(n=0))
         outlet.sink.append(state(text="x" * WINDOW_BYTES))
         outlet.sink.append(state(n=2))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     assert numbers(endpoint) == [0, 1, 2]
     assert sum(len(window.facts) for window in endpoint.windows()) == 2
 
@@ -92,12 +92,14 @@ def test_what_is_not_taken_as_a_window_goes_one_by_one(reader, answer):
         == 1
     )
     endpoint.replies.append(answer)
+    endpoint.answering.clear()
     with outlet_for(to) as outlet:
         for n in range(5):
             outlet.sink.append(state(n=n))
-        assert outlet.flush(10)
+        endpoint.answering.set()  # and one window has them all
+        assert outlet.flush(60)
         outlet.sink.append(state(n=5))
-        assert outlet.flush(10)
+        assert outlet.flush(60)
     refused = [got for got in endpoint.requests if b"playhead.window" in got.body]
     assert len(refused) == 1, "it is not tried again with windows"
     kept = [got for got in endpoint.requests if b"playhead.window" not in got.body]
@@ -115,7 +117,7 @@ def test_a_window_that_is_not_taken_now_comes_again(reader):
     assert len({got.body for got in endpoint.requests[:3]}) == 1
 
 
-def test_what_a_dead_process_left_goes_in_windows(reader, settings):
+def test_what_a_dead_process_left_goes_in_windows(reader, settings, patient):
     endpoint, to = reader
     with outlet_for(settings) as outlet:
         outlet.sink.append(state(n=0))
@@ -131,7 +133,7 @@ def test_an_endpoint_of_another_kind_is_not_asked(settings):
         to = replace(settings, endpoint=endpoint.url, endpoint_kind="other")
         with outlet_for(to) as outlet:
             outlet.sink.append(state(n=0))
-            assert outlet.flush(10)
+            assert outlet.flush(60)
         assert (endpoint.asked, endpoint.windows()) == (0, [])
         assert numbers(endpoint) == [0]
 
@@ -141,7 +143,7 @@ def test_a_receiver_is_asked_over_grpc_too(settings):
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
         with outlet_for(to) as outlet:
             outlet.sink.append(state(n=0))
-            assert outlet.flush(10)
+            assert outlet.flush(60)
             assert not outlet.span_processor._whole()
         assert [len(window.facts) for window in endpoint.windows()] == [1]
 
@@ -151,7 +153,7 @@ def test_a_collector_over_grpc_gets_whole_spans(settings):
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
         with outlet_for(to) as outlet:
             outlet.sink.append(state(n=0))
-            assert outlet.flush(10)
+            assert outlet.flush(60)
             assert outlet.span_processor._whole()
         assert endpoint.windows() == []
         assert numbers(endpoint) == [0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +19,7 @@ def waits() -> Iterator[list[float]]:
     asked: list[float] = []
     mine = threading.get_ident()
     wait, join, sleep = threading.Condition.wait, threading.Thread.join, time.sleep
-    hear, end = native.Bell.wait, native.Thread.join
+    hear, hope, end = native.Bell.wait, native.Waiters.wait_for, native.Thread.join
 
     def note(seconds: float | None) -> None:
         if threading.get_ident() == mine:
@@ -41,12 +41,17 @@ def waits() -> Iterator[list[float]]:
         note(timeout_s)
         return hear(self, timeout_s)
 
+    def noted_hope(self: Any, wanted: Callable[[], bool], timeout_s: float) -> bool:
+        note(timeout_s)  # its waits for the bell are told what is left of it
+        return hope(self, wanted, timeout_s)
+
     def noted_end(self: Any, timeout_s: float) -> bool:
         note(timeout_s)
         return end(self, timeout_s)
 
     with (
         patch.object(native.Bell, "wait", noted_hear),
+        patch.object(native.Waiters, "wait_for", noted_hope),
         patch.object(native.Thread, "join", noted_end),
         patch.object(threading.Condition, "wait", noted_wait),
         patch.object(threading.Thread, "join", noted_join),

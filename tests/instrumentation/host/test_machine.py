@@ -106,7 +106,7 @@ def test_what_is_typed_at_a_terminal_comes_from_the_tape(tmp_path):
                     os.write(parent, answers.pop(question))
     except OSError:
         pass  # the terminal is gone with the program
-    assert running.wait(30) == 0, seen
+    assert running.wait(60) == 0, seen
     assert b"Ada 14" in seen and b"no more" in seen
     facts = program.facts()
     program.close()

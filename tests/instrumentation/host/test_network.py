@@ -113,10 +113,10 @@ def test_what_a_boundary_does_beneath_itself_is_no_effect():
         server.script([json_reply({}), json_reply({})])
 
         async def later():
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(timeout=60) as client:
                 return (await client.get(server.url)).status_code
 
-        _, tape = record(lambda: [httpx.get(server.url).status_code, asyncio.run(later())])
+        _, tape = record(lambda: [httpx.get(server.url, timeout=60).status_code, asyncio.run(later())])
     assert effects(tape) == effects(tape, "dns") == []
 
 
@@ -142,7 +142,7 @@ def test_a_host_that_is_allowed_is_reached_and_noted():
 
         def program():
             connect(server.port)
-            return httpx.get(f"http://localhost:{server.port}/").json()
+            return httpx.get(f"http://localhost:{server.port}/", timeout=60).json()
 
         found, now = replay(program, tape, allowed=allowed)
         assert found == {"now": 1}

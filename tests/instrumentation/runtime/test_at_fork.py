@@ -23,7 +23,7 @@ importing.start()
 sys.started.wait()
 pid = os.fork()
 if not pid:
-    signal.alarm(10)  # would end a child that waits for nobody
+    signal.alarm(60)  # would end a child that waits for nobody
     import slow.module
     os._exit(0 if slow.module.value == "whole" else 1)
 status = os.waitpid(pid, 0)[1]
@@ -43,6 +43,6 @@ def test_a_module_that_a_thread_was_importing_can_be_imported_in_the_child(tmp_p
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert (done.stdout, done.stderr) == ("0 whole\n", "")

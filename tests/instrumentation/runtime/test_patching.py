@@ -60,7 +60,7 @@ def test_a_module_that_another_thread_is_importing_is_patched_when_it_is_whole(t
     monkeypatch.syspath_prepend(str(tmp_path))
     importing = threading.Thread(target=importlib.import_module, args=("patched_slow",))
     importing.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     patches = Patches()
     released = threading.Timer(0.1, go.set)
     released.start()

@@ -98,7 +98,7 @@ def test_it_says_that_it_lives():
     beats = Beats()
     session.start(Settings(quiet=True, heartbeat_ms=5), sink=beats)
     try:
-        assert beats.enough.wait(10)
+        assert beats.enough.wait(60)
     finally:
         session.stop(0)
 
@@ -167,12 +167,12 @@ def test_a_child_of_a_fork_has_a_tape_of_its_own(tmp_path):
         server.script([sse_reply([b"one", gate, b"two"]), json_reply({})])
         installing.watch(PATCHES, session.start(Settings(quiet=True), sink=TapeWriter(path)))
         try:
-            with httpx2.stream("GET", server.url) as response:
+            with httpx2.stream("GET", server.url, timeout=60) as response:
                 parts = response.iter_raw()
                 next(parts)
                 child = os.fork()
                 if child == 0:
-                    with httpx2.Client() as client:
+                    with httpx2.Client(timeout=60) as client:
                         client.get(f"{server.url}/child")
                     os._exit(0)
                 assert os.waitpid(child, 0)[1] == 0

@@ -60,7 +60,7 @@ class Mixed:
         self.few = threading.Semaphore(3)
         self.taken: queue.Queue[Any] = queue.Queue(5)
         self.simple: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.http = httpx.Client()
+        self.http = httpx.Client(timeout=60)
         self.chat = openai.OpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0)
 
     def tell(self, *what: Any) -> None:
@@ -107,7 +107,7 @@ class Mixed:
 
     def loops(self, who: int) -> None:
         async def main() -> None:
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(timeout=60) as client:
 
                 async def one(turn: int) -> Any:
                     answer = (await client.post(f"{self.url}/ask", json={"loop": turn})).json()

@@ -25,7 +25,7 @@ def async_generators(url: str) -> Any:
             seen.append(("over", who))
 
     async def main() -> None:
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
 
             async def reads(who: int) -> None:
                 given = answers(client, who)
@@ -51,7 +51,7 @@ def async_generators(url: str) -> Any:
 def sets_of_strings(url: str) -> Any:
     """Prompts made from sets: deterministic only for a fixed hash seed."""
     words = {f"word {number}" for number in range(20)}
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         return [client.post(url, json={"words": list(words)}).json()["answer"], *words]
 
 
@@ -60,7 +60,7 @@ def stack_of_tasks(url: str) -> Any:
 
     async def main() -> None:
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(httpx.AsyncClient())
+            client = await stack.enter_async_context(httpx.AsyncClient(timeout=60))
             for who in range(5):
                 task = asyncio.create_task(ask_async(client, url, who))
 
@@ -91,7 +91,7 @@ def own_executors(url: str) -> Any:
             for done in asyncio.as_completed(jobs):
                 seen.append(await done)
 
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         asyncio.run(main(client))
     return seen
 

@@ -38,7 +38,7 @@ async def ask_async(client: Any, url: str, who: object) -> Any:
 
 def first_come(url: str) -> Any:
     async def main() -> Any:
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             calls = [ask_async(client, url, number) for number in range(COUNT)]
             return [await done for done in asyncio.as_completed(calls)]
 
@@ -50,7 +50,7 @@ def race(url: str) -> Any:
 
     async def main() -> Any:
         seen: list[Any] = []
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             for turn in range(6):
                 tasks = [asyncio.create_task(ask_async(client, url, (turn, n))) for n in range(5)]
                 done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -65,7 +65,7 @@ def race(url: str) -> Any:
 
 
 def pooled_first_come(url: str) -> Any:
-    with httpx.Client() as client, ThreadPoolExecutor(COUNT) as pool:
+    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(COUNT) as pool:
         jobs = [pool.submit(ask, client, url, number) for number in range(COUNT)]
         return [job.result() for job in concurrent.futures.as_completed(jobs)]
 
@@ -77,7 +77,7 @@ def few_workers(url: str) -> Any:
     def one(number: int) -> None:
         seen.append(ask(client, url, number))
 
-    with httpx.Client() as client, ThreadPoolExecutor(4) as pool:
+    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(4) as pool:
         for job in [pool.submit(one, number) for number in range(COUNT)]:
             job.result()
     return seen
@@ -97,7 +97,7 @@ def queued(url: str) -> Any:
 
     async def main() -> None:
         waiting: asyncio.Queue[Any] = asyncio.Queue(2)
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             consumers = [asyncio.create_task(consume(client, waiting, who)) for who in "abc"]
             await asyncio.gather(*(produce(client, waiting, who) for who in range(4)))
             for _ in consumers:
@@ -121,11 +121,11 @@ def threads_and_loop(url: str) -> Any:
             seen.append(("task", turn, await ask_async(aclient, url, who)))
 
     async def main() -> None:
-        async with httpx.AsyncClient() as aclient:
+        async with httpx.AsyncClient(timeout=60) as aclient:
             jobs = [asyncio.to_thread(in_thread, who) for who in range(4)]
             await asyncio.gather(*jobs, *(in_task(aclient, who) for who in range(4)))
 
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         asyncio.run(main())
     return seen
 
@@ -144,7 +144,7 @@ def threads_and_queue(url: str) -> Any:
             noise()
             seen.append((who, item))
 
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         producers = [threading.Thread(target=produce, args=(who,)) for who in range(4)]
         consumers = [threading.Thread(target=consume, args=(who,)) for who in "abc"]
         for thread in (*producers, *consumers):

@@ -46,7 +46,7 @@ def timeouts(url: str) -> Any:
 
     async def main() -> Any:
         seen: list[Any] = []
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             await asyncio.gather(*(one(client, who, seen) for who in range(9)))
         return seen
 
@@ -61,7 +61,7 @@ def sleeps_and_calls(url: str) -> Any:
 
     async def main() -> Any:
         seen: list[Any] = []
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             for turn in range(12):
                 sleep = asyncio.create_task(asyncio.sleep(_chance.random() * 0.01, "slept"))
                 call = asyncio.create_task(ask_async(client, url, turn))
@@ -86,7 +86,7 @@ def heartbeats(url: str) -> Any:
 
     async def main() -> Any:
         seen: list[Any] = []
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             beats = [asyncio.create_task(beat(seen, who)) for who in range(3)]
             for turn in range(8):
                 seen.append(await ask_async(client, url, turn))
@@ -131,7 +131,7 @@ def waiting_threads(url: str) -> Any:
             with condition:
                 seen.append(("heard", condition.wait_for(lambda: len(seen) % 2, 0.003)))
 
-    with httpx.Client() as client:
+    with httpx.Client(timeout=60) as client:
         threads = [threading.Thread(target=one) for one in (asks, waits, takes, hears)]
         for thread in threads:
             thread.start()
@@ -150,7 +150,7 @@ def pooled_with_timeouts(url: str) -> Any:
         time.sleep(_chance.random() * 0.006)
         return ask(client, url, who)
 
-    with httpx.Client() as client, ThreadPoolExecutor(3) as pool:
+    with httpx.Client(timeout=60) as client, ThreadPoolExecutor(3) as pool:
         jobs = [pool.submit(job, client, who) for who in range(6)]
         for one in jobs:
             try:
@@ -168,9 +168,9 @@ def pooled_with_timeouts(url: str) -> Any:
 
 
 def retries(url: str) -> Any:
-    """An SDK that backs off, in a loop and in threads; its answers take several attempts."""
+    """An SDK that backs off, in a loop and in threads; of 12 refusals, all may be for one."""
     seen: list[Any] = []
-    options: Any = {"api_key": "test", "base_url": f"{url}/v1", "max_retries": 4}
+    options: Any = {"api_key": "test", "base_url": f"{url}/v1", "max_retries": 12}
 
     def say(completion: Any) -> str:
         return completion.choices[0].message.content
@@ -219,10 +219,10 @@ def spinning(url: str) -> Any:
                 seen.append(("slept", who, count))
 
         def in_thread() -> None:
-            with httpx.Client() as client:
+            with httpx.Client(timeout=60) as client:
                 seen.append((*ask(client, url, "thread"), count))
 
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             task = asyncio.create_task(spin())
             await asyncio.gather(*(calls(client, who) for who in range(2)), asyncio.to_thread(in_thread))
             over = True
@@ -251,10 +251,10 @@ def on_uvloop(url: str) -> Any:
 
         def in_thread(who: int) -> None:
             time.sleep(_chance.random() * 0.004)
-            with httpx.Client() as client:
+            with httpx.Client(timeout=60) as client:
                 seen.append(ask(client, url, ("thread", who)))
 
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             jobs = [asyncio.to_thread(in_thread, who) for who in range(3)]
             await asyncio.gather(*jobs, *(one(client, who) for who in range(5)))
             for done in asyncio.as_completed([ask_async(client, url, who) for who in range(6)]):

@@ -71,9 +71,13 @@ class Kept:
         self.rule: Callable[[str, bytes], Any] | None = None
         """Answer to any request, by path and body; if it returns None, the request is accepted."""
         self._changed = threading.Condition()
+        self.answering = threading.Event()
+        """While it is clear, requests wait for their answers."""
+        self.answering.set()
         self.closing = threading.Event()
 
     def next_reply(self, path: str, body: bytes) -> Any:
+        self.answering.wait(DEADLINE_S)
         if self.replies:
             return self.replies.popleft()
         return self.rule(path, body) if self.rule is not None else None
@@ -133,6 +137,7 @@ class HttpEndpoint(Kept):
 
             def do_GET(self) -> None:
                 kept.asked += 1
+                kept.answering.wait(DEADLINE_S)
                 if playhead and self.path == "/v1/playhead":
                     said = json.dumps({"playhead": "0", "windows": windows}).encode()
                     self.reply(Reply(200, {"content-type": "application/json"}, said))

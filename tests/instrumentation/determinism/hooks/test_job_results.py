@@ -22,7 +22,7 @@ def in_turn(run, last, given_up=()):
 
     def job(number):
         if number == last:
-            bell.wait(20)
+            bell.wait(60)
 
     async def ask(number, pool):
         asked = asyncio.get_running_loop().run_in_executor(pool, job, number)

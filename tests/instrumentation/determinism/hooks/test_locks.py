@@ -41,7 +41,7 @@ def server():
         yield running
 
 
-CLIENT = httpx.Client(verify=False)
+CLIENT = httpx.Client(verify=False, timeout=60)
 
 
 def ask(url):
@@ -176,7 +176,7 @@ def test_who_gets_it_is_as_recorded(program, server):
 
 
 def test_who_waits_for_a_lock_is_not_waited_for(server):
-    """Found stuck after 50 ms, each would cost that."""
+    """Each would be found stuck, after 50 ms."""
 
     def program():
         lock = threading.Lock()
@@ -185,11 +185,10 @@ def test_who_waits_for_a_lock_is_not_waited_for(server):
             with lock:
                 CLIENT.get(server.url)
 
-        began = time.monotonic()
         all_run(one, 60)
-        return time.monotonic() - began
 
-    assert record(program, settings=STRICT)[0] < 1.8
+    _, tape = record(program, settings=STRICT)
+    assert list(tape.named(e.PLAYHEAD_TURN_LOST)) == []
 
 
 @pytest.fixture(params=["Lock", "RLock"])
@@ -243,7 +242,7 @@ def test_who_gives_up_waiting_leaves_the_line():
         patient.start()
         impatient.join()
         lock.release()
-        patient.join(5)
+        patient.join(60)
     assert got == [False, True]
 
 
@@ -267,7 +266,7 @@ def impatient(holds_s):
     def hold():
         for number in range(5):
             with lock, again:
-                time.sleep(random.random() * holds_s)
+                time.sleep((1 + random.random()) / 2 * holds_s)  # longer than anybody waits
             items.put(number)
 
     def one(who):
@@ -351,7 +350,7 @@ def test_the_child_of_a_fork_gets_a_lock_that_was_free(make):
 
     holder, waiter = threading.Thread(target=hold), threading.Thread(target=lambda: lock.acquire())
     holder.start()
-    assert held.wait(5)
+    assert held.wait(60)
     waiter.start()
     child = os.fork()
     if child == 0:

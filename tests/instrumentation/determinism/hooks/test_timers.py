@@ -196,7 +196,7 @@ def test_what_sleeps_otherwise_than_recorded_is_said(server):
         other = threading.Thread(target=sleep)
         other.start()
         other.join()
-        return httpx.post(server.url, json={}).json()["answer"]
+        return httpx.post(server.url, json={}, timeout=60).json()["answer"]
 
     recorded, tape = record(lambda: program(3), settings=STRICT)
     replayed, now = replay(lambda: program(1), tape)
@@ -235,7 +235,7 @@ def test_a_loop_that_spins_waits_for_a_thread_that_blocks_longer_at_replay(serve
 
         def asks():
             select.select([], [], [], slow_s)
-            answers.append(httpx.post(server.url, json={}).json()["answer"])
+            answers.append(httpx.post(server.url, json={}, timeout=60).json()["answer"])
 
         async def main():
             other = threading.Thread(target=asks)
@@ -262,7 +262,7 @@ def test_a_daemon_is_not_refused_while_somebody_sleeps():
 
         def asks():
             try:
-                httpx.get(running.url)
+                httpx.get(running.url, timeout=60)
             except Exception as error:
                 refused.append(type(error).__name__)
 

@@ -3,7 +3,6 @@
 import asyncio
 import select
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -41,11 +40,11 @@ def test_who_shuts_an_executor_down_is_not_passed_by_others():
         def first():
             with ThreadPoolExecutor(1) as pool:
                 seen.append(pool.submit(Lingers()).result())
-            seen.append(httpx.get(f"{url}/first").json())
+            seen.append(httpx.get(f"{url}/first", timeout=60).json())
             gate.open()
 
         def second():
-            seen.append(httpx.get(f"{url}/second").json())
+            seen.append(httpx.get(f"{url}/second", timeout=60).json())
 
         threads = [threading.Thread(target=one) for one in (second, first)]
         for thread in threads:
@@ -100,11 +99,15 @@ def looked_at(does, hold_s=0.05, computing_hold_s=0.1):
     thread = threading.Thread(target=run)
     thread.start()
     begun.wait()
+    # Who waits at a gate looks every few ms, by a clock that stands still where the process does.
+    ledger = TurnLedger(
+        threading.RLock(), lambda: None, hold_s=hold_s, computing_hold_s=computing_hold_s
+    )
     watched, how = Watched(), None
     try:
         while how is None:
-            over.wait(0.005)  # as who waits at a gate does
-            how = watched.stuck(thread.ident, time.monotonic(), hold_s, computing_hold_s)
+            over.wait(0.005)
+            how = watched.stuck(thread.ident, ledger.patience_s(), hold_s, computing_hold_s)
     finally:
         over.set()
         thread.join()

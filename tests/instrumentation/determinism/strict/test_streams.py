@@ -35,7 +35,7 @@ def by_urllib3(url):
 
 
 def by_httpx(url):
-    with httpx.stream("GET", url) as response:
+    with httpx.stream("GET", url, timeout=60) as response:
         yield from response.iter_raw()
 
 

@@ -9,13 +9,12 @@ import os
 import random
 import secrets
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.tapes.volatile import request
+from support.tapes.volatile import START_NS, request
 
 from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv.volatile import Bijection, verify
@@ -112,7 +111,7 @@ def sources(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_conversation_is_recognised(sources: Callable[[int, HandedOut | None], None], seed: int):
     sources(seed, None)
-    start_ns = time.time_ns()
+    start_ns = START_NS
     jitter = random.Random(seed)
     recorded_times: list[int] = [start_ns]
 

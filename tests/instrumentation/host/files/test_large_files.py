@@ -1,6 +1,7 @@
 """Files that are too large to be read while the program waits: read behind its back, or not at all."""
 
 import fcntl
+import gc
 import json
 import os
 
@@ -17,7 +18,8 @@ from playhead_semconv import events as e
 READING = """
 import hashlib, json, os
 from playhead_instrumentation.host.files.contents import Contents
-Contents.settle.__defaults__ = None, 30.0  # a busy machine reads it later
+Contents.settle.__defaults__ = None, 60.0  # a busy machine reads it later
+Contents.close.__defaults__ = (60.0,)
 from pathlib import Path
 
 def digest(data):
@@ -43,7 +45,11 @@ print(digest(Path("ws/moved.bin").read_bytes()))
 Path("ws/moved.bin").unlink()
 """
 
-ONCE = "print(len(open('ws/large.bin', 'rb').read()))"
+ONCE = """
+from playhead_instrumentation.host.files.contents import Contents
+Contents.close.__defaults__ = (60.0,)  # a busy machine reads it later
+print(len(open("ws/large.bin", "rb").read()))
+"""
 
 
 def told(tape):
@@ -226,7 +232,7 @@ def test_locks_of_the_program_stay(large):
     with open(large, "r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         assert kept.later(str(large), 1, os.fstat(file.fileno()), file.fileno()) == 1
-        kept.close()
+        kept.close(60)
         assert told == [(1, b"a" * 100_000)]
         pid = os.fork()
         if pid == 0:
@@ -242,6 +248,7 @@ def test_locks_of_the_program_stay(large):
 def test_budget_and_end_are_said(large, monkeypatch):
     told = Told()
     monkeypatch.setattr(contents, "BUDGET_BYTES", 150_000)
+    monkeypatch.setattr(contents, "_now_ns", lambda: 0)  # nothing grows back meanwhile
     kept = Contents(10, told)
     assert later(kept, large) == 1
     assert later(kept, large) == "budget"
@@ -253,6 +260,7 @@ def test_budget_and_end_are_said(large, monkeypatch):
 def test_too_many_at_once_are_not_waited_for(large, monkeypatch):
     monkeypatch.setattr(Contents, "_put", lambda self, job: self._waiting.append(job))
     kept = Contents(1 << 20, Told())
+    gc.collect()  # what it would close later
     before = len(os.listdir("/proc/self/fd"))
     numbers = [later(kept, large) for _ in range(contents.MOST_WAITING + 10)]
     assert numbers[contents.MOST_WAITING - 1 :] == [contents.MOST_WAITING] + ["busy"] * 10

@@ -18,6 +18,15 @@ from playhead_receiver.host.data_folder import data_dir
 from playhead_semconv.settings import Settings
 
 
+@pytest.fixture(autouse=True)
+def no_hurry():
+    """No look ends by time, however busy the machine is, but in the tests of that."""
+    with pytest.MonkeyPatch.context() as limits:
+        limits.setattr(workspaces, "LOOK_S", 60.0)
+        limits.setattr(workspaces, "CHANGED_S", 60.0)
+        yield
+
+
 def tree(folder: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):

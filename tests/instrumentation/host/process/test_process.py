@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import multiprocessing
 import os
 import pty
@@ -15,6 +16,7 @@ from support.tapes.sessions import record, recording, replay
 
 from playhead_instrumentation.boundaries.process import in_full
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
+from playhead_instrumentation.host.files import workspace
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -27,6 +29,9 @@ STRICT = Settings(quiet=True, level="strict")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
+    """The folder of the programs; it is looked at whole, however busy the machine is."""
+    monkeypatch.setattr(workspace, "LOOK_S", 60.0)
+    monkeypatch.setattr(workspace, "CHANGED_S", 60.0)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -41,6 +46,7 @@ def test_seen_recorded_and_replayed(program, settings):
     recorded, tape = record(program, settings=settings)
     asked = [one for one in tape.exchanges().values() if one.id.kind == "process"]
     assert asked
+    gc.collect()  # what other tests left open is not closed meanwhile
     before = descriptors()
     replayed, now = replay(program, tape)
     assert replayed == recorded

@@ -116,6 +116,8 @@ print(texts())
 
 CHILD = """
 import sqlite3, subprocess, sys
+from playhead_instrumentation.host.files import workspace
+workspace.LOOK_S = workspace.CHANGED_S = 60.0  # a busy machine looks longer
 base = sqlite3.connect("ws/old.db")
 print(base.execute("select * from kept").fetchall())
 other = sqlite3.connect("ws/new.db"); other.execute("create table made (x)"); other.commit()

@@ -50,7 +50,7 @@ def test_what_was_printed_stands_before_what_is_asked_next(capsys):
     with ScriptedServer() as server, recording() as sink:
         server.script([json_reply({})])
         print("asking", end="")
-        httpx2.get(server.url)
+        httpx2.get(server.url, timeout=60)
     names = [fact.name for fact in sink.facts]
     assert names.index(e.PLAYHEAD_EFFECT) < names.index(e.PLAYHEAD_EXCHANGE_REQUEST)
 
