@@ -29,7 +29,7 @@ from playhead_semconv.settings import Settings, resolve
 FIRST_MEETING_S = 1.0
 """Age of a process in seconds after which close no longer waits for an endpoint that never answered."""
 DISK_AT_EXIT_S = 0.05
-"""Seconds that close waits for the disk. What is in shared memory survives the process."""
+"""Seconds that close waits for the disk if something is left: shared memory outlives the process."""
 SYNC_DEADLINE_S = 1.0
 """With ``PLAYHEAD_SPOOL_SYNC=always``: seconds an append waits for the disk before that is a stall."""
 
@@ -122,8 +122,10 @@ class SpoolOutlet:
             copier.flush(min(timeout_s, DISK_AT_EXIT_S))
         mark = self.sink.retire()
         shipper.stop(DISK_AT_EXIT_S)
-        copier.stop(DISK_AT_EXIT_S)
         self._nothing_left = mark is None or shipper.position >= mark
+        # What is delivered is to be gone, so the copier may have its turn late, unless the disk stalls.
+        left_s = deadline - time.monotonic() if self._nothing_left else 0.0
+        copier.stop(max(DISK_AT_EXIT_S, left_s))
         if self._nothing_left and not copier.thread.is_alive():
             self.sink.clear()
         return self._nothing_left

@@ -3,6 +3,7 @@
 import email.utils
 import gzip
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -28,6 +29,7 @@ from support.servers.ports import nobody
 from support.tapes.spools import chunk, eventually, files, outlet_for, state
 from support.waits import waits
 
+from playhead_exporter import outlet as outlet_module
 from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
@@ -113,6 +115,20 @@ def test_a_delivered_spool_is_empty(to, endpoint, patient):
         assert files(places.spool) == ["endpoint"]
         assert files(places.shared) == []
         assert numbers(endpoint) == list(range(100))
+
+
+def test_a_delivered_spool_is_empty_where_the_copier_gets_its_turn_late(to, endpoint, monkeypatch):
+    monkeypatch.setattr(outlet_module, "FIRST_MEETING_S", 60.0)
+    turn = threading.Event()
+    with outlet_for(to) as outlet:
+        monkeypatch.setattr(outlet.sink, "settle_if_free", turn.wait)
+        outlet.sink.append(chunk())
+        assert outlet.flush(60)
+        late = threading.Timer(4 * outlet_module.DISK_AT_EXIT_S, turn.set)
+        late.start()
+        assert outlet.close(60)
+        assert files(SpoolFolders.of(to).shared) == []
+        late.join()
 
 
 def test_delivered_segments_are_deleted_while_the_process_lives(to, endpoint):

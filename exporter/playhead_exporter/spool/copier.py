@@ -19,6 +19,8 @@ INTERVAL_S = 0.1
 """Seconds from the first append after a rest to its copy, and between copies."""
 STALL_S = 0.02
 """A write that takes longer counts as a stall."""
+STALL_LOOK_S = 0.05
+"""How long who stops the copier waits for it before it looks whether the disk stalls."""
 RETRY_S = 0.25
 """Seconds until the disk is tried again after a refusal, while facts are appended."""
 LONGEST_RETRY_S = 30.0
@@ -112,11 +114,14 @@ class Copier:
         )
 
     def stop(self, timeout_s: float) -> None:
-        """Stop after the current round; a stalled copy is abandoned."""
+        """Stop after the current round; wait at most ``timeout_s``, and not for a stalled disk."""
         self._stopping = True
         self.wake()
-        if self.thread.is_alive():
-            self.thread.join(timeout_s)
+        until_s = time.monotonic() + timeout_s
+        while self.thread.is_alive() and (left_s := until_s - time.monotonic()) > 0:
+            self.thread.join(min(left_s, STALL_LOOK_S))
+            if self.stalled():
+                break
         if not self.thread.is_alive():
             while self._fds:
                 os.close(self._fds.popitem()[1])
