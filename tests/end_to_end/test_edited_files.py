@@ -74,6 +74,7 @@ def repository(folder: Path) -> Path:
         ["init", "-q"],
         ["config", "user.name", "agent"],
         ["config", "user.email", "agent@example.org"],
+        ["config", "maintenance.auto", "false"],  # nothing is done after a command has ended
         ["add", "-A"],
         ["commit", "-q", "-m", "first"],
     ):

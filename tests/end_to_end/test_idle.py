@@ -62,7 +62,7 @@ def recorded(level: str, folder: Path) -> Iterator[int]:
             eventually(lambda: len(endpoint.facts()) > 1, "what it had to say")
             yield process.pid
             process.stdin.close()
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
 

@@ -52,7 +52,7 @@ def edges(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Home:
         with pytest.raises(httpx.RemoteProtocolError):
             service.client.get("/breaks")
         assert service.client.get("/behind").status_code == 200
-        with connect(f"ws{service.url[4:]}/talk", subprotocols=["chat"]) as talking:
+        with connect(f"ws{service.url[4:]}/talk", subprotocols=["chat"], open_timeout=60) as talking:
             for text in ("one", "two"):
                 talking.send(text)
                 assert isinstance(talking.recv(), str)

@@ -14,7 +14,7 @@ from websockets.sync.client import connect as connect_sync
 
 
 async def listen(url, name):
-    async with connect(url) as socket:
+    async with connect(url, open_timeout=60) as socket:
         for _ in range(3):
             await socket.send("same")
             print(name, await socket.recv())
@@ -36,7 +36,7 @@ with grpc.insecure_channel(target) as channel:
         channel.unary_unary("/test.Service/Ask")(b"fail")
     except grpc.RpcError as error:
         print(error.code(), error.details())
-with connect_sync(url) as socket:
+with connect_sync(url, open_timeout=60) as socket:
     socket.send(os.environ.get("WORD", "hello"))
     print(socket.recv())
 """

@@ -93,7 +93,7 @@ async def blocking_stream():
 async def websocket():
     from websockets.asyncio.client import connect
 
-    async with connect(WHERE) as socket:
+    async with connect(WHERE, open_timeout=60) as socket:
 
         async def use(name, number=0):
             await socket.send(f"{name} {number}".encode())
@@ -106,7 +106,7 @@ async def websocket():
 async def blocking_websocket():
     from websockets.sync.client import connect
 
-    with connect(WHERE) as socket:
+    with connect(WHERE, open_timeout=60) as socket:
 
         async def use(name, number=0):
             socket.send(f"{name} {number}".encode())

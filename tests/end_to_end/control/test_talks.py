@@ -23,7 +23,7 @@ from websockets.sync.client import connect
 def look():
     return "looked"
 
-with connect(sys.argv[1]) as talk:
+with connect(sys.argv[1], open_timeout=60) as talk:
     for _ in range(3):
         talk.send(sys.argv[2])
         for _ in range(int(sys.argv[3])):

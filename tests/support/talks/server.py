@@ -59,6 +59,7 @@ class InFrames(NamedTuple):
     value: dict[str, Any]
 
 
+PATIENCE_S = 60
 LATE = Refuse(0, "")
 """Do not answer the handshake."""
 HOLD = Hear(1_000)
@@ -79,6 +80,7 @@ class TalkServer:
         """Id of a connection → its case and script."""
         self._binary = binary
         self._closing = threading.Event()
+        self._talking: list[threading.Thread] = []
         self.heard: dict[str, list[list[str | bytes]]] = defaultdict(list)
         """Case → what each of its connections heard."""
         self.port = 0
@@ -101,6 +103,8 @@ class TalkServer:
                 self._closing.set()
                 server.shutdown()
                 thread.join()
+                for one in self._talking:  # what the program said last may not be heard yet
+                    one.join(PATIENCE_S)
 
     def frames(self, step: Step) -> list[Frame]:
         """Return the frames that a step sends."""
@@ -131,6 +135,7 @@ class TalkServer:
         return None
 
     def _talk(self, connection: ServerConnection) -> None:
+        self._talking.append(threading.current_thread())
         case, script = self._playing[connection.id]
         heard: list[str | bytes] = []
         self.heard[case].append(heard)
