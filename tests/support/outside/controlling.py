@@ -24,6 +24,8 @@ def said_back(request: Request) -> Reply:
     return json_reply(openai_chat.completion(f"You said {last}"))
 
 
+TAKEN_S = 60
+"""How long an order may wait until the program takes it."""
 NOT_CONTROLLED = "urn:playhead:not-controlled"
 
 
@@ -36,7 +38,7 @@ class Operator:
         self.by = by
 
     def post(self, run: str, what: str, **said: Any) -> httpx.Response:
-        return self._client.post(f"/v1/runs/{run}/{what}", json={"by": self.by, **said})
+        return self._client.post(f"/v1/runs/{run}/{what}", json={"by": self.by, "wait_s": TAKEN_S, **said})
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
         """Give an order, as soon as the run is heard of and its process listens."""
