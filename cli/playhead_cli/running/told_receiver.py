@@ -9,7 +9,7 @@ from playhead_cli.running.receiver_token import token_for
 from playhead_cli.session import Session
 from playhead_receiver.host.writer_lock import running
 
-TIMEOUT_S = 2.0
+TIMEOUT_S = 10.0
 
 
 def tell_receiver(

@@ -14,7 +14,9 @@ from playhead_semconv.errors import StoreBusy, StoreUnavailable
 
 FILE = "receiver.lock"
 PATIENCE_S = 0.5
-"""Seconds that `take` tries, because another process may be testing the lock just now."""
+"""Seconds that `take` tries where the lock names its holder, who may just end."""
+TESTED_S = 10.0
+"""Seconds that it tries where nobody is named: another process may be testing the lock just now."""
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -57,10 +59,10 @@ class WriterLock:
                 cause=str(problem),
                 hint="choose another: --data-dir DIR",
             ) from problem
-        deadline = time.monotonic() + PATIENCE_S
+        began_s = time.monotonic()
         while not _locked(descriptor, fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
-                holder = _read(descriptor)
+            holder = _read(descriptor)
+            if time.monotonic() - began_s > (PATIENCE_S if holder else TESTED_S):
                 os.close(descriptor)
                 raise _busy(folder, holder)
             time.sleep(0.01)

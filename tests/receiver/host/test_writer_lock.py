@@ -1,12 +1,14 @@
 import errno
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from playhead_receiver.host.writer_lock import Listening, WriterLock, running
+from playhead_receiver.host.writer_lock import FILE, PATIENCE_S, Listening, WriterLock, running
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
 
 HOLD = """
@@ -59,6 +61,16 @@ def test_another_process_is_refused_with_where_to_send(tmp_path: Path):
         )
         assert caught.value.hint == "export PLAYHEAD_ENDPOINT=http://127.0.0.1:4318"
         process.kill()
+
+
+def test_who_only_tests_the_lock_is_waited_for(tmp_path: Path):
+    WriterLock.take(tmp_path).release()
+    with open(tmp_path / FILE, "rb") as tested:
+        fcntl.flock(tested, fcntl.LOCK_SH)
+        done = threading.Timer(2 * PATIENCE_S, fcntl.flock, (tested, fcntl.LOCK_UN))
+        done.start()
+        WriterLock.take(tmp_path).release()
+        done.join()
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path):

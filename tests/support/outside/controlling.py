@@ -38,7 +38,9 @@ class Operator:
         self.by = by
 
     def post(self, run: str, what: str, **said: Any) -> httpx.Response:
-        return self._client.post(f"/v1/runs/{run}/{what}", json={"by": self.by, "wait_s": TAKEN_S, **said})
+        return self._client.post(
+            f"/v1/runs/{run}/{what}", json={"by": self.by, "wait_s": TAKEN_S, **said}
+        )
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
         """Give an order, as soon as the run is heard of and its process listens."""
