@@ -55,7 +55,7 @@ class Recorded:
 
     def spans(self) -> list[ReadableSpan]:
         """All finished spans, in order of their starts."""
-        assert self.calls.worker.drain(20)
+        assert self.calls.worker.drain(60)
         return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def call(self) -> ReadableSpan:
@@ -98,7 +98,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     finally:
         running.abandon()
         calls.abandon()
-        assert calls.worker.drain(20)
+        assert calls.worker.drain(60)
         keep_calls(None)
         session.stop(0)
         multi: Any = provider._active_span_processor
