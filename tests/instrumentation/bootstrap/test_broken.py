@@ -44,9 +44,10 @@ def outcomes(folder: Path, level: str, which: str, patience_s: float) -> dict[st
     return {line["case"]: line["printed"] for line in lines}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", [pytest.param("exchanges", marks=pytest.mark.acceptance), "strict"])
 def test_a_broken_recorder_changes_nothing(tmp_path, level):
-    found = outcomes(tmp_path / "run", level, "all", 170)
+    found = outcomes(tmp_path / "run", level, "all", 580)
     unrecorded = found.pop("unrecorded")
     assert unrecorded.endswith("exit 7\n"), unrecorded
     assert len(found) == 14

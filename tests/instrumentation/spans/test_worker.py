@@ -44,7 +44,7 @@ def test_ten_thousand_in_order_on_the_workers_thread(worker):
     done: list[object] = []
     for number in range(10_000):
         worker.submit(Note(done, number))
-    assert worker.drain(20)
+    assert worker.drain(60)
     assert done == [(number, "playhead-spans") for number in range(10_000)]
 
 
@@ -52,7 +52,7 @@ def test_one_that_fails_does_not_stop_the_next(worker, caplog):
     done: list[object] = []
     worker.submit(Broken())
     worker.submit(Note(done, "after"))
-    assert worker.drain(20)
+    assert worker.drain(60)
     assert [name for name, _ in done] == ["after"]
     assert "could not finish a span" in caplog.text
 
@@ -64,7 +64,7 @@ def test_what_waits_for_it_is_not_the_program(worker):
 
     def program() -> bool:
         worker.submit(Slow())
-        return worker.drain(20)
+        return worker.drain(60)
 
     drained, tape = record(program)
     assert drained
@@ -77,13 +77,13 @@ def test_drain_gives_up_at_its_deadline(worker):
     class Slow:
         def finish(self) -> None:
             began.set()
-            hold.wait(20)
+            hold.wait(60)
 
     worker.submit(Slow())
-    assert began.wait(20)
+    assert began.wait(60)
     assert not worker.drain(0.01)
     hold.set()
-    assert worker.drain(20)
+    assert worker.drain(60)
 
 
 def test_drain_on_the_workers_own_thread_does_not_wait_for_itself(worker):
@@ -93,10 +93,10 @@ def test_drain_on_the_workers_own_thread_does_not_wait_for_itself(worker):
     class Flushing:
         def finish(self) -> None:
             worker.submit(Note(done, "inner"))
-            drained.append(worker.drain(20))
+            drained.append(worker.drain(60))
 
     worker.submit(Flushing())
-    assert worker.drain(20)
+    assert worker.drain(60)
     assert drained == [True]
     assert done == [("inner", "playhead-spans")]
 
@@ -118,17 +118,17 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
     class Slow:
         def finish(self) -> None:
             began.set()
-            hold.wait(20)
+            hold.wait(60)
 
     worker.submit(Slow())
-    assert began.wait(20)
+    assert began.wait(60)
     worker.submit(Note(done, "parent"))
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         worker.start()
         worker.submit(Note(done, "child"))
-        worker.drain(20)
+        worker.drain(60)
         os.write(writer, repr([name for name, _ in done]).encode())
         os._exit(0)
     os.close(writer)
@@ -136,7 +136,7 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
     assert os.read(reader, 1000) == b"['child']"
     os.close(reader)
     assert os.waitpid(child, 0)[1] == 0
-    assert worker.drain(20)
+    assert worker.drain(60)
     assert [name for name, _ in done] == ["parent"]
 
 
@@ -146,7 +146,7 @@ def test_the_thread_ends_with_its_worker():
     thread = worker._thread
     assert thread is not None and thread.is_alive()
     del worker
-    assert thread.join(20)
+    assert thread.join(60)
 
 
 def test_the_thread_ends_with_the_calls_whose_it_is():
@@ -155,7 +155,7 @@ def test_the_thread_ends_with_the_calls_whose_it_is():
     thread = calls.worker._thread
     assert thread is not None and thread.is_alive()
     del calls
-    assert thread.join(20)
+    assert thread.join(60)
 
 
 def test_one_that_sleeps_is_woken_by_the_next_job(worker):
@@ -163,4 +163,4 @@ def test_one_that_sleeps_is_woken_by_the_next_job(worker):
         eventually(lambda: worker._waking.sleeps)
         ended = threading.Event()
         worker.submit(Told(ended))
-        assert ended.wait(20)
+        assert ended.wait(60)

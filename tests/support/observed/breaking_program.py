@@ -46,7 +46,7 @@ import websockets.sync.client
 
 from playhead_instrumentation.runtime import patching
 
-PATIENCE_S = 40
+PATIENCE_S = 60
 TYPED = b"first line\nsecond line\n"
 
 

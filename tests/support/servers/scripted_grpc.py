@@ -46,6 +46,7 @@ class ScriptedGrpc(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.requests: list[bytes] = []
         self._replies: list[GrpcReply] = []
+        self._asking = threading.Lock()
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(16)
         self._server = grpc.server(self._threads, (self,))
@@ -72,8 +73,9 @@ class ScriptedGrpc(grpc.GenericRpcHandler):
         return grpc.unary_stream_rpc_method_handler(self._answer)
 
     def _answer(self, request: bytes, context: Any) -> Iterator[bytes]:
-        self.requests.append(request)
-        reply = self._replies[len(self.requests) - 1]
+        with self._asking:
+            reply = self._replies[len(self.requests)]
+            self.requests.append(request)
         for message in reply.messages:
             if isinstance(message, bytes):
                 yield message

@@ -31,6 +31,7 @@ def test_a_stock_otlp_exporter_gets_them_whole_and_bounded(program, server):
             OTEL_TRACES_EXPORTER="otlp",
             OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
             OTEL_EXPORTER_OTLP_ENDPOINT=other.url,
+            OTEL_BSP_SCHEDULE_DELAY="600000",  # all at the end: what is bounded is more than one request
             PLAYHEAD_SPAN_BUDGET_BYTES=str(1 << 20),
         )
         assert done.returncode == 0, done.stderr

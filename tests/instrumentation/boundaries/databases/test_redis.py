@@ -23,6 +23,9 @@ from playhead_semconv.settings import Settings
 LEVELS = ["exchanges", "causal", "strict"]
 PASSWORD = "hidden-under-the-mat-88"
 
+WAITS_S = 60
+"""How long a client waits for an answer. By default redis-py gives a server 5 s, and asks again."""
+
 
 def same(program, level="causal"):
     """The result of ``program``, which its replay has too; and its tape."""
@@ -43,7 +46,7 @@ def failed(ask, *arguments):
 
 def commands(server, **options):
     seen = []
-    client = redis.Redis.from_url(server.url, **options)
+    client = redis.Redis.from_url(server.url, socket_timeout=WAITS_S, **options)
     client.flushdb()
     seen.append(client.set("a", b"\xff\x00", ex=30))
     seen.append(client.get("a") if not options.get("decode_responses") else None)
@@ -72,7 +75,7 @@ def commands(server, **options):
 
 def channels(server):
     seen = []
-    client = redis.Redis.from_url(server.url)
+    client = redis.Redis.from_url(server.url, socket_timeout=WAITS_S)
     with client.pubsub() as heard:
         heard.subscribe("news")
         heard.psubscribe("w*")
@@ -90,7 +93,7 @@ def channels(server):
 def in_threads(server):
     """What each thread has seen; at *causal* they may note it in another order than it came."""
     seen = [[] for _ in range(4)]
-    client = redis.Redis.from_url(server.url)
+    client = redis.Redis.from_url(server.url, socket_timeout=WAITS_S)
     client.delete("counted")
 
     def one(number):
@@ -108,7 +111,7 @@ def in_threads(server):
 
 async def awaited(server, **options):
     seen = []
-    async with redis.asyncio.Redis.from_url(server.url, socket_timeout=60, **options) as client:
+    async with redis.asyncio.Redis.from_url(server.url, socket_timeout=WAITS_S, **options) as client:
         await client.flushdb()
         seen.append((await client.set("a", "1"), await client.get("a"), await client.get("none")))
         async with client.pipeline() as together:
@@ -162,7 +165,7 @@ def test_threads_get_their_answers_in_the_recorded_order(redis_server, level):
 
 def test_another_command_is_refused_and_the_nearest_is_named(redis_server):
     def asks(name):
-        with redis.Redis.from_url(redis_server.url) as client:
+        with redis.Redis.from_url(redis_server.url, socket_timeout=WAITS_S) as client:
             return client.get(name)
 
     _, tape = record(lambda: asks("shoes"))
@@ -175,7 +178,7 @@ def test_passwords_are_on_no_tape(tmp_path):
 
     def program():
         seen = []
-        with redis.Redis.from_url(server.url, password=PASSWORD) as client:
+        with redis.Redis.from_url(server.url, password=PASSWORD, socket_timeout=WAITS_S) as client:
             seen.append(client.get("a"))
             seen.append(client.config_set("requirepass", "and-this-one-too-12"))
             seen.append(client.execute_command("AUTH", "default", "and-this-one-too-12"))
@@ -198,7 +201,7 @@ def test_passwords_are_on_no_tape(tmp_path):
 
 def test_a_connection_over_a_socket_file_is_named_by_its_path(redis_server):
     def program():
-        with redis.Redis(unix_socket_path=redis_server.path, db=3) as client:
+        with redis.Redis(unix_socket_path=redis_server.path, db=3, socket_timeout=WAITS_S) as client:
             return client.dbsize()
 
     _, tape = same(program)

@@ -132,7 +132,7 @@ def run(library, name, is_async):
     return asyncio.run(program_async(library, name)) if is_async else program(library, name)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -149,7 +149,7 @@ def test_seen_recorded_and_replayed(name, is_async, library, level):
     assert fidelities == ["exact"] * len(tape.exchanges())
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 def test_of_threads_at_strict():
     def many():
         found = []
@@ -172,7 +172,7 @@ def test_of_threads_at_strict():
     assert replayed == recorded
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_under_an_sdk(is_async):
     library = openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0]

@@ -117,7 +117,7 @@ def test_threads_wait_for_the_one_that_does_it(shop, kept):
 
     def slow(order):
         entered.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return shop.refund(order)
 
     refund = playhead.idempotent("refund:{order}")(slow)
@@ -127,10 +127,10 @@ def test_threads_wait_for_the_one_that_does_it(shop, kept):
         threads = [threading.Thread(target=lambda: got.append(refund(81))) for _ in range(3)]
         for one in threads:
             one.start()
-        assert entered.wait(30)
+        assert entered.wait(60)
         go_on.set()
         for one in threads:
-            one.join(30)
+            one.join(60)
 
     record(main, settings=kept)
     assert shop.refunds == [81]

@@ -267,7 +267,7 @@ def test_identical_calls_in_threads_each_get_their_own_answer():
 
     @playhead.tool
     def ask(question):
-        barrier.wait(10)
+        barrier.wait(60)
         return uuid.uuid4()
 
     def program():

@@ -226,7 +226,7 @@ def give_up_sync(url):
         listening = threading.Thread(target=listen, args=(socket,))
         listening.start()
     seen.append((socket.close_code, socket.state.name))
-    listening.join(5)
+    listening.join(60)
     return [*seen, listening.is_alive()]
 
 
