@@ -34,6 +34,7 @@ from playhead_instrumentation.playback.lookup_keys import (
     is_model_call,
     is_standing,
 )
+from playhead_instrumentation.playback.standing_answers import StandingAnswers
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -123,17 +124,18 @@ class Player:
         real."""
         self._answered: dict[Question, Exchange] = {}
         """The last recording that answered a question; kept where calls of models are real."""
-        self._standing: dict[Question, dict[int, deque[int]]] = {}
-        """Recordings of each ask whose answer stands for later ones, by lane, in order."""
+        self._standing: StandingAnswers[Question] | None = None
+        """Recordings of asks whose answer stands for later ones; None while there are none."""
         serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
         stands = serves or self.level != "strict"
         for id in tape.exchange_ids():
             exchange = tape.exchange(id)
             if exchange is None:
                 continue
-            if stands and is_standing(exchange.ask, serves=serves) and is_there(exchange):
+            if stands and is_standing(exchange.ask, serves=serves) and exchange.end is not None:
                 self._stand(exchange)
-                continue
+                if is_there(exchange):
+                    continue
             self.order.add(deliveries((exchange,)))
             if exchange.ask.direction == "out":
                 self._keep(exchange)
@@ -149,13 +151,15 @@ class Player:
         self.order.add(self.wakes.values())
 
     def _stand(self, exchange: Exchange) -> None:
-        """Keep a recording that also answers whoever asks later."""
-        number, ask = len(self._recordings), exchange.ask
-        self._recordings.append(RecordedAsk(exchange.id, ask.key, ask.body.digest))
-        self._shelf.use(number)
+        """Keep a recording that also answers whoever asks later, or that what was asked failed here."""
+        number, ask = None, exchange.ask
+        if is_there(exchange):
+            number = len(self._recordings)
+            self._recordings.append(RecordedAsk(exchange.id, ask.key, ask.body.digest))
+            self._shelf.use(number)
+        self._standing = self._standing or StandingAnswers()
         for digest in digests_of(ask):
-            by_lane = self._standing.setdefault((ask.kind, ask.key, digest), {})
-            by_lane.setdefault(exchange.id.lane, deque()).append(number)
+            self._standing.add((ask.kind, ask.key, digest), exchange.id.lane, number)
 
     def _keep(self, exchange: Exchange) -> None:
         number, ask = len(self._recordings), exchange.ask
@@ -192,23 +196,13 @@ class Player:
         return self.refusal(id, ask, body)
 
     def standing(self, lane: int, ask: Ask) -> Played | None:
-        """The verdict of an ask whose recorded answer stands; None: there is none.
-
-        A lane gets its own recordings in order, and the last of them as often as it asks. A lane without
-        any gets what stood when the first that had asked was done.
-        """
-        if not self._standing or not is_standing(ask):
+        """The verdict of an ask whose recorded answer stands; None: there is none, or it failed here."""
+        if self._standing is None or not is_standing(ask):
             return None
         for digest in digests_of(ask):
-            by_lane = self._standing.get((ask.kind, ask.key, digest))
-            if by_lane is None:
-                continue
-            own = by_lane.get(lane)
-            if own is None:
-                number = next(iter(by_lane.values()))[-1]
-            else:
-                number = own.popleft() if len(own) > 1 else own[0]
-            return self._made(self._exchange(number), Fidelity.EXACT)
+            number = self._standing.answer((ask.kind, ask.key, digest), lane)
+            if number is not None:
+                return self._made(self._exchange(number), Fidelity.EXACT)
         return None
 
     def _made(self, recording: Exchange, fidelity: Fidelity) -> Played:

@@ -433,3 +433,24 @@ def test_what_stands_is_answered_in_its_order_in_the_request_that_has_it():
     assert [got(OTHER + 1) for _ in range(2)] == [b"prepared"] * 2
     assert [got(MAIN) for _ in range(3)] == [b"no such table", b"prepared", b"prepared"]
     assert got(OTHER) == b"made anew"
+
+
+def test_an_opening_that_failed_fails_where_it_did_though_others_succeeded():
+    made = HandMade().start(**{a.PLAYHEAD_RUN_LEVEL: "causal"})
+    standing = {a.PLAYHEAD_ASK_STANDING: "program"}
+    made.exchange(KEY, LOGIN, (b"opened",), lane=OTHER, **standing)
+    failed = ErrorRecord("builtins", "TimeoutError", "timed out")
+    made.exchange(KEY, LOGIN, (), how="error", error=failed, **standing)
+    made.exchange(KEY, LOGIN, (b"at last",), **standing)
+    player = Player(made.exit(0).tape())
+    ask = Ask("http", KEY, Content.of(LOGIN), details=standing)
+
+    def got(lane: int) -> bytes | None:
+        found = player.decide(ExchangeId(lane, "http", 0), ask, LOGIN)
+        assert isinstance(found, Played) and found.exchange.end is not None
+        return None if found.exchange.end.error else found.part(0)
+
+    assert [got(MAIN) for _ in range(3)] == [None, b"at last", b"at last"]
+    assert [got(OTHER) for _ in range(2)] == [b"opened"] * 2
+    assert got(OTHER + 1) == b"opened"
+    assert not list(player.left())
