@@ -96,9 +96,9 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "exit",
         EXCHANGES,
         "always",
-        "the exit status",
+        "the exit status; delivery before the program ends itself by a signal",
         "every recording has it",
-        ("sys.exit",),
+        ("sys.exit", "signal.raise_signal"),
     ),
     Boundary(
         "openai",

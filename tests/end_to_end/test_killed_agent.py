@@ -6,12 +6,23 @@ import itertools
 import random
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from support.long import long
-from support.servers.scripted import Gate, Request, ScriptedServer, openai_chat, sse, sse_reply
+from support.observed.asking import ASKING
+from support.servers.scripted import (
+    Gate,
+    Request,
+    ScriptedServer,
+    json_reply,
+    openai_chat,
+    sse,
+    sse_reply,
+)
 from support.starting.running import (
+    PATIENCE_S,
     agent_environment,
     instances,
     only_run,
@@ -22,8 +33,10 @@ from support.starting.running import (
     whole_tape,
 )
 
+from playhead_exporter.push import pending
 from playhead_receiver.store import Query
 from playhead_semconv.facts import Exchange
+from playhead_semconv.settings import resolve
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 STEPS = 40
@@ -96,6 +109,39 @@ def test_nothing_that_had_happened_is_lost_or_doubled(tmp_path: Path, seed: int)
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_a_hundred_kills(tmp_path: Path, seed: int):
     kill_once(tmp_path, seed)
+
+
+ENDS_ITSELF = f"""
+import signal, sys
+from playhead_exporter import outlet
+{ASKING}
+outlet.FIRST_MEETING_S = outlet.DISK_AT_EXIT_S = 60.0
+signal.signal(signal.SIGTERM, lambda number, frame: None)
+print(asked("first"))
+signal.raise_signal(signal.SIGTERM)
+print(asked("second"), flush=True)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.raise_signal(signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+def test_a_program_that_ends_itself_by_a_signal_delivers_first(tmp_path: Path, level: str):
+    """As uvicorn does after SIGTERM, so that whoever started it sees how it ended."""
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS_ITSELF)
+    with ScriptedServer() as provider, receiver(tmp_path / "data") as running:
+        provider.script([json_reply(openai_chat.completion("yes"))], repeat=True)
+        environ = agent_environment(running.http_endpoint, tmp_path / "spool", provider.url)
+        environ |= {"PLAYHEAD_LEVEL": level, "PLAYHEAD_EXIT_FLUSH_MS": "60000"}
+        agent = start_agent(str(script), environ=environ, cwd=tmp_path, stdout=subprocess.PIPE)
+        out, _ = agent.communicate(timeout=PATIENCE_S)
+        assert (agent.returncode, out.split()) == (-signal.SIGTERM, [b"yes", b"yes"])
+        assert pending(resolve(environ).settings) == []
+        (instance,) = instances(running.store)
+        tape = whole_tape(running.store, instance)
+        assert [one.end.how for one in tape.exchanges().values() if one.end] == ["complete"] * 2
+        assert only_run(running.store).steps == 2
 
 
 def test_a_run_that_was_killed_on_this_machine_is_interrupted_at_once(tmp_path: Path):

@@ -153,6 +153,16 @@ class Recording:
         if self.outlet is not None:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
 
+    def deliver_last(self) -> None:
+        """The process is about to be ended by a signal: deliver what there is. Never raises."""
+        try:
+            self.drain(DRAIN_S)
+            if self.outlet is not None:
+                with apart():
+                    self.outlet.close(self.settings.exit_flush_ms / 1000)
+        except Exception:
+            log.debug("playhead could not deliver at the end", exc_info=True)
+
     def _end_root(self, root: RunRoot, code: int | None, error: ErrorRecord | None) -> None:
         if code:
             root.open(quietly=True)  # a failed run reports why, even if nothing else has happened

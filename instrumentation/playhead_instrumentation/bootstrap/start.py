@@ -30,6 +30,7 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from playhead_instrumentation.bootstrap import ending_by_signal
 from playhead_instrumentation.bootstrap.children import forkserver
 from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
@@ -203,6 +204,8 @@ def _start(
         delete_at_exit()
     atexit.register(recording.end)
     recording.exit_status.watch()
+    if delivers:
+        ending_by_signal.watch(recording.deliver_last)
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()

@@ -73,6 +73,7 @@ os.fork
 os.posix_spawn
 os.posix_spawnp
 os.system
+signal.raise_signal
 subprocess.Popen._communicate
 subprocess.Popen._execute_child
 subprocess.Popen._handle_exitstatus
@@ -83,7 +84,7 @@ threading.Thread.start
 wsgiref.simple_server.WSGIServer.serve_forever
 wsgiref.simple_server.WSGIServer.set_app
 """.split()
-"""Tasks, threads and jobs; the edges of http.client; processes; sys.exit; servers that serve."""
+"""Tasks, threads and jobs; the edges of http.client; processes; sys.exit; signals raised; servers that serve."""
 
 HOOK = "sys.addaudithook"
 """What the table calls an audit hook, which cannot be taken out again and passes through."""
