@@ -15,7 +15,10 @@ from support.long import long
 from support.observed.asking import ASKING
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.branching import PATIENCE_S, environment, playhead
-from support.starting.running import start_agent
+from support.starting.programs import segments
+from support.starting.running import start_agent, until
+
+from playhead_semconv import attributes as a
 
 AGENT = f"""
 import sqlite3
@@ -33,6 +36,15 @@ print("done")
 
 def answer(request: Request) -> Reply:
     return json_reply(openai_chat.completion(f"to {request.json['messages'][-1]['content']}"))
+
+
+def snapshot_is_taken(environ: dict[str, str]) -> bool:
+    """Whether the first snapshot is in the spool; only its own fact says when it began."""
+    try:
+        found = segments(Path(environ["PLAYHEAD_SPOOL_DIR"])).values()
+    except FileNotFoundError:  # copied just now
+        return False
+    return any(a.PLAYHEAD_WORKSPACE_BEGUN_NS.encode() in segment for each in found for segment in each)
 
 
 @dataclass
@@ -77,6 +89,7 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
             agent = started.result(PATIENCE_S)
             left[0] -= 1
             if left[0] == 0:
+                until(lambda: snapshot_is_taken(environ), "the files of the start are on the tape")
                 agent.send_signal(signal.SIGKILL)
                 agent.wait(PATIENCE_S)
             return False

@@ -13,7 +13,9 @@ from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Store
-from playhead_semconv.facts import Content
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 from playhead_semconv.tape.slices import slice_of
 
@@ -39,6 +41,28 @@ class Services(OnEngine):
         for some in (facts[:2], facts[5:9], facts[2:5], facts[9:]):
             store.commit(Batch(facts=some))
         assert list(store.tape_of(serving.INSTANCE, trace_of(0)).facts()) == facts
+
+    @pytest.mark.parametrize("first", ["parent", "child"])
+    @pytest.mark.parametrize(("mode", "listed"), [("record", "service"), ("replay", "replay")])
+    def test_a_process_whose_child_serves_is_a_service_whoever_is_heard_first(
+        self, store: Store, mode: str, listed: str, first: str
+    ):
+        parent, child, trace = INSTANCE, b"\x53" * 16, serving.PROCESS
+        began = {a.PLAYHEAD_RUN_MODE: mode}
+        below = {a.PLAYHEAD_PROCESS_PARENT_INSTANCE: parent.hex()}
+        asked = {a.PLAYHEAD_EXCHANGE_DIRECTION: "in", a.PLAYHEAD_ASK_KEY: "GET /"}
+        request = ExchangeId(9, "inbound", 0)
+        begins = e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_EXCHANGE_REQUEST
+        facts = [
+            [Fact(1, 7, begins[0], trace, attributes=began, instance=parent, seq=0)],
+            [
+                Fact(2, 8, begins[0], trace, attributes=below, instance=child, seq=0),
+                Fact(3, 9, begins[1], trace_of(0), b"", request, None, asked, None, child, 1),
+            ],
+        ]
+        for some in facts if first == "parent" else reversed(facts):
+            store.commit(Batch(facts=some))
+        assert run_of(store, trace).mode == listed
 
     def test_what_a_deleted_request_has_read_is_gone(self, store: WholeStore):
         facts = service_facts(5)

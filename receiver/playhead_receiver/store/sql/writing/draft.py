@@ -179,7 +179,9 @@ _RUNS = Statement(
     " stale = CASE WHEN new.stale > run.stale THEN new.stale ELSE run.stale END,"
     " conversation = CASE WHEN run.conversation = '' THEN new.conversation ELSE run.conversation END,"
     " origin = CASE WHEN new.mode = '' THEN run.origin ELSE new.origin END,"
-    " mode = CASE WHEN new.serves AND coalesce(nullif(new.mode, ''), run.mode) = 'record'"
+    # A child that serves may be heard of before the process that began the run.
+    " mode = CASE WHEN (new.serves OR run.mode = 'service')"
+    " AND coalesce(nullif(new.mode, ''), run.mode) IN ('record', 'service')"
     " THEN 'service' WHEN new.mode = '' THEN run.mode ELSE new.mode END"
     " FROM new WHERE run.trace_id = new.trace_id",
 )
