@@ -84,7 +84,7 @@ threading.Thread.start
 wsgiref.simple_server.WSGIServer.serve_forever
 wsgiref.simple_server.WSGIServer.set_app
 """.split()
-"""Tasks, threads and jobs; the edges of http.client; processes; exits and signals; servers that serve."""
+"""Tasks, threads and jobs; edges of http.client; processes; exits and signals; servers that serve."""
 
 HOOK = "sys.addaudithook"
 """What the table calls an audit hook, which cannot be taken out again and passes through."""
