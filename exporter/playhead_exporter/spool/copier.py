@@ -17,7 +17,7 @@ from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
 PIECE_BYTES = 256 * 1024
 INTERVAL_S = 0.1
 """Seconds from the first append after a rest to its copy, and between copies."""
-STALL_S = 0.02
+STALL_S = 0.1
 """A write that takes longer counts as a stall."""
 STALL_LOOK_S = 0.05
 """How long who stops the copier waits for it before it looks whether the disk stalls."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that asked least recently is forgotten first."""
 
-SETTLE_S = 1.0
+SETTLE_S = 5.0
 """How long an ask waits until what earlier calls used is known."""
 
 REPEATS = 3
