@@ -21,8 +21,9 @@ from support.starting.running import start_agent, until
 from playhead_semconv import attributes as a
 
 AGENT = f"""
-import sqlite3
+import sqlite3, sys
 {ASKING}
+sys.stdin.readline()
 rows = sqlite3.connect("orders.db")
 rows.execute("create table if not exists orders (number integer, said text)")
 rows.commit()
@@ -49,7 +50,7 @@ def snapshot_is_taken(environ: dict[str, str]) -> bool:
 
 @dataclass
 class Dead:
-    """A run that was killed while it asked for the fourth time."""
+    """A run that began with the first snapshot, and was killed while it asked for the fourth time."""
 
     folder: Path
     environ: dict[str, str]
@@ -89,7 +90,6 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
             agent = started.result(PATIENCE_S)
             left[0] -= 1
             if left[0] == 0:
-                until(lambda: snapshot_is_taken(environ), "the files of the start are on the tape")
                 agent.send_signal(signal.SIGKILL)
                 agent.wait(PATIENCE_S)
             return False
@@ -97,9 +97,11 @@ def dead(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dead]:
         provider.on(strikes, answer)
         provider.on("/v1/chat/completions", answer, repeat=True)
         script = str(work / "agent.py")
-        agent = start_agent(script, environ=environ, cwd=work)
+        agent = start_agent(script, environ=environ, cwd=work, stdin=subprocess.PIPE)
         started.set_result(agent)
-        assert agent.wait(PATIENCE_S) == -signal.SIGKILL
+        until(lambda: snapshot_is_taken(environ), "the files of the start are on the tape")
+        agent.communicate(b"begin\n", PATIENCE_S)
+        assert agent.returncode == -signal.SIGKILL
         environ.pop("PLAYHEAD_QUIET", None)
         yield Dead(work, environ)
 
