@@ -82,7 +82,7 @@ unit: .venv/ready web ## the tests that start no programs, or few
 	$(BIN)/pytest -q -n 2 -m "not acceptance and not browser" --dist loadfile $(UNIT)
 
 suite: .venv/ready web ## all tests but the long counts
-	$(BIN)/pytest -q -n 3 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -n 4 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
 
 lint: style types ## ruff, names, pyright
 
