@@ -753,7 +753,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "time.sleep",
             *_below("asyncio.base_events.BaseEventLoop", "call_at call_later time"),
             *_below("uvloop.Loop", "call_at call_later time"),
-            *_below("threading", "Condition.wait Condition.notify Thread.join _time"),
+            *_below("threading", "Condition.wait Condition.notify Thread.join Thread.is_alive _time"),
             "queue.time",
             "concurrent.futures._base.time",
         ),

@@ -160,6 +160,7 @@ def _hook_threads() -> None:
     _around(owner, "start", _start_with_a_turn, order=OUTER)
     _around(owner, "_bootstrap_inner", _run_thread_in_turn, order=OUTER)
     _around(owner, "join", _join_and_wait)
+    _around(owner, "is_alive", _is_alive)
 
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
@@ -229,6 +230,16 @@ def _join_and_wait(join: Any, self: threading.Thread, timeout: float | None = No
         with ledger.certain():
             join(self)  # it is about to end
     wake.ended(turn, not passed)
+
+
+def _is_alive(is_alive: Any, self: threading.Thread) -> bool:
+    ledger = _ledger
+    if ledger is None or not ledger.has_ended(self):
+        return is_alive(self)
+    if not ledger.is_certain() and self is not threading.current_thread():
+        with ledger.certain():  # between its last turn and its end nothing of the program happens
+            required(threading.Thread.join, "__wrapped__")(self)
+    return is_alive(self)
 
 
 class _Pool:

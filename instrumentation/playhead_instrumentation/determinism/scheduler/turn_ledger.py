@@ -390,6 +390,10 @@ class TurnLedger:
             self._grant()
         self._changed()
 
+    def has_ended(self, thread: threading.Thread) -> bool:
+        """Whether a thread has had its last turn. A moment later it has ended for the system, too."""
+        return thread in self._ended
+
     def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:
         """This thread joins another one, whose end releases ``lock``."""
         place = threading.get_ident()

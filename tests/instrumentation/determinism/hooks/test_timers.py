@@ -276,3 +276,28 @@ def test_a_daemon_is_not_refused_while_somebody_sleeps():
     asked = [fact for fact in tape.facts() if fact.name != e.PLAYHEAD_WAKE]
     assert recorded == []
     assert replay(program, MemoryTape(asked, tape.instance))[0] == recorded
+
+
+def test_a_thread_is_dead_after_its_last_turn_however_long_its_end_takes():
+    ends_late_s = 0.0
+    own = threading.local()
+
+    class EndsLate:
+        def __del__(self):
+            select.select([], [], [], ends_late_s)
+
+    def work():
+        own.last = EndsLate()  # goes when the interpreter takes the thread down
+
+    def program():
+        thread = threading.Thread(target=work)
+        thread.start()
+        looks = 0
+        while thread.is_alive():
+            time.sleep(0.001)
+            looks += 1
+        return looks
+
+    recorded, tape = record(program, settings=STRICT)
+    ends_late_s = 0.3
+    assert replay(program, tape)[0] == recorded
