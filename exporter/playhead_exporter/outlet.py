@@ -123,7 +123,7 @@ class SpoolOutlet:
         mark = self.sink.retire()
         shipper.stop(DISK_AT_EXIT_S)
         self._nothing_left = mark is None or shipper.position >= mark
-        # What is delivered is to be gone, so the copier may have its turn late, unless the disk stalls.
+        # The spool of a process that has delivered all is removed, which needs the end of the copier.
         left_s = deadline - time.monotonic() if self._nothing_left else 0.0
         copier.stop(max(DISK_AT_EXIT_S, left_s))
         if self._nothing_left and not copier.thread.is_alive():

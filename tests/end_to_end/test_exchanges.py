@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from support.servers.jittered import Jittered
-from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
+from support.servers.scripted import Gate, Reply, Request, ScriptedServer, json_reply
 from support.starting.home import Home
 
 FIFTY = Path(__file__).parent / "agents" / "fifty.py"
@@ -30,14 +29,13 @@ FEW = (
 
 
 class Provider(Jittered):
-    """It also repeats what it is asked, and thinks for long."""
+    """It also repeats what it is asked, and leaves some without an answer."""
 
     def __call__(self, request: Request) -> Reply:
         if request.path.startswith("/echo"):
             return json_reply(request.json)
         if request.path.startswith("/slow"):
-            time.sleep(10)
-            return json_reply({"tool": 0})
+            return Reply(before=Gate())
         return super().__call__(request)
 
 

@@ -24,7 +24,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """Who closes waits for the first answer and for its threads, however busy the machine is."""
+    """Closing an outlet waits up to a minute for the first answer, and for its threads."""
     monkeypatch.setattr(outlet_module, "FIRST_MEETING_S", 60.0)
     monkeypatch.setattr(outlet_module, "DISK_AT_EXIT_S", 60.0)
 

@@ -29,8 +29,8 @@ WAIT_S = 10.0
 POLL_S = 9.0
 """Longest time of one question for changes."""
 STARTING_S = 3.0
-"""How long a receiver may take from its first sign of life to its query API, and a running agent
-until it takes orders."""
+"""How long a receiver may take from its first sign of life to its query API; also how long an order
+waits for an agent that does not take orders yet."""
 PAUSE_S = 0.05
 """Rest between two such looks."""
 
@@ -127,8 +127,9 @@ class Operator:
             return cast("dict[str, Any]", found)
         said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         what, cause, hint = (visible(str(said.get(name, ""))) for name in ("detail", "cause", "hint"))
-        kind = NotConnected if said.get("type") == NotConnected.type else OrderRefused
-        kind = RunUnknown if answer.status == UNKNOWN else kind
+        kind = RunUnknown if answer.status == UNKNOWN else OrderRefused
+        if said.get("type") == NotConnected.type:
+            kind = NotConnected
         raise kind(what or f"{self._url} answered {answer.status}", cause=cause, hint=hint)
 
 

@@ -20,7 +20,7 @@ INTERVAL_S = 0.1
 STALL_S = 0.1
 """A write that takes longer counts as a stall."""
 STALL_LOOK_S = 0.05
-"""How long who stops the copier waits for it before it looks whether the disk stalls."""
+"""Seconds between two looks of `Copier.stop` whether the disk stalls."""
 RETRY_S = 0.25
 """Seconds until the disk is tried again after a refusal, while facts are appended."""
 LONGEST_RETRY_S = 30.0

@@ -124,8 +124,8 @@ class Player:
         real."""
         self._answered: dict[Question, Exchange] = {}
         """The last recording that answered a question; kept where calls of models are real."""
-        self._standing: StandingAnswers[Question] | None = None
-        """Recordings of asks whose answer stands for later ones; None while there are none."""
+        self._standing: StandingAnswers[Question] = StandingAnswers()
+        """Recordings of asks whose answer stands for later ones."""
         serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
         stands = serves or self.level != "strict"
         for id in tape.exchange_ids():
@@ -157,7 +157,6 @@ class Player:
             number = len(self._recordings)
             self._recordings.append(RecordedAsk(exchange.id, ask.key, ask.body.digest))
             self._shelf.use(number)
-        self._standing = self._standing or StandingAnswers()
         for digest in digests_of(ask):
             self._standing.add((ask.kind, ask.key, digest), exchange.id.lane, number)
 
@@ -197,7 +196,7 @@ class Player:
 
     def standing(self, lane: int, ask: Ask) -> Played | None:
         """The verdict of an ask whose recorded answer stands; None: there is none, or it failed here."""
-        if self._standing is None or not is_standing(ask):
+        if not is_standing(ask):
             return None
         for digest in digests_of(ask):
             number = self._standing.answer((ask.kind, ask.key, digest), lane)

@@ -10,7 +10,7 @@ Asked = TypeVar("Asked", bound=Hashable)
 
 
 class _OfLane:
-    """What one lane got for one question."""
+    """The recordings of one lane for one question."""
 
     __slots__ = ("in_order", "last")
 

@@ -272,7 +272,7 @@ class Hub:
             if not agents:
                 raise NotControlled(
                     "no process of this run is connected for control",
-                    cause="it has just begun, or was started without",
+                    cause="it has just begun or ended, or was started without control",
                     hint="start it with PLAYHEAD_CONTROL=on",
                 )
             if instance:

@@ -14,9 +14,9 @@ from playhead_semconv.errors import StoreBusy, StoreUnavailable
 
 FILE = "receiver.lock"
 PATIENCE_S = 0.5
-"""Seconds that `take` tries where the lock names its holder, who may just end."""
+"""Seconds for which `take` tries where the lock names a holder: it may be about to end."""
 TESTED_S = 10.0
-"""Seconds that it tries where nobody is named: another process may be testing the lock just now."""
+"""Seconds for which it tries where the lock names none: another process is only testing the lock."""
 
 
 class Listening(msgspec.Struct, frozen=True):

@@ -251,7 +251,7 @@ def test_a_deadline_does_not_count_the_time_that_a_call_waits(target: str):
         until(lambda: time.time_ns() - last > waited_s * 1e9, "each has waited for a while")
         let_go_s = time.monotonic()
         operator.order("continue")
-        left_s = [float(one.result(60)[0]) for one in running]  # type: ignore[arg-type]
+        left_s = [float(one.result(60)[0]) for one in running]
         assert min(left_s) > TIMEOUT_S - waited_s / 2 - (time.monotonic() - let_go_s)
 
 

@@ -99,7 +99,7 @@ def looked_at(does, hold_s=0.05, computing_hold_s=0.1):
     thread = threading.Thread(target=run)
     thread.start()
     begun.wait()
-    # Who waits at a gate looks every few ms, by a clock that stands still where the process does.
+    # A gate looks every few ms at its turns, and its clock stands still while the process does.
     ledger = TurnLedger(
         threading.RLock(), lambda: None, hold_s=hold_s, computing_hold_s=computing_hold_s
     )
