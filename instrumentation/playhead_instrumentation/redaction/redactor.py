@@ -246,10 +246,33 @@ class Redactor:
         self.learn(value)
         return f"{found[1]}={PLACEHOLDER}"
 
+    @property
+    def learned(self) -> int:
+        """Number of values that are known; it never falls."""
+        return len(self._values)
+
+    def holds(self, data: bytes) -> bool:
+        """Whether a credential is in ``data``. Those that are found are learned."""
+        return bool(self._found(data))
+
+    def under(self, name: str, value: Any) -> Any:
+        """Return ``value``, a text or a number, without what its ``name`` marks as a credential."""
+        data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        spans = self._found(data)
+        if not spans:
+            return value
+        try:
+            kept = json.loads(replaced(data, spans))
+        except ValueError:
+            return PLACEHOLDER
+        return next(iter(kept.values()))
+
     def text(self, text: str) -> str:
+        """Return ``text`` without its credentials, with folders as the recorded process had them."""
+        return self.cleaned(self.places.text(text) if self.places.any else text)
+
+    def cleaned(self, text: str) -> str:
         """Return ``text`` without its credentials."""
-        if self.places.any:
-            text = self.places.text(text)
         data = text.encode("utf-8", "surrogatepass")
         spans = self._found(data)
         if not spans:

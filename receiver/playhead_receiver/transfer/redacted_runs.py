@@ -6,7 +6,8 @@ as in a recording. Bodies keep their references to earlier bodies, and digests a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import blake3
@@ -18,6 +19,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
+from playhead_semconv.otlp.any_values import set_value
+from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
 from playhead_semconv.secrets.codings import codec
 from playhead_semconv.secrets.finder import Kind
@@ -25,6 +28,9 @@ from playhead_semconv.secrets.responses import repacked, scrubber
 from playhead_semconv.secrets.spellings import spellings, those_told
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
+
+_FLAT = frozenset((a.PLAYHEAD_HTTP_HEADERS, a.PLAYHEAD_GRPC_METADATA, a.PLAYHEAD_GRPC_TRAILERS))
+"""Attributes that hold name, value, name, value, …"""
 
 _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
@@ -47,17 +53,33 @@ class Redaction:
         data = text.encode("utf-8", "surrogatepass")
         return self._without(data).decode("utf-8", "surrogatepass")
 
-    def value(self, value: Any) -> Any:
-        """An attribute value in which all texts have placeholders."""
-        if isinstance(value, str):
-            return self.text(value)
+    def value(self, value: Any, name: str = "") -> Any:
+        """The value of the attribute ``name`` with placeholders, in every text and under every name."""
         if isinstance(value, bytes):
             return self._without(value)
         if isinstance(value, list):
-            return [self.value(one) for one in cast(list[Any], value)]
+            items = cast(list[Any], value)
+            if name in _FLAT:
+                pairs = zip(items[::2], items[1::2], strict=False)
+                return [part for key, one in pairs for part in (key, self.value(one, str(key)))]
+            return [self.value(one, name) for one in items]
         if isinstance(value, dict):
-            return {name: self.value(one) for name, one in cast(dict[str, Any], value).items()}
-        return value
+            return self.values_of(cast(dict[str, Any], value))
+        if isinstance(value, str):
+            value = self.text(value)
+        return self._under(name, value) if name and not isinstance(value, bool) else value
+
+    def values_of(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes with placeholders in names and values."""
+        return {self.text(name): self.value(value, name) for name, value in named.items()}
+
+    def _under(self, name: str, value: Any) -> Any:
+        """``value``, a text or a number, without what its ``name`` marks as a credential."""
+        try:
+            data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            return next(iter(json.loads(self._without(data)).values()))
+        except (TypeError, ValueError):
+            return value if isinstance(value, str) else PLACEHOLDER
 
     def _without(self, data: bytes, *, same_length: bool = False) -> bytes:
         spans = [(one.begin, one.end) for one in self._finder.find(data) if one.kind in _HIDDEN]
@@ -82,32 +104,44 @@ class Redaction:
         """A span in its stored form, without its credentials."""
         envelope = ResourceSpans.FromString(otlp)
         before = self.places
+        self._attributes(envelope.resource.attributes)
         for scope in envelope.scope_spans:
+            scope.scope.name, scope.scope.version = map(
+                self.text, (scope.scope.name, scope.scope.version)
+            )
+            self._attributes(scope.scope.attributes)
             for span in scope.spans:
                 span.name = self.text(span.name)
                 span.status.message = self.text(span.status.message)
+                span.trace_state = self.text(span.trace_state)
                 self._attributes(span.attributes)
                 for event in span.events:
+                    event.name = self.text(event.name)
                     self._attributes(event.attributes)
                 for link in span.links:
+                    link.trace_state = self.text(link.trace_state)
                     self._attributes(link.attributes)
         return otlp if self.places == before else envelope.SerializeToString()
 
     def _attributes(self, pairs: Iterable[KeyValue]) -> None:
         for pair in pairs:
-            self._any(pair.value)
+            self._any(pair.value, pair.key)
+            pair.key = self.text(pair.key)
 
-    def _any(self, value: AnyValue) -> None:
+    def _any(self, value: AnyValue, name: str) -> None:
         kind = value.WhichOneof("value")
-        if kind == "string_value":
-            value.string_value = self.text(value.string_value)
-        elif kind == "bytes_value":
+        if kind == "bytes_value":
             value.bytes_value = self._without(value.bytes_value)
         elif kind == "array_value":
             for one in value.array_value.values:
-                self._any(one)
+                self._any(one, name)
         elif kind == "kvlist_value":
             self._attributes(value.kvlist_value.values)
+        elif kind in ("string_value", "int_value", "double_value"):
+            held = getattr(value, kind)
+            kept = self.value(held, _header_name(name))
+            if kept != held:
+                set_value(value, kept)
 
     def body(self, data: bytes) -> bytes:
         """A whole body with placeholders."""
@@ -202,7 +236,10 @@ class _Facts:
     def without(self, fact: Fact) -> Fact:
         """One fact without its credentials."""
         before = self._redaction.places
-        attributes = {name: self._attribute(name, value) for name, value in fact.attributes.items()}
+        attributes = {
+            self._redaction.text(name): self._attribute(name, value)
+            for name, value in fact.attributes.items()
+        }
         attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
         if (fact.exchange, fact.seq) in self._parts:
             attributes.pop(a.PLAYHEAD_REDACTED_UNPACKED, None)
@@ -219,7 +256,7 @@ class _Facts:
     def _attribute(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and value in self._named:
             return self._named[value]
-        return self._redaction.value(value)
+        return self._redaction.value(value, name)
 
     def _body(self, fact: Fact) -> Content | None:
         body = fact.body
@@ -260,6 +297,16 @@ class _Facts:
         basis, of_base = base or (self._tape.read(Content(body.base, -1)), body.base)
         shared = _common(basis, new)
         return Content(digest, len(new), new[shared:], of_base, shared)
+
+
+def _header_name(name: str) -> str:
+    """The name under which an attribute has its value: that of a header, or its own.
+
+    >>> _header_name("http.request.header.x_api_key"), _header_name("openai.api_key")
+    ('x_api_key', 'openai.api_key')
+    """
+    _, header, last = name.rpartition(".header.")
+    return last if header else name
 
 
 def _common(left: bytes, right: bytes) -> int:
