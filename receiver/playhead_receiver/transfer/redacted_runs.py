@@ -22,9 +22,8 @@ from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.otlp.any_values import set_value
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
-from playhead_semconv.secrets.codings import codec
 from playhead_semconv.secrets.finder import Kind
-from playhead_semconv.secrets.responses import repacked, scrubber
+from playhead_semconv.secrets.responses import decoded, scrubber
 from playhead_semconv.secrets.spellings import spellings, those_told
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
@@ -151,23 +150,22 @@ class Redaction:
         """Content that occurs in several facts; its length does not change."""
         return self._without(data, same_length=True)
 
-    def answer(self, pieces: list[bytes], encoding: str, content_type: str) -> list[bytes]:
-        """The pieces of an answer; each keeps its length unless the answer is compressed."""
-        coding = codec(encoding)
-        scrub = scrubber(self._finder, lambda _: None, content_type=content_type)
-        if coding is None:
-            found = [scrub.chunk(one) for one in pieces]
-        else:
-            unpack, packer = coding
-            try:
-                texts = [unpack(one) for one in pieces]
-            except Exception:  # does not match its header; each coding raises its own exceptions
-                return pieces
-            kept = [scrub.chunk(text) for text in texts]
-            pack = packer()
-            found = pieces if kept == texts else [pack(text) for text in kept]
+    def answer(
+        self, pieces: list[bytes], lacks: list[str], headers: Mapping[str, str]
+    ) -> tuple[list[bytes], str] | None:
+        """The pieces of an answer without credentials, decoded; None if it holds none.
+
+        Each keeps its length, unless the answer is compressed: then the content coding that they lack
+        is returned, too. ``lacks``: the same for the given ``pieces``; empty where they have it.
+        """
+        scrub = scrubber(self._finder, lambda _: None, content_type=headers.get("content-type", ""))
+        try:
+            texts, coding = decoded(pieces, lacks, headers.get("content-encoding", ""))
+        except Exception:  # not compressed, or not as its header says; each coding has its own errors
+            texts, coding = pieces, ""
+        kept = [scrub.chunk(one) for one in texts]
         self.places += scrub.count
-        return found if scrub.count else pieces
+        return (kept, coding) if scrub.count else None
 
 
 class _Facts:
@@ -178,7 +176,8 @@ class _Facts:
         self._tape = IndexedTape(facts)
         self._bodies: dict[bytes, tuple[bytes, bytes]] = {}
         """New bytes and digest of a body, by its old digest."""
-        self._parts: dict[tuple[ExchangeId, int], bytes] = {}
+        self._parts: dict[tuple[ExchangeId, int], tuple[bytes, str]] = {}
+        """New bytes of a part of an answer, and the content coding that they lack."""
         self._answers: dict[ExchangeId, str] = {}
         """New digests of answers that changed."""
         self._named: dict[str, str] = {}
@@ -204,16 +203,13 @@ class _Facts:
 
     def _read_answer(self, id: ExchangeId, parts: list[Fact], headers: dict[str, str]) -> None:
         pieces = [cast(Content, fact.body).inline or b"" for fact in parts]
-        coded = headers.get("content-encoding", "").strip().lower()
         lacks = [str(fact.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for fact in parts]
-        if any(lacks):
-            pieces = repacked(pieces, lacks)
-            coded = next(filter(None, lacks))
-        kept = self._redaction.answer(pieces, coded, headers.get("content-type", ""))
-        if kept == pieces:
+        found = self._redaction.answer(pieces, lacks, headers)
+        if found is None:
             return
+        kept, coding = found
         for fact, piece in zip(parts, kept, strict=True):
-            self._parts[id, fact.seq] = piece
+            self._parts[id, fact.seq] = piece, coding
         self._answers[id] = blake3.blake3(b"".join(kept)).hexdigest()
 
     def _read_blobs(self, facts: Sequence[Fact]) -> None:
@@ -241,8 +237,9 @@ class _Facts:
             for name, value in fact.attributes.items()
         }
         attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
-        if (fact.exchange, fact.seq) in self._parts:
-            attributes.pop(a.PLAYHEAD_REDACTED_UNPACKED, None)
+        part = None if fact.exchange is None else self._parts.get((fact.exchange, fact.seq))
+        if part is not None and part[1]:
+            attributes[a.PLAYHEAD_REDACTED_UNPACKED] = part[1]
         if fact.name == e.PLAYHEAD_EXCHANGE_END and fact.exchange in self._answers:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answers[fact.exchange]
         body = self._body(fact)
@@ -269,7 +266,7 @@ class _Facts:
             at = int(fact.attributes.get(a.PLAYHEAD_BLOB_OFFSET, 0))
             return msgspec.structs.replace(body, inline=whole[0][at : at + len(body.inline)])
         if fact.exchange is not None and (fact.exchange, fact.seq) in self._parts:
-            piece = self._parts[fact.exchange, fact.seq]
+            piece, _ = self._parts[fact.exchange, fact.seq]
             return Content(b"", len(piece), piece)
         if not body.tells:
             known = self._bodies.get(body.digest)

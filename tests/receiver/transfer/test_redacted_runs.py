@@ -1,11 +1,15 @@
 """Credentials are taken out of every value that a fact can hold."""
 
+import zlib
+
+import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.handmade import HandMade
 
 from playhead_receiver.transfer.redacted_runs import Redaction
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp.any_values import set_attributes
+from playhead_semconv.tape.folds import fold_exchanges
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 from playhead_semconv.tape.span_starts import starts_of
 
@@ -65,3 +69,22 @@ def test_the_names_and_resources_of_facts_are_redacted():
     flat = {a.PLAYHEAD_HTTP_HEADERS: ["x-api-key", "OTHERunderitsname99", "accept", "*/*"]}
     kept = Redaction([]).values_of(flat)[a.PLAYHEAD_HTTP_HEADERS]
     assert kept == ["x-api-key", "[redacted]", "accept", "*/*"]
+
+
+@pytest.mark.parametrize("wbits", [31, -15])
+def test_a_compressed_answer_is_redacted_and_stays_readable_to_its_end(wbits: int):
+    body = b'{"note": "%s", "rest": "as it was"}' % OPAQUE.encode()
+    packer = zlib.compressobj(wbits=wbits)
+    data = packer.compress(body) + packer.flush()
+    made = HandMade().start()
+    coding = "gzip" if wbits == 31 else "deflate"
+    headers = ("content-encoding", coding, "content-length", str(len(data)))
+    made.exchange(chunks=(data[:9], data[9:]), headers=headers)
+    facts = Redaction([OPAQUE]).tape(MemoryTape(made.facts), made.facts, "now")
+    (exchange,) = fold_exchanges(facts).values()
+    whole = b"".join(part.data.inline or b"" for part in exchange.parts)
+    assert all(part.data.inline for part in exchange.parts)
+    unpack = zlib.decompressobj(wbits)
+    text = unpack.decompress(whole)
+    assert unpack.eof and b"as it was" in text and OPAQUE.encode() not in text
+    assert exchange.head[a.PLAYHEAD_HTTP_HEADERS][-1] == str(len(whole))

@@ -180,6 +180,7 @@ class HttpExchange:
             call, attempt = self.call, self.attempt
             more = {a.PLAYHEAD_REDACTED_UNPACKED: lacks} if lacks else None
             attempt.chunks.append(call.part(data, at, more))
+            attempt.unpacked.append("" if call.scrub is None else call.scrub.unpacked)
             attempt.last_seq = call.last_seq
             if attempt.first_chunk_ns is None:
                 attempt.first_chunk_ns = call.time_ns
