@@ -327,6 +327,12 @@ def late(facts: Iterable[Fact]) -> set[str]:
     return told
 
 
+def told_in_spans(spans: Iterable[bytes], wanted: set[str], key: bytes) -> set[str]:
+    """The values in stored spans that match the marks in ``wanted``."""
+    texts = (str(ResourceSpans.FromString(one)) for one in spans)
+    return {value for text in texts for value in those_told(text, wanted, key)}
+
+
 def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:
     """The values on a tape that match the marks in ``wanted``."""
     found: set[str] = set()
