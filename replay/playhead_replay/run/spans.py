@@ -16,7 +16,7 @@ from playhead_semconv.otlp import attributes_of
 from playhead_semconv.tape.span_starts import starts_among
 from playhead_semconv.untrusted.rings import opened_rings
 
-KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
+KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_CONSUMER = 1, 2, 3, 5
 """Span kinds, as in OTLP."""
 
 SpanStatus: TypeAlias = Literal["unset", "ok", "error"]
