@@ -33,6 +33,16 @@ def test_ls_of_nothing_says_so(playhead: CommandLine):
     assert json.loads(playhead("ls", "--json").out) == {"schema_version": 1, "runs": []}
 
 
+def test_a_run_that_succeeded_without_a_step_is_listed_on_request(playhead: CommandLine):
+    store_run(playhead.data_dir, HandMade().start().exit(0))
+    done = playhead("ls")
+    assert (done.lines, done.err) == ([], f"playhead: no runs with steps in {playhead.data_dir}\n")
+    for words in (("--all",), ("--agent", "refund"), ("status:success",)):
+        assert playhead("ls", *words).lines[-1].startswith("refund-1  success")
+    store_run(playhead.data_dir, HandMade(b"f" * 16, b"f" * 16).start().exit(1))
+    assert [line.split()[:2] for line in playhead("ls").lines[1:]] == [["refund-2", "failure"]]
+
+
 def test_a_fork_is_listed_with_its_origin_and_the_step(playhead: CommandLine, refund_1: str):
     origin = f"{TRACE.hex()}-{'0' * 16}"
     for number, (mode, where) in enumerate((("fork", f"{origin}:3"), ("resume", origin))):
