@@ -64,6 +64,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
         ("resource", 1, "bytes"),
         ("scopes", 2, "*.playhead.view.Scoped"),
         ("schema_url", 3, "string"),
+        ("libraries", 1000, "*.playhead.view.Scoped"),  # scopes, in OTLP before 0.16
     ],
     "Scoped": [("scope", 1, "bytes"), ("items", 2, "*bytes"), ("schema_url", 3, "string")],
     "Span": [
