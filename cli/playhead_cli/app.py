@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
+import io
+import json
 import os
 import signal
 import sys
@@ -143,7 +146,25 @@ def playhead() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. Ends with the exit status of the verb, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    escape_what_streams_cannot_encode()
     sys.exit(die_as(closing(lambda: run(words), words)))
+
+
+def escape_what_streams_cannot_encode() -> None:
+    """Write characters that the encoding of stdout or stderr lacks as JSON escapes (``\\ud55c``).
+
+    Recorded text may hold any character. With ``--json`` the output stays valid JSON.
+    """
+    codecs.register_error("playhead", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="playhead")
+
+
+def _escaped(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    return json.dumps(problem.object[problem.start : problem.end])[1:-1], problem.end
 
 
 def run(words: list[str]) -> int:
