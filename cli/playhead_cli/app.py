@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import importlib
 import io
 import json
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,6 +74,8 @@ VERBS = {
 """Verbs in the order of ``--help``, each with its line. The module of a verb has the same name."""
 
 
+GC_THRESHOLD = 200_000
+"""Objects made between two collections of garbage."""
 COMPLETES = "_PLAYHEAD_COMPLETE"
 """Variable by which a shell asks for words; click names it so."""
 
@@ -146,6 +150,8 @@ def playhead() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. Ends with the exit status of the verb, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # A command builds one large tree and ends: collections would only walk through the tree again.
+    gc.set_threshold(GC_THRESHOLD)
     escape_what_streams_cannot_encode()
     sys.exit(die_as(closing(lambda: run(words), words)))
 
@@ -158,7 +164,8 @@ def escape_what_streams_cannot_encode() -> None:
     codecs.register_error("playhead", _escaped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="playhead")
+            with suppress(OSError):  # it flushes, and that may fail
+                stream.reconfigure(errors="playhead")
 
 
 def _escaped(problem: UnicodeError) -> tuple[str, int]:
