@@ -39,6 +39,8 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
     [Fold(first=2, end=10, pattern=2)]
     """
+    numbers: dict[Hashable, int] = {}  # equal numbers for equal items: they are compared many times
+    items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
     folds: list[Fold] = []
     at = 0
     while at < len(items):

@@ -174,7 +174,7 @@ class SpanReader:
     def _decoded(self, data: bytes) -> tuple[str, Any]:
         pair = KeyValue.FromString(data)
         found = self._shared(pair.key), value_of(pair.value)
-        if len(data) <= LONGEST_SHARED and isinstance(found[1], str | int | float | None):
+        if len(data) <= LONGEST_SHARED:
             if len(self._pairs) >= MOST_SHARED:
                 self._pairs.clear()
             self._pairs[data] = found
