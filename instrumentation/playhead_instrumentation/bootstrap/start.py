@@ -9,6 +9,7 @@ is corrected last.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import logging
 import os
 import sys
@@ -37,7 +38,7 @@ from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import span_ids
-from playhead_instrumentation.bootstrap.sdk.agent_resource import name_services
+from playhead_instrumentation.bootstrap.sdk.agent_resource import UNNAMED, name_services
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
 from playhead_instrumentation.boundaries import installing
@@ -196,8 +197,8 @@ def _start(
     atexit.register(end_by_interrupt)
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
-    agent = partial(_agent, recording.settings)
-    plumbing.attempt("Resource", lambda: name_services(plumbing, agent, _version))
+    name_services_as = partial(name_services, plumbing, lambda: _agent(recording.settings), _version)
+    plumbing.attempt("Resource", name_services_as)
     redactor = Redactor.of_process(recording.settings)
     if delivers:
         recording.outlet = _open_outlet(recording.settings, redactor, notices)
@@ -212,6 +213,8 @@ def _start(
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
+    if not recording.settings.agent and (agent := _configured_service(recording.settings)):
+        recording.settings = dataclasses.replace(recording.settings, agent=agent)
     recording.root = _root(recording, rerun)
     if recording.outlet is not None:
         sink = recording.outlet.sink
@@ -322,6 +325,13 @@ def _agent(settings: Settings) -> str:
     parent = os.environ.get(AGENT, "").removesuffix(SERVER)
     program = running_program()
     return parent or settings.agent or named(program.script, program.words()).agent
+
+
+def _configured_service(settings: Settings) -> str:
+    """Name of the service that OpenTelemetry's configuration file gives; empty if it gives none."""
+    resource = getattr(trace.get_tracer_provider(), "resource", None)
+    name = "" if resource is None else str(resource.attributes.get(a.SERVICE_NAME, ""))
+    return "" if name.startswith(UNNAMED) or name == _agent(settings) else name
 
 
 def _version() -> str:
