@@ -21,7 +21,6 @@ from urllib.parse import unquote_plus
 import blake3
 
 from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_instrumentation.redaction.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import (
@@ -37,6 +36,7 @@ from playhead_semconv.secrets import (
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, masked, united
 from playhead_semconv.secrets.responses import scrubber
+from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
 from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings

@@ -92,14 +92,10 @@ class SpanRedactor:
         if self._metadata is not None:
             return self._reduced(span, self._metadata, resource[2], scope[2])
         named = dict(unsearched)
-        found = self._holds(
-            [
-                [span.name, span.status.description, _entries(context)],
-                named,
-                *[[one.name, dict(one.attributes or ())] for one in span.events],
-                *[dict(one.attributes or ()) for one in span.links],
-            ]
-        )
+        said: list[Any] = [span.name, span.status.description, *_entries(context), named]
+        said += [[one.name, dict(one.attributes or ())] for one in span.events]
+        said += [dict(one.attributes or ()) for one in span.links]
+        found = self._holds(said)
         attributes = self._cleaned(named, found)
         events = [self._event(one, found) for one in span.events]
         links = [self._link(one, found) for one in span.links]
@@ -187,8 +183,7 @@ class SpanRedactor:
 
     def _holds(self, held: Any) -> bool:
         """Whether there is a credential in any of these names and values; it is learned."""
-        data = json.dumps(held, ensure_ascii=False, default=_plain)
-        return self._redactor.holds(data.encode("utf-8", "surrogatepass"))
+        return self._redactor.holds(_JSON(held).encode("utf-8", "surrogatepass"))
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, bool):
@@ -291,3 +286,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return list(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else str(value)
+
+
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
