@@ -126,7 +126,8 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
             chains[tape.instance] = redacted_chain(material.chains, facts, redacted, user())
     spans = [redaction.span(one) for one in material.spans]
     keeper = Brought(chains) if any(chains.values()) else None
-    write_tape_file(path, cleaned, spans, material.resources, keeper)
+    resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
+    write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction
 
 

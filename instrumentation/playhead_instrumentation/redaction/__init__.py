@@ -1,6 +1,8 @@
 """Removes credentials before anything reaches the sink, in any mode.
 
 `rules` and `playhead_semconv.secrets` define what a credential is; `redactor` finds and remembers them.
+`spans` applies it to the spans of the program and of other instrumentors, `pieces` to what is sent in
+pieces.
 """
 
 from playhead_instrumentation.redaction.keys import key_of_user
