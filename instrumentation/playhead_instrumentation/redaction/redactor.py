@@ -21,7 +21,6 @@ from urllib.parse import unquote_plus
 import blake3
 
 from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_instrumentation.redaction.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import (
@@ -37,6 +36,7 @@ from playhead_semconv.secrets import (
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, masked, united
 from playhead_semconv.secrets.responses import scrubber
+from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
 from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings
@@ -58,6 +58,13 @@ MOST_SEEN = 500
 
 MOST_LATE = 100
 """Values learned late that one report holds at most."""
+
+MOST_PACKED_BYTES = 1 << 20
+"""A larger compressed body is not decompressed for the search."""
+
+_PACKINGS: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
+_PACKED: Final = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+"""How compressed bodies begin."""
 
 _JSON: Final = (b"{", b"[")
 """How JSON begins."""
@@ -284,6 +291,8 @@ class Redactor:
 
         ``start``: number of leading bytes that are known to hold none.
         """
+        if data.startswith(_PACKED) and len(data) <= MOST_PACKED_BYTES:
+            return self._packed_body(data)
         if self.places.any:
             data = self.places.data(data)
         start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
@@ -301,6 +310,20 @@ class Redactor:
             if whole is not None:
                 return whole, count
         return data[:start] + replaced(tail, spans), count
+
+    def _packed_body(self, data: bytes) -> tuple[bytes, int]:
+        """As `body`, for one that is compressed: what is changed is compressed again."""
+        from playhead_semconv.secrets.codings import codec  # few bodies are compressed
+        from playhead_semconv.wire.encodings import decode_body
+
+        coding = _PACKINGS[data[:2]]
+        text, problem = decode_body([("content-encoding", coding)], [data])
+        kept, count = (b"", 0) if problem else self.body(text)
+        both = codec(coding) if count else None
+        if both is None:
+            return data, 0
+        encoder = both[1]()
+        return encoder.pack(kept) + encoder.finish(), count
 
     def masked(self, data: bytes) -> bytes:
         """Return ``data`` with a mask of as many bytes in the place of each credential."""

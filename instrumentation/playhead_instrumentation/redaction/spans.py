@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.resources import Resource
@@ -19,6 +19,10 @@ from opentelemetry.trace import Link, SpanContext, Status, TraceState
 
 from playhead_instrumentation.redaction.redactor import Redactor
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.redaction.metadata import Metadata
 
 Named = Mapping[str, Any]
 """Attributes."""
@@ -27,6 +31,10 @@ _HEADERS: Final = (".header.", ".headers.", ".metadata.")
 """What precedes the name of a header or of a key of gRPC metadata in the name of an attribute."""
 _ADDRESSES: Final = ("query", "target", "url", "uri", "full", "path")
 """Last words of the names of attributes that hold a URL or the end of one."""
+OURS: Final = "playhead"
+"""Name of the instrumentation scope of our own spans."""
+_EVENTS: Final = frozenset((e.GEN_AI_EVALUATION_RESULT, "exception"))
+"""Names of span events that are kept without content."""
 _CLOSER: Final = (".header", ".metadata.", "query", a.PROCESS_COMMAND_ARGS)
 """Parts of the names of attributes that have rules of their own."""
 
@@ -65,6 +73,11 @@ class SpanRedactor:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._metadata: Metadata | None = None
+        if not redactor.content:
+            from playhead_instrumentation.redaction.metadata import Metadata  # few recordings want it
+
+            self._metadata = Metadata(redactor)
         self._resource: tuple[Any, int, Any] = None, 0, None
         self._scope: tuple[Any, int, Any] = None, 0, None
 
@@ -75,15 +88,14 @@ class SpanRedactor:
         """
         resource = self._resource = self._once(self._resource, span.resource, self._cleaned_resource)
         scope = self._scope = self._once(self._scope, span.instrumentation_scope, self._cleaned_scope)
-        context, named = span.get_span_context(), dict(unsearched)
-        found = self._holds(
-            [
-                [span.name, span.status.description, _entries(context)],
-                named,
-                *[[one.name, dict(one.attributes or ())] for one in span.events],
-                *[dict(one.attributes or ()) for one in span.links],
-            ]
-        )
+        context = span.get_span_context()
+        if self._metadata is not None:
+            return self._reduced(span, self._metadata, resource[2], scope[2])
+        named = dict(unsearched)
+        said: list[Any] = [span.name, span.status.description, *_entries(context), named]
+        said += [[one.name, dict(one.attributes or ())] for one in span.events]
+        said += [dict(one.attributes or ()) for one in span.links]
+        found = self._holds(said)
         attributes = self._cleaned(named, found)
         events = [self._event(one, found) for one in span.events]
         links = [self._link(one, found) for one in span.links]
@@ -103,9 +115,43 @@ class SpanRedactor:
             status=self._status(span.status),
         )
 
+    def _reduced(
+        self, span: ReadableSpan, metadata: Metadata, resource: Any, scope: Any
+    ) -> ReadableSpan:
+        """Return what of ``span`` is metadata."""
+
+        def kept(attributes: Any) -> Any:
+            return _bounded(self.attributes(attributes or {}), attributes)
+
+        def named(event: Event) -> str:
+            return event.name if event.name in _EVENTS else metadata.digest(event.name)
+
+        context = span.get_span_context()
+        return _Copy(
+            span,
+            name=self.name(span),
+            context=None if context is None else _without_state(context),
+            resource=resource,
+            instrumentation_scope=scope,
+            attributes=self.attributes(span.attributes or {}),
+            events=[Event(named(one), kept(one.attributes), one.timestamp) for one in span.events],
+            links=[Link(_without_state(one.context), kept(one.attributes)) for one in span.links],
+            status=Status(span.status.status_code),
+        )
+
+    def name(self, span: ReadableSpan) -> str:
+        """Return the name of a span; a digest of it for others' spans, without content."""
+        scope = span.instrumentation_scope
+        if self._metadata is None or (scope is not None and scope.name == OURS):
+            return self._redactor.text(span.name)
+        return f"{scope.name if scope is not None else 'span'} {self._metadata.digest(span.name)}"
+
     def attributes(self, attributes: Named) -> Named:
-        """Return attributes without the credentials in their names and values."""
-        return self._cleaned(attributes, self._holds(dict(attributes))) if attributes else attributes
+        """Return attributes without the credentials in their names and values, or only metadata."""
+        if not attributes:
+            return attributes
+        cleaned = self._cleaned(attributes, self._holds(dict(attributes)))
+        return cleaned if self._metadata is None else self._metadata.attributes(cleaned)
 
     def _cleaned(self, attributes: Named, found: bool) -> Named:
         """As `attributes`. ``found``: whether the search by names and shapes found anything."""
@@ -137,8 +183,7 @@ class SpanRedactor:
 
     def _holds(self, held: Any) -> bool:
         """Whether there is a credential in any of these names and values; it is learned."""
-        data = json.dumps(held, ensure_ascii=False, default=_plain)
-        return self._redactor.holds(data.encode("utf-8", "surrogatepass"))
+        return self._redactor.holds(_JSON(held).encode("utf-8", "surrogatepass"))
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, bool):
@@ -208,6 +253,14 @@ class SpanRedactor:
         return InstrumentationScope(said[0], said[1], said[2], dict(cleaned))
 
 
+def _without_state(context: SpanContext) -> SpanContext:
+    """Return ``context`` with what its trace state says of sampling alone."""
+    kept = [(key, value) for key, value in _entries(context) if key == "ot"]
+    return SpanContext(
+        context.trace_id, context.span_id, context.is_remote, context.trace_flags, TraceState(kept)
+    )
+
+
 def _entries(context: SpanContext | None) -> list[tuple[str, str]]:
     state = None if context is None else context.trace_state
     return list(state.items()) if state else []
@@ -233,3 +286,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return list(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else str(value)
+
+
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=_plain).encode

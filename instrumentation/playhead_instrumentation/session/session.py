@@ -263,6 +263,10 @@ def start(
 
 def _opening(settings: Settings, sink: Sink, rerun: Rerun | None, redactor: Redactor) -> Opening:
     """What the driver of this process is made of."""
+    if not redactor.content:
+        from playhead_instrumentation.redaction.metadata import MetadataSink  # few recordings want it
+
+        sink = MetadataSink(sink, redactor)
     made = Opening(
         sink,
         redactor,

@@ -161,7 +161,7 @@ def started(span: Span, lane: int, redactor: SpanRedactor) -> Fact:
     context = span.get_span_context()
     parent = span.parent
     attributes: dict[str, Any] = dict(redactor.attributes(span.attributes or {}))
-    attributes[a.PLAYHEAD_SPAN_NAME] = redactor.text(span.name)
+    attributes[a.PLAYHEAD_SPAN_NAME] = redactor.name(span)
     attributes[a.PLAYHEAD_SPAN_KIND] = span.kind.value + 1
     attributes[a.PLAYHEAD_SPAN_PARENT] = f"{parent.span_id:016x}" if parent is not None else ""
     return Fact(

@@ -7,6 +7,7 @@ as in a recording. Bodies keep their references to earlier bodies, and digests a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -24,12 +25,17 @@ from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.responses import decoded, scrubber
+from playhead_semconv.secrets.rules import RULES, SecretNames
 from playhead_semconv.secrets.spellings import spellings, those_told
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 
 _FLAT = frozenset((a.PLAYHEAD_HTTP_HEADERS, a.PLAYHEAD_GRPC_METADATA, a.PLAYHEAD_GRPC_TRAILERS))
 """Attributes that hold name, value, name, value, …"""
+
+_NAMES = SecretNames(RULES)
+_COUNT = re.compile(r"-?[\d.,:]{0,15}")
+"""A number, which is no credential whatever its name."""
 
 _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
@@ -60,7 +66,7 @@ class Redaction:
             items = cast(list[Any], value)
             if name in _FLAT:
                 pairs = zip(items[::2], items[1::2], strict=False)
-                return [part for key, one in pairs for part in (key, self.value(one, str(key)))]
+                return [part for key, one in pairs for part in (key, self._header(str(key), one))]
             return [self.value(one, name) for one in items]
         if isinstance(value, dict):
             return self.values_of(cast(dict[str, Any], value))
@@ -71,6 +77,16 @@ class Redaction:
     def values_of(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes with placeholders in names and values."""
         return {self.text(name): self.value(value, name) for name, value in named.items()}
+
+    def _header(self, name: str, value: Any) -> Any:
+        """The value of a header with placeholders; without its scheme's token where its name says so."""
+        if not isinstance(value, str) or PLACEHOLDER in value:
+            return self.value(value, name)
+        if not _NAMES.secret("header", name.lower().replace("_", "-")) or _COUNT.fullmatch(value):
+            return self.value(value, name)
+        self.places += 1
+        scheme, space, _ = value.partition(" ")
+        return f"{scheme} {PLACEHOLDER}" if space and scheme.isalpha() else PLACEHOLDER
 
     def _under(self, name: str, value: Any) -> Any:
         """``value``, a text or a number, without what its ``name`` marks as a credential."""
@@ -138,7 +154,8 @@ class Redaction:
             self._attributes(value.kvlist_value.values)
         elif kind in ("string_value", "int_value", "double_value"):
             held = getattr(value, kind)
-            kept = self.value(held, _header_name(name))
+            header = _header_name(name)
+            kept = self._header(header, held) if header else self.value(held, name)
             if kept != held:
                 set_value(value, kept)
 
@@ -297,13 +314,13 @@ class _Facts:
 
 
 def _header_name(name: str) -> str:
-    """The name under which an attribute has its value: that of a header, or its own.
+    """The header that an attribute holds; empty: it holds none.
 
     >>> _header_name("http.request.header.x_api_key"), _header_name("openai.api_key")
-    ('x_api_key', 'openai.api_key')
+    ('x_api_key', '')
     """
     _, header, last = name.rpartition(".header.")
-    return last if header else name
+    return last if header else ""
 
 
 def _common(left: bytes, right: bytes) -> int:
@@ -325,6 +342,12 @@ def late(facts: Iterable[Fact]) -> set[str]:
         said: list[Any] = fact.attributes.get(a.PLAYHEAD_REDACTED_LATE) or []
         told.update(map(str, said))
     return told
+
+
+def told_in_spans(spans: Iterable[bytes], wanted: set[str], key: bytes) -> set[str]:
+    """The values in stored spans that match the marks in ``wanted``."""
+    texts = (str(ResourceSpans.FromString(one)) for one in spans)
+    return {value for text in texts for value in those_told(text, wanted, key)}
 
 
 def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:

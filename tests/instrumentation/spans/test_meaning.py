@@ -4,11 +4,15 @@ import json
 import zlib
 
 from support.servers.scripted import openai_chat
+from support.tapes.sessions import recording
 
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
+from playhead_instrumentation.session.session import current
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_instrumentation.spans.meaning import meaning_of
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import End, ExchangeId
+from playhead_semconv.secrets import mask
 
 
 def test_an_answer_that_is_stored_decoded_from_a_credential_on_is_whole():
@@ -29,3 +33,17 @@ def test_an_answer_that_is_stored_decoded_from_a_credential_on_is_whole():
         end=End("complete"),
     )
     assert "the last words" in str(meaning_of(attempt)[a.GEN_AI_OUTPUT_MESSAGES])
+
+
+def test_a_call_over_grpc_is_derived_from_what_is_on_the_tape():
+    known = "zq77opaquevaluewithoutashape5521"
+    with recording():
+        session = current()
+        assert session is not None
+        session.redactor.learn(known)
+        exchange = MessageExchange(session, MessageRequest("grpc", "host/method", b"", {}), "call", {})
+        exchange.call.scrub = session.redactor.response("application/grpc", "")
+        exchange.attempt = Attempt(exchange.call.id, b"", "POST", "grpc://host/method", b"", 0)
+        exchange.received(f"say {known}".encode(), None)
+        exchange.finished(None)
+    assert exchange.attempt.chunks == [b"say " + mask(len(known))]

@@ -45,6 +45,8 @@ def span_everywhere() -> ResourceSpans:
         "note": ["a", OPAQUE],
         f"user.{OPAQUE}": "x",
         "http.request.header.authorization": ["Bearer OTHERunderitsname99"],
+        "http.request.header.x_vendor_key": ["OTHERunderitsname99"],
+        "http.response.header.x-ratelimit-remaining-tokens": ["918"],
         "db.password": 918273645546372,
         "map": {"client_secret": "OTHERunderitsname99", OPAQUE: 1},
         "plain": "as it was",
@@ -59,7 +61,7 @@ def test_a_stored_span_is_redacted_in_every_place():
     whole = Redaction([OPAQUE]).span(span_everywhere().SerializeToString())
     for gone in (OPAQUE, "OTHERunderitsname99", "918273645546372"):
         assert gone.encode() not in whole and gone not in str(ResourceSpans.FromString(whole))
-    assert b"as it was" in whole and b"shop" in whole
+    assert b"as it was" in whole and b"shop" in whole and b"918" in whole
 
 
 def test_the_names_and_resources_of_facts_are_redacted():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 import urllib.request
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -17,6 +20,9 @@ import httpx
 import pytest
 import requests
 import zstandard
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import StreamEnded
 from support.servers.scripted import Reply, ScriptedServer
 from support.tapes.sessions import record, replay
 
@@ -149,3 +155,50 @@ def test_it_is_read_to_its_end_in_every_coding_and_framing(client: Any, known: l
     names = [f"{name} {framing}" for name in known for framing in FRAMINGS]
     assert [name for name, one in zip(names, replayed, strict=True) if one != MASKED] == []
     assert [one.end.how for one in now.exchanges().values() if one.end] == ["complete"] * len(given)
+
+
+@contextmanager
+def http2_server(headers: list[tuple[str, str]], body: bytes) -> Iterator[str]:
+    """Answers every request over HTTP/2, without TLS, with one body."""
+
+    def serve(connection: socket.socket) -> None:
+        h2 = H2Connection(H2Configuration(client_side=False))
+        h2.initiate_connection()
+        connection.sendall(h2.data_to_send())
+        while data := connection.recv(65_536):
+            for event in h2.receive_data(data):
+                if isinstance(event, StreamEnded):
+                    size = ("content-length", str(len(body)))
+                    h2.send_headers(event.stream_id, [(":status", "200"), *headers, size])
+                    for cut in (body[:1], body[1:40], body[40:]):
+                        h2.send_data(event.stream_id, cut)
+                    h2.end_stream(event.stream_id)
+            connection.sendall(h2.data_to_send())
+
+    def accept() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                serve(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept, name="playhead-http2")
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    thread.join()
+
+
+@pytest.mark.parametrize("name", ["gzip", "br", "zstd", "stacked"])
+def test_it_is_read_to_its_end_over_http2(name: str):
+    coding, pack = CODINGS[name]
+
+    def program() -> tuple[str, bytes]:
+        with httpx.Client(http1=False, http2=True) as client:
+            answer = client.get(url)
+            return answer.http_version, answer.content
+
+    with http2_server([("content-encoding", coding)], pack(BODY)) as url:
+        recorded, tape = record(program)
+    assert recorded == ("HTTP/2", BODY)
+    replayed, _ = replay(program, tape)
+    assert replayed == ("HTTP/2", MASKED)

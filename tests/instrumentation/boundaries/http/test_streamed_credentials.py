@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import io
 import urllib.request
@@ -12,10 +13,13 @@ import aiohttp
 import httpx
 import pytest
 import requests
+import zstandard
 from support.servers.scripted import ScriptedServer, json_reply
 from support.tapes.sessions import record, replay
 
+from playhead_instrumentation.redaction import Redactor
 from playhead_semconv.tape.frames import encode
+from playhead_semconv.wire.encodings import decode_body
 
 SECRET = "UNKNOWNunderitsname9876543210abc"
 BODY = b'{"note": "an ordinary sentence", "password": "%s", "x": 1}' % SECRET.encode()
@@ -110,3 +114,32 @@ def test_it_is_sent_unchanged_recorded_nowhere_and_replayed(program: Callable[[s
     _, now = replay(lambda: program(url), tape)
     (exchange,) = now.exchanges().values()
     assert exchange.ask.details["playhead.fidelity"] == "exact"
+
+
+def packed_at_once(url: str) -> None:
+    httpx.post(url, content=gzip.compress(BODY, mtime=0), headers={"content-encoding": "gzip"})
+
+
+def packed_in_pieces(url: str) -> None:
+    data = zstandard.compress(BODY)
+    httpx.post(url, content=iter([data[:20], data[20:]]), headers={"content-encoding": "zstd"})
+
+
+@pytest.mark.parametrize("program", [packed_at_once, packed_in_pieces], ids=lambda one: one.__name__)
+def test_a_compressed_body_is_looked_into(program: Callable[[str], None]):
+    with ScriptedServer() as server:
+        server.script([json_reply({"ok": True})])
+        _, tape = record(lambda: program(server.url))
+        url = server.url
+    [exchange] = tape.exchanges().values()
+    flat = exchange.ask.details["playhead.http.headers"]
+    headers = list(zip(flat[::2], flat[1::2], strict=True))
+    text, problem = decode_body(headers, [tape.read(exchange.ask.body)])
+    assert (text, problem) == (BODY.replace(SECRET.encode(), b"[redacted]"), "")
+    _, now = replay(lambda: program(url), tape)
+    (exchange,) = now.exchanges().values()
+    assert exchange.ask.details["playhead.fidelity"] == "exact"
+
+
+def test_a_body_that_only_begins_like_a_compressed_one_stays():
+    assert Redactor().body(b"\x1f\x8b\x08 no gzip") == (b"\x1f\x8b\x08 no gzip", 0)
