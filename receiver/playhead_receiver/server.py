@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from playhead_receiver.access import Audit, Guard, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.names import KnownNames
+from playhead_receiver.access.safe_answers import SafeAnswers
 from playhead_receiver.configuration import Configuration, Had
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Shown
@@ -330,9 +331,9 @@ class Receiver:
         )
         self._query.start()
 
-    def _by_known_names(self, app: ASGIApp, guard: Guard) -> KnownNames:
+    def _by_known_names(self, app: ASGIApp, guard: Guard) -> ASGIApp:
         named = urlsplit(self._faces.url).hostname
-        return KnownNames(app, guard, frozenset((named,) if named else ()))
+        return SafeAnswers(KnownNames(app, guard, frozenset((named,) if named else ())))
 
     def _forwarded(self) -> list[Forwarded]:
         from playhead_receiver.query.serving import Forwarded

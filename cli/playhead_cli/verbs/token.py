@@ -58,7 +58,7 @@ def create(
 
     lifetime_ns = None if expires is None else duration_ns(expires)
     with _book(session) as book:
-        is_first = not book.any_live()
+        is_first = not book.requires_one()
         token, text = book.create(name, scopes, tenant=tenant, lifetime_ns=lifetime_ns)
     found = running(session.data_dir)
     recipe = Recipe.of(token, text, found)
@@ -78,6 +78,7 @@ def create(
         click.echo(line, err=True)
     if is_first:
         _say_closed(session, found, delivers=recipe.delivers)
+        session.say(f"to open it again: playhead token revoke {token.id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def revoke(session: Session, token: str) -> None:
     """End a token, at once, or all of a name."""
     with _book(session) as book:
         ended = book.revoke(token)
-        open_again = not book.any_live()
+        open_again = not book.requires_one()
     if session.as_json:
         printed: PrintedTokens = {"schema_version": 1, "tokens": [_plain(one) for one in ended]}
         session.print_json(printed)
@@ -183,7 +184,7 @@ def revoke(session: Session, token: str) -> None:
     for one in ended:
         session.say(f"{one.name} ({one.id}) opens nothing any more")
     if open_again:
-        session.say("no token is left: the next playhead up is open to everybody on this machine")
+        session.say("no token is left: the receiver is open to everybody on this machine")
 
 
 for one in (create, list_all, revoke):

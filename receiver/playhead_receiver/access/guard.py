@@ -49,7 +49,7 @@ class Guard:
     """Admits callers with a valid token, or anybody if none is ``required``. Safe from any thread.
 
     ``static``: a further token, for all scopes, that is not stored. ``key``: another one, for users who
-    may read the data folder. ``by_book``: a token is required as soon as the book has a valid one.
+    may read the data folder. ``by_book``: a token is required while the book has one not revoked.
     """
 
     def __init__(
@@ -64,14 +64,12 @@ class Guard:
         self._book = book
         self._known = [(text.encode(), name) for text, name in ((static, STATIC), (key, OWNER)) if text]
         self._by_book = by_book
-        self._required = required or (by_book and book.any_live())
+        self._required = required
 
     @property
     def required(self) -> bool:
-        """Whether a token is required. Once it is, it stays required. `StoreUnavailable`."""
-        if self._by_book and not self._required:
-            self._required = self._book.any_live()
-        return self._required
+        """Whether a token is required. `StoreUnavailable`."""
+        return self._required or (self._by_book and self._book.requires_one())
 
     def admit(self, authorization: str, scope: Scope) -> Caller:
         """The caller with this Authorization header, who needs ``scope``.

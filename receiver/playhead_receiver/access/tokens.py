@@ -96,6 +96,13 @@ class TokenBook:
         with self._file.reading() as db:
             return db is not None and bool(list(db.execute(living, (time.time_ns(),))))
 
+    def requires_one(self) -> bool:
+        """Whether callers need a token: one was made and not revoked. Its expiry opens nothing."""
+        with self._file.reading() as db:
+            return db is not None and bool(
+                list(db.execute("SELECT 1 FROM token WHERE revoked_ns IS NULL LIMIT 1"))
+            )
+
     def revoke(self, word: str) -> list[Token]:
         """Revoke the token with an id, or all tokens with a name; return them. `UsageError` if none."""
         with self._file.writing() as db:

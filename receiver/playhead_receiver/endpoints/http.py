@@ -30,7 +30,7 @@ from playhead_receiver.intake.export import REQUESTS, Acknowledgement, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.control.messages import LISTEN, REPORT
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import PlayheadError, TooLarge
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -67,16 +67,20 @@ def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) ->
         async def endpoint(request: Request) -> Response:
             kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
             coming = request.stream()
+            awaits_word = request.headers.get("expect", "").lower() == "100-continue"
             try:
                 with Share(tenants.budget) as share:
                     try:
                         caller = guard.admit(request.headers.get("authorization", ""), "ingest")
                         _check_kind(kind)
-                        body = await _read(request, coming, share, limit_bytes)
-                    except Stalled:
+                        _check_announced(request, limit_bytes)
+                        awaits_word = False
+                        body = await _read(coming, share, limit_bytes)
+                    except (AnnouncedTooLarge, Stalled):
                         raise
                     except PlayheadError:
-                        await _drain(coming)
+                        if not awaits_word:
+                            await _drain(coming)
                         raise
                     work = Work(
                         caller,
@@ -90,7 +94,10 @@ def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) ->
                     del body
                     return await anyio.to_thread.run_sync(work.answer, tenants, limiter=threads())
             except PlayheadError as problem:
-                return _refuse(problem, kind)
+                refusal = _refuse(problem, kind)
+                if awaits_word:  # the body that it announced will not come
+                    refusal.headers["connection"] = "close"
+                return refusal
             except ClientDisconnect:
                 return Response(status_code=400)
 
@@ -117,14 +124,22 @@ def _check_kind(kind: str) -> None:
         )
 
 
-async def _read(request: Request, coming: AsyncIterator[bytes], share: Share, limit_bytes: int) -> bytes:
+class AnnouncedTooLarge(TooLarge):
+    """The length that a request announces is above the limit: it is refused before its body arrives."""
+
+
+def _check_announced(request: Request, limit_bytes: int) -> None:
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit_bytes:
+        problem = too_large(limit_bytes)
+        raise AnnouncedTooLarge(problem.what, hint=problem.hint)
+
+
+async def _read(coming: AsyncIterator[bytes], share: Share, limit_bytes: int) -> bytes:
     """Read the body. Budget is reserved for bytes as they arrive, not for the announced length.
 
     `TooLarge`, `Overloaded`, `Stalled`.
     """
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limit_bytes:
-        raise too_large(limit_bytes)
     body = BytesIO()
     with anyio.move_on_after(STALL_S) as patience:
         async for chunk in coming:

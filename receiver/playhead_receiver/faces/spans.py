@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, cast
 
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_receiver.store.spans.span_view import LONGEST_WORD
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.other_conventions import attributes_in_our_words, says_messages
 from playhead_semconv.otlp import attributes_of
@@ -63,7 +64,7 @@ class Seen(msgspec.Struct, frozen=True):
     @property
     def service(self) -> str:
         """``service.name``."""
-        return str(self.resource.get(a.SERVICE_NAME) or NO_SERVICE)
+        return service_of(self.resource)
 
     @property
     def failed(self) -> bool:
@@ -74,6 +75,11 @@ class Seen(msgspec.Struct, frozen=True):
     def duration_ns(self) -> int:
         """0 if it ends before it begins."""
         return max(self.end_ns - self.start_ns, 0)
+
+
+def service_of(resource: Mapping[str, Any]) -> str:
+    """The name of the service in the attributes of a resource, at most `LONGEST_WORD` characters."""
+    return str(resource.get(a.SERVICE_NAME) or NO_SERVICE)[:LONGEST_WORD]
 
 
 class SeenTrace:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
+from playhead_receiver.host.impatient_protocol import ImpatientProtocol
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 LOOPBACK = "127.0.0.1"
@@ -86,6 +87,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=ImpatientProtocol,
                 log_level="error",
                 access_log=False,
                 lifespan="auto",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -38,12 +38,15 @@ _OPERATIONS: dict[str, dict[str, str]] = {
 }
 """Attributes that identify a dialect: their values → the operation in the conventions."""
 
+SESSIONS: Final = ("session.id", "traceloop.association.properties.session_id")
+"""Attributes with the id of a session, which is a conversation. Also used beside our conventions."""
+
 _NAMES: dict[str, tuple[str, ...]] = {
     a.GEN_AI_REQUEST_MODEL: ("llm.model_name", "embedding.model_name"),
     a.GEN_AI_PROVIDER_NAME: ("llm.provider", "llm.system"),
     a.GEN_AI_TOOL_NAME: ("tool.name",),
     a.GEN_AI_AGENT_NAME: ("agent.name",),
-    a.GEN_AI_CONVERSATION_ID: ("session.id", "traceloop.association.properties.session_id"),
+    a.GEN_AI_CONVERSATION_ID: SESSIONS,
     a.GEN_AI_USAGE_INPUT_TOKENS: ("llm.token_count.prompt", "gen_ai.usage.prompt_tokens"),
     a.GEN_AI_USAGE_OUTPUT_TOKENS: ("llm.token_count.completion", "gen_ai.usage.completion_tokens"),
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: (

@@ -47,6 +47,47 @@ class Listing(OnEngine):
         assert len(list(store.runs(Query(mode=None)))) == 2
 
     @pytest.mark.parametrize("summed_up", [False, True])
+    def test_a_run_is_found_by_each_of_its_conversations(self, store: WholeStore, summed_up: bool):
+        """Also by the session of a span of our conventions; whichever spans come first."""
+        trace, talk = b"c" * 16, a.GEN_AI_CONVERSATION_ID
+        for spans in (
+            [span_of(trace, 5, **CHAT, **{talk: "c-b", "session.id": "s-1"})],
+            [span_of(trace, number, **CHAT, **{talk: f"c-{number}"}) for number in (3, 4)],
+            [span_of(trace, 1), span_of(b"d" * 16, 1, **{talk: "c-b"})],
+        ):
+            store.commit(Batch(spans))
+            if summed_up:
+                store.sum_up()
+        for word in ("c-b", "s-1", "c-3", "c-4"):
+            found = [run.trace_id[:2] for run in store.runs(Query(conversation=word))]
+            assert found == (["63", "64"] if word == "c-b" else ["63"]), word
+        assert list(store.runs(Query(conversation="c-5"))) == []
+        run = store.resolve(trace.hex())
+        assert (run.conversation, run.conversations) == ("c-b", ["c-b", "c-3", "c-4", "s-1"])
+        store.delete([trace])
+        assert list(store.runs(Query(conversation="s-1"))) == []
+
+    def test_a_list_is_short_however_long_the_names_are(self, store: WholeStore):
+        long = "n" * 1_000_000
+        names = (a.GEN_AI_AGENT_NAME, a.GEN_AI_CONVERSATION_ID, a.GEN_AI_REQUEST_MODEL, a.ERROR_TYPE)
+        names += (a.GEN_AI_PROVIDER_NAME, a.GEN_AI_AGENT_VERSION, a.GEN_AI_TOOL_NAME)
+        spans = [
+            span_of(
+                b"l" * 16, number, name=long, service=service, error=True, **dict.fromkeys(names, long)
+            )
+            for number, service in enumerate(("", long), 1)
+        ]
+        tool = span_of(b"l" * 16, 3, gen_ai__operation__name="execute_tool", gen_ai__tool__name=long)
+        made = HandMade().start(**{a.PLAYHEAD_RUN_AGENT: long})
+        for batch in (Batch([spans[0]]), Batch([spans[1], tool]), batch_of(made)):
+            store.commit(batch)
+        runs = list(store.runs(Query()))
+        assert len(runs) == 2 and len(msgspec.json.encode(runs)) < 12_000
+        assert sum(map(len, store.names(b"l" * 16).values())) < 2000
+        store.sum_up()
+        assert list(store.runs(Query())) == runs
+
+    @pytest.mark.parametrize("summed_up", [False, True])
     def test_processes_that_succeed_without_a_step_can_be_left_out(
         self, store: WholeStore, summed_up: bool
     ):

@@ -293,7 +293,7 @@ class Summaries(OnEngine):
 
         roots: list[tuple[dict[str, Any], RunStatus]] = [
             ({"kind": 1}, "failure"),
-            ({"kind": 1, "ok": True}, "success"),
+            ({"kind": 1, "is_ok": True}, "success"),
             ({"kind": 2}, "success"),
         ]
         for number, (root, status) in enumerate(roots, 1):

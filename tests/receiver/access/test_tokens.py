@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -141,6 +142,7 @@ def test_tokens_from_the_command_line(playhead: CommandLine):
 
 def test_what_is_revoked_is_closed_at_once(tmp_path: Path, book: TokenBook):
     _, text = book.create("ci", ["ingest"])
+    book.create("another", ["read"])
     with Receiver(
         tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), Access(guarded=True))
     ) as receiver:
@@ -150,19 +152,33 @@ def test_what_is_revoked_is_closed_at_once(tmp_path: Path, book: TokenBook):
         assert httpx.post(url, headers=PROTOBUF | bearer(text)).status_code == 401
 
 
-def test_a_token_that_ends_closes_a_receiver_and_its_end_opens_none(book: TokenBook):
+def test_the_expiry_of_the_last_token_opens_nothing_and_its_revocation_does(book: TokenBook):
     guard = Guard(book, by_book=True)
-    book.create("over", ["read"], lifetime_ns=0)
     assert guard.admit("", "read").token == "" and not guard.required
-    token, text = book.create("short", ["read"], lifetime_ns=10**15)
-    assert guard.required
-    with pytest.raises(Unauthenticated):
-        guard.admit("", "read")
+    token, text = book.create("ci", ["read"], lifetime_ns=10**15)
+    book.create("over", ["read"], lifetime_ns=0)
     assert guard.admit(f"Bearer {text}", "read").token == token.id
-    book.revoke("short")
-    assert not book.any_live() and guard.required
-    with pytest.raises(Unauthenticated):
-        guard.admit(f"Bearer {text}", "read")
+    book.revoke("ci")
+    assert not book.any_live()
+    for one in (guard, Guard(book, by_book=True)):  # also of a receiver that is started then
+        assert one.required
+        for header in ("", f"Bearer {text}"):
+            with pytest.raises(Unauthenticated):
+                one.admit(header, "read")
+    book.revoke("over")
+    assert guard.admit("", "read").token == "" and not guard.required
+
+
+@pytest.mark.parametrize("named", ["static", "key"])
+def test_a_fixed_token_is_compared_as_a_whole(book: TokenBook, named: str):
+    right = "0123456789abcdef" * 3
+    guard = Guard(book, required=True, static=right if named == "static" else "other", key=right)
+    assert guard.admit(f"Bearer {right}", "admin").name
+    wrong = [right[:size] for size in (0, 1, 8, 16, 32, 47)]
+    wrong += [right[:at] + "x" + right[at + 1 :] for at in range(len(right))]
+    for text in (*wrong, f"{right}x", right * 2, right.upper()):
+        with pytest.raises(Unauthenticated):
+            guard.admit(f"Bearer {text}", "read")
 
 
 def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: TokenBook):
@@ -188,10 +204,10 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
         _, text = book.create("ci", ["admin"])
         assert (answers(receiver, {}), code(receiver)) == ([401] * 3, grpc.StatusCode.UNAUTHENTICATED)
         assert answers(receiver, bearer(text)) == [200] * 3
-        book.revoke("ci")
-        assert answers(receiver, {}) == answers(receiver, bearer(text)) == [401] * 3
         owner = running(tmp_path)
         assert owner is not None and answers(receiver, bearer(owner.key)) == [200] * 3
+        book.revoke("ci")
+        assert (answers(receiver, {}), code(receiver)) == ([200] * 3, grpc.StatusCode.OK)
     with Receiver(tmp_path, guarded) as receiver:
         assert answers(receiver, {}) == [200] * 3
         assert owner.key != running(tmp_path).key  # type: ignore[union-attr]
@@ -206,8 +222,33 @@ def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: Co
     ):
         made = playhead("token", "create", "ci").err
         assert f"process {os.getpid()} asks for a token from now on" in made
+        assert "to open it again: playhead token revoke " in made
         assert "asks for a token" not in playhead("token", "create", "more").err
         assert "no token is left" not in playhead("token", "revoke", "more").err
+
+
+def test_no_answer_is_guessed_at_or_kept(tmp_path: Path):
+    """Routes, pages, refusals, unknown paths, and what is no HTTP at all; on both ports."""
+    everywhere = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with Receiver(tmp_path, Configuration(everywhere, Access(guarded=True))) as receiver:
+        paths = ["/", "/web/none.js", "/none", "/health", "/v1/runs", "/v1/runs/none", "/openapi.json"]
+        paths += ["/jaeger/api/services", "/tempo/api/echo", "/metrics"]
+        asked = [("GET", receiver.query_endpoint + path) for path in paths]
+        asked += [("POST", receiver.query_endpoint + path) for path in ("/v1/runs", "/")]
+        asked += [("GET", receiver.http_endpoint + path) for path in ("/health", "/none", "/v1/traces")]
+        asked += [("POST", f"{receiver.http_endpoint}/v1/{signal}") for signal in ("traces", "logs")]
+        answers = [httpx.request(*one, timeout=60) for one in asked]
+        answers.append(httpx.get(asked[0][1], headers={"host": "elsewhere.test"}, timeout=60))
+        for answer in answers:
+            assert answer.headers.get_list("x-content-type-options") == ["nosniff"], answer.url
+            assert len(answer.headers.get_list("cache-control")) == 1, answer.url
+        assert {answer.headers["cache-control"] for answer in answers} == {"no-cache", "no-store"}
+        for endpoint in (receiver.http_endpoint, receiver.query_endpoint):
+            address = "127.0.0.1", int(endpoint.rpartition(":")[2])
+            with socket.create_connection(address) as sender, sender.makefile("rb") as answer:
+                sender.sendall(b"\x00no HTTP\r\n\r\n")
+                head = answer.read().partition(b"\r\n\r\n")[0].split(b"\r\n")
+            assert {b"x-content-type-options: nosniff", b"cache-control: no-store"} < set(head)
 
 
 def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book: TokenBook):

@@ -6,6 +6,7 @@ import json
 import socket
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -428,6 +429,54 @@ def test_a_body_over_the_limit_is_413_also_for_who_sends_all_of_it(
     answer = client.post("/v1/traces", content=iter([piece] * count), headers=headers)
     assert answer.status_code == 413
     assert Status.FromString(answer.content).code == code_pb2.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("kind", ["application/x-protobuf", "text/plain"])
+def test_a_sender_that_awaits_a_word_is_refused_before_it_sends(receiver: Receiver, kind: str):
+    """By the length that it announces, and by any other reason."""
+    address = "127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2])
+    large = MAX_BYTES + 1 if kind in PROTOBUF.values() else 5
+    head = f"POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n"
+    with socket.create_connection(address) as sender, sender.makefile("rb") as answer:
+        sender.sendall(f"{head}content-length: {large}\r\nexpect: 100-continue\r\n\r\n".encode())
+        said = answer.read()
+    status = 413 if large > MAX_BYTES else 415
+    assert said.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"\r\nconnection: close\r\n" in said
+
+
+def test_a_length_over_the_limit_is_refused_before_the_body_arrives(receiver: Receiver):
+    with begun(receiver, b"\n", MAX_BYTES + 1) as sender, sender.makefile("rb") as answer:
+        assert answer.readline().startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_does_not_finish_its_head_is_let_go_of(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    address = "127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2])
+    with socket.create_connection(address) as slow, slow.makefile("rb") as answer:
+        slow.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+        monkeypatch.setattr("playhead_receiver.host.impatient_protocol.HEAD_S", 0.1)
+        slow.sendall(b"GET /health HTTP/1.1\r\nhost: ")
+        assert answer.read().endswith(b'{"status":"ok"}')
+    for begin in (b"", b"POST /v1/traces HTTP/1.1\r\nhost: "):
+        with socket.create_connection(address) as slow, slow.makefile("rb") as answer:
+            with suppress(ConnectionError):  # it may be gone before anything was sent
+                slow.sendall(begin)
+                assert answer.read() == b""
+
+
+def test_a_client_that_is_silent_in_a_body_is_let_go_of(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("playhead_receiver.host.impatient_protocol.SILENCE_S", 0.1)
+    with (
+        begun(receiver, b"\n") as silent,
+        silent.makefile("rb") as answer,
+        suppress(ConnectionError),
+    ):
+        assert answer.read() == b""
 
 
 def test_a_span_of_six_megabytes_is_kept_whole(receiver: Receiver, client: httpx.Client):

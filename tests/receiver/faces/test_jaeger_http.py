@@ -50,6 +50,12 @@ def test_the_older_endpoints(api: httpx.Client, stored: Receiver, prefix: str):
     ]
 
 
+def test_a_service_may_have_a_slash_in_its_name(api: httpx.Client, receiver: Receiver, prefix: str):
+    receiver.store.commit(Batch([span_of(b"/" * 16, 1, name="asks", service="shop/orders")]))
+    answer = api.get(f"{prefix}/api/services/shop%2Forders/operations")
+    assert (answer.status_code, answer.json()["data"]) == (200, ["asks"])
+
+
 def test_a_trace_as_the_page_of_a_trace_wants_it(api: httpx.Client, stored: Receiver, prefix: str):
     answer = api.get(f"{prefix}/api/traces/{'31' * 16}").json()
     assert (answer["errors"], answer["total"]) == (None, 0)

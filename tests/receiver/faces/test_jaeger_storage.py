@@ -194,6 +194,13 @@ def test_one_span_of_ten_thousand_kilobytes_fits_into_a_message(ask: Ask, receiv
     assert chunks[0].ByteSize() <= CHUNK_BYTES
 
 
+@pytest.mark.parametrize("end_ns", [0, 1, START_NS])
+def test_a_span_that_ends_before_it_starts_takes_no_time(ask: Ask, receiver: Receiver, end_ns: int):
+    keep(receiver, span_of(b"b" * 16, 1, end_ns=end_ns))
+    (span,) = spans_of(*ask("GetTraces", query=[{"trace_id": b"b" * 16}]))
+    assert span.end_time_unix_nano == span.start_time_unix_nano == START_NS + 1000
+
+
 def test_a_span_that_has_not_ended_is_there(ask: Ask, receiver: Receiver):
     from support.tapes.handmade import HandMade
 

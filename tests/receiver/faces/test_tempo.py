@@ -242,25 +242,42 @@ def metrics(api: httpx.Client, q: str, **more: str) -> dict[Any, dict[int, float
     return found
 
 
+def test_a_step_ends_at_a_multiple_of_its_length_which_belongs_to_it(
+    api: httpx.Client, receiver: Receiver
+):
+    """As in Tempo since 2.9: a span that starts at the edge of two steps is in the earlier one."""
+    second = 1_000_000  # numbers of `span_of` are microseconds
+    numbers = (1, 10 * second, 10 * second + 1, 20 * second, 20 * second + 1)
+    receiver.store.commit(Batch([span_of(b"e" * 16, number, service="edges") for number in numbers]))
+    found = metrics(api, '{ resource.service.name = "edges" } | count_over_time()')
+    assert found == {(("__name__", "count_over_time"),): {10: 2.0, 20: 2.0}}
+    at_start = {"start": str(START_S + 10)}
+    found = metrics(api, '{ resource.service.name = "edges" } | count_over_time()', **at_start)
+    assert found == {(("__name__", "count_over_time"),): {20: 2.0}}
+
+
 def test_what_the_drilldown_asks(api: httpx.Client, stored: Receiver):
     rate = metrics(api, "{nestedSetParent<0 && true} | rate()  with(sample=true)")
-    assert rate == {(("__name__", "rate"),): {0: 0.2, 10: 0.0}}
+    assert rate == {(("__name__", "rate"),): {10: 0.2, 20: 0.0}}
     errors = metrics(api, "{status = error} | rate() by(resource.service.name)")
-    assert errors == {(("resource.service.name", "back"),): {0: 0.1, 10: 0.0}}
-    assert metrics(api, "{ .nothing = 1 } | rate()") == {(("__name__", "rate"),): {0: 0.0, 10: 0.0}}
+    assert errors == {(("resource.service.name", "back"),): {10: 0.1, 20: 0.0}}
+    assert metrics(api, "{ .nothing = 1 } | rate()") == {(("__name__", "rate"),): {10: 0.0, 20: 0.0}}
     buckets = metrics(api, "{nestedSetParent<0} | histogram_over_time(duration) with(sample=true)")
-    assert buckets == {(("__bucket", 1.0),): {0: 1.0, 10: 0.0}, (("__bucket", 2.0),): {0: 1.0, 10: 0.0}}
-    assert metrics(api, "{} | quantile_over_time(duration, 0, 1)") == {
-        (("p", 0.0),): {0: 5e-07},
-        (("p", 1.0),): {0: pytest.approx(1.999999)},
+    assert buckets == {
+        (("__bucket", 1.0),): {10: 1.0, 20: 0.0},
+        (("__bucket", 2.0),): {10: 1.0, 20: 0.0},
     }
-    assert metrics(api, "{} | max_over_time(span.size)") == {(("__name__", "max_over_time"),): {0: 7.0}}
+    assert metrics(api, "{} | quantile_over_time(duration, 0, 1)") == {
+        (("p", 0.0),): {10: 5e-07},
+        (("p", 1.0),): {10: pytest.approx(1.999999)},
+    }
+    assert metrics(api, "{} | max_over_time(span.size)") == {(("__name__", "max_over_time"),): {10: 7.0}}
     compared = metrics(api, "{} | compare({ status = error }, 10)")
-    assert compared[("__meta_type", "selection"), ("name", "chat gpt-4o")][0] == 1.0
-    assert compared[("__meta_type", "baseline"), ("resource.service.name", "back")][0] == 1.0
-    assert compared[("__meta_type", "baseline_total"), ("name", "nil")][0] == 2.0
+    assert compared[("__meta_type", "selection"), ("name", "chat gpt-4o")][10] == 1.0
+    assert compared[("__meta_type", "baseline"), ("resource.service.name", "back")][10] == 1.0
+    assert compared[("__meta_type", "baseline_total"), ("name", "nil")][10] == 2.0
     top = metrics(api, "{} | count_over_time() by(resource.service.name) | topk(1)")
-    assert top[(("resource.service.name", "back"),)][0] == 2.0
+    assert top[(("resource.service.name", "back"),)][10] == 2.0
     assert (("resource.service.name", "front"),) not in top or top[
         (("resource.service.name", "front"),)
     ].keys() == {10}
@@ -276,7 +293,7 @@ def test_what_calls_cost(api: httpx.Client, receiver: Receiver):
     ]
     receiver.store.commit(Batch(calls))
     [(_, points)] = metrics(api, "{} | sum_over_time(span.playhead.cost.usd)").items()
-    assert points == {0: pytest.approx(2.5)}
+    assert points == {10: pytest.approx(2.5)}
     [found] = searched(api, "{ span.playhead.cost.usd > 1 } | select(span.playhead.cost.usd)")
     [span] = found["spanSet"]["spans"]
     assert span["spanID"] == f"{2:016x}"
@@ -292,10 +309,10 @@ def test_a_number_over_all_of_the_time(api: httpx.Client, stored: Receiver):
 
 def test_numbers_beyond_a_limit(api: httpx.Client, stored: Receiver):
     by = "{} | count_over_time() by(resource.service.name)"
-    assert metrics(api, f"{by} > 1") == {(("resource.service.name", "back"),): {0: 2.0}}
-    assert metrics(api, f"{by} | topk(1) < 2") == {(("resource.service.name", "back"),): {10: 0.0}}
+    assert metrics(api, f"{by} > 1") == {(("resource.service.name", "back"),): {10: 2.0}}
+    assert metrics(api, f"{by} | topk(1) < 2") == {(("resource.service.name", "back"),): {20: 0.0}}
     assert metrics(api, "{} | max_over_time(duration) > 1500ms") == {
-        (("__name__", "max_over_time"),): {0: pytest.approx(1.999999)}
+        (("__name__", "max_over_time"),): {10: pytest.approx(1.999999)}
     }
     assert metrics(api, "{} | max_over_time(duration) >= 2s") == {}
 
@@ -321,19 +338,19 @@ def test_arithmetic_of_metrics(api: httpx.Client, stored: Receiver):
     errors, all_of = "{ status = error } | count_over_time()", "{} | count_over_time()"
     name = ("__name__", "(count_over_time / count_over_time)")
     share = metrics(api, f"({errors}) / ({all_of})")
-    assert share == {(name,): {0: pytest.approx(1 / 3)}}  # no point where there is nothing to divide by
+    assert share == {(name,): {10: pytest.approx(1 / 3)}}  # no point where there is nothing to divide by
     [(_, percent)] = metrics(api, f"100 * ({errors}) / ({all_of}) > 30").items()
-    assert percent == {0: pytest.approx(100 / 3)}
+    assert percent == {10: pytest.approx(100 / 3)}
     assert metrics(api, f"100 * ({errors}) / ({all_of}) > 40") == {}
     by = "by(resource.service.name)"
     parts = metrics(api, f"({all_of} {by}) / ({all_of})")
     assert parts == {
-        (("resource.service.name", "back"),): {0: pytest.approx(2 / 3)},
-        (("resource.service.name", "front"),): {0: pytest.approx(1 / 3)},
+        (("resource.service.name", "back"),): {10: pytest.approx(2 / 3)},
+        (("resource.service.name", "front"),): {10: pytest.approx(1 / 3)},
     }
     both = metrics(api, f"({all_of} {by}) - ({errors} {by}) | topk(1)")
-    assert both == {(("resource.service.name", "back"),): {0: 1.0, 10: 0.0}}
-    assert metrics(api, "({} | rate()) * 60 + 1") == {(("__name__", "rate"),): {0: 19.0, 10: 1.0}}
+    assert both == {(("resource.service.name", "back"),): {10: 1.0, 20: 0.0}}
+    assert metrics(api, "({} | rate()) * 60 + 1") == {(("__name__", "rate"),): {10: 19.0, 20: 1.0}}
     asked = {"q": f"({errors}) / ({all_of})", "start": str(START_S), "end": str(START_S + 20)}
     [series] = api.get("/api/metrics/query", params=asked).json()["series"]
     assert series["value"] == pytest.approx(1 / 3)
@@ -345,7 +362,7 @@ def test_a_comparison_with_a_time_of_its_own(api: httpx.Client, stored: Receiver
 
     def chosen(begin_ns: int, end_ns: int) -> float:
         found = metrics(api, f"{{}} | compare({{ status != ok }}, 10, {begin_ns}, {end_ns})")
-        return found.get((("__meta_type", "selection_total"), ("name", "nil")), {0: 0.0})[0]
+        return found.get((("__meta_type", "selection_total"), ("name", "nil")), {10: 0.0})[10]
 
     assert chosen(START_NS, START_NS + second) == 3.0
     assert chosen(START_NS + second, START_NS + 2 * second) == 0.0
@@ -374,7 +391,7 @@ def test_spans_of_another_dialect_are_found_by_our_names(api: httpx.Client, rece
     assert found('{ span.gen_ai.operation.name = "embeddings" }') == ""
     assert found('{ span.llm.model_name = "gpt-4o" }') == "134"
     tokens = "{} | sum_over_time(span.gen_ai.usage.output_tokens) by(span.gen_ai.request.model)"
-    assert metrics(api, tokens)[(("span.gen_ai.request.model", "gpt-4o"),)][0] == 3 * 64
+    assert metrics(api, tokens)[(("span.gen_ai.request.model", "gpt-4o"),)][10] == 3 * 64
     data = TracesData.FromString(api.get(f"/api/traces/{'31' * 16}", headers=PROTOBUF).content)
     assert attributes_of(spans_of(data)[0].attributes) == OPENINFERENCE
 

@@ -51,7 +51,7 @@ def span_of(
     error: bool = False,
     flags: int = 0,
     kind: int = 3,
-    ok: bool = False,
+    is_ok: bool = False,
     instance: bytes = b"",
     **attributes: Any,
 ) -> StoredSpan:
@@ -71,7 +71,7 @@ def span_of(
         end_time_unix_nano=START_NS + number * 1000 + 500 if end_ns is None else end_ns,
         flags=flags,
     )
-    if error or ok:
+    if error or is_ok:
         span.status.code = 2 if error else 1
     if text:
         attributes["text"] = text

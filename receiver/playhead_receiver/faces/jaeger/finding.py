@@ -10,9 +10,10 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.faces.reading import Traces
-from playhead_receiver.faces.spans import NO_SERVICE, Seen, SeenTrace
+from playhead_receiver.faces.spans import NO_SERVICE, Seen, SeenTrace, service_of
 from playhead_receiver.store.runs import attribute_keys as keys
 from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.spans.span_view import LONGEST_WORD
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import attributes_of
 
@@ -155,17 +156,14 @@ def summary_of(trace: SeenTrace) -> Summary:
 
 def services(traces: Traces) -> list[str]:
     """All services that have a span, sorted."""
-    found: set[str] = set()
-    for data in traces.store.resources():
-        name = attributes_of(ResourceSpans.FromString(data).resource.attributes).get(a.SERVICE_NAME)
-        found.add(str(name or NO_SERVICE))
-    return sorted(found)
+    resources = (ResourceSpans.FromString(data).resource for data in traces.store.resources())
+    return sorted({service_of(attributes_of(resource.attributes)) for resource in resources})
 
 
 def operations(traces: Traces, service: str, kind: str = "") -> list[tuple[str, str]]:
     """Names and kinds of the spans of a service in the newest traces; empty: of all services."""
     found = {
-        (span.name, KINDS[span.kind if 0 <= span.kind < len(KINDS) else 0])
+        (span.name[:LONGEST_WORD], KINDS[span.kind if 0 <= span.kind < len(KINDS) else 0])
         for trace in traces.looked_through(None, None)
         for span in trace.spans
         if service in ("", span.service)

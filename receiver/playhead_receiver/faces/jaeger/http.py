@@ -99,7 +99,7 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
         asked.note("read", "services")
         return _data(services(_traces(request, asked)))
 
-    @legacy.get("/api/services/{service}/operations")
+    @legacy.get("/api/services/{service:path}/operations")
     def legacy_names(request: Request, asked: Reading, service: str) -> Response:
         asked.note("read", "operations")
         found = operations(_traces(request, asked), service)

@@ -208,6 +208,9 @@ def chunks(traces: Traces, trace_id: bytes, cap: Cap) -> Iterator[TracesData]:
         return
     chunk, size = TracesData(), 0
     for envelope in traces.envelopes(trace_id, cap):
+        span = envelope.scope_spans[0].spans[0]
+        # Jaeger subtracts without a sign: a span that ends before it starts would take 584 years.
+        span.end_time_unix_nano = max(span.end_time_unix_nano, span.start_time_unix_nano)
         smaller = cap if cap.limit_bytes else Cap(CHUNK_BYTES, cap.base_url)
         while envelope.ByteSize() > CHUNK_BYTES and smaller.limit_bytes > LEAST_BYTES:
             smaller = smaller.halved()

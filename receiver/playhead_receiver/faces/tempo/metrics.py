@@ -34,7 +34,7 @@ class Steps:
     """The steps of a series."""
 
     of: Callable[[Seen], int]
-    """The step of a span."""
+    """The number of the step that a span started in."""
     numbers: range
     width_ns: int = 0
     """0: the window, divided among the steps."""
@@ -59,12 +59,12 @@ def query_range(
     *,
     exemplars: bool = True,
 ) -> dict[str, Any]:
-    """Tempo's QueryRangeResponse. Steps are aligned to multiples of ``step_ns``."""
+    """Tempo's QueryRangeResponse. Steps end at multiples of ``step_ns``, which belong to them."""
     start_ns, end_ns = window.start_ns or 0, window.end_ns or 0
     first, last = start_ns // step_ns, -(-end_ns // step_ns)
-    steps = range(first, last)
+    steps = range(first + 1, last + 1)
     shown: list[dict[str, Any]] = []
-    for one in _computed(traces, query, window, Steps(lambda span: span.start_ns // step_ns, steps)):
+    for one in _computed(traces, query, window, Steps(lambda span: -(-span.start_ns // step_ns), steps)):
         samples = [
             {"timestampMs": str(step * step_ns // 10**6), "value": value}
             for step, value in sorted(one.points.items())
@@ -157,7 +157,7 @@ def _spans(traces: Traces, query: SpanQuery, window: TimeRange) -> Iterator[tupl
         matcher = Matcher(trace)
         for found in matcher.find(query):
             for span in found.spans:
-                if start_ns <= span.start_ns < end_ns:
+                if start_ns < span.start_ns <= end_ns:
                     yield matcher, span
 
 

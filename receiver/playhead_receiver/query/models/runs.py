@@ -23,6 +23,7 @@ class RunItem(Model):
     version: str
     environment: str
     conversation: str
+    conversations: list[str]
     status: Status
     mode: str
     origin: str

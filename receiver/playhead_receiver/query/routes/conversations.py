@@ -33,19 +33,21 @@ def list_conversations(
     seen = 0
     for run in ask_runs(asked.store, wanted):
         seen += 1
-        if run.conversation:
-            runs.setdefault(run.conversation, []).append(run)
-    found = sorted(map(_conversation, runs.values()), key=lambda one: one.last_ns, reverse=True)
+        for id in run.conversations:
+            if wanted.query.conversation in (None, id):
+                runs.setdefault(id, []).append(run)
+    found = [_conversation(id, some) for id, some in runs.items()]
+    found.sort(key=lambda one: one.last_ns, reverse=True)
     return ConversationPage(
         conversations=found[:limit], truncated=seen == MOST_RUNS or len(found) > limit
     )
 
 
-def _conversation(runs: list[RunSummary]) -> Conversation:
+def _conversation(id: str, runs: list[RunSummary]) -> Conversation:
     last = max(runs, key=lambda run: run.last_ns)
     costs = [run.cost_usd for run in runs if run.cost_usd is not None]
     return Conversation(
-        id=last.conversation,
+        id=id,
         agent=last.agent,
         runs=len(runs),
         started_ns=min(run.started_ns for run in runs),

@@ -56,7 +56,7 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and (query.agent is None or query.agent in (run.agent, agent_word(run.agent)))
         and query.version in (None, run.version)
         and query.environment in (None, run.environment)
-        and query.conversation in (None, run.conversation)
+        and (query.conversation is None or query.conversation in run.conversations)
         and (query.model is None or query.model in run.models)
         and (query.provider is None or query.provider in run.providers)
         and (query.tool is None or query.tool in run.tools)

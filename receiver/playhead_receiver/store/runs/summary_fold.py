@@ -42,7 +42,10 @@ class RunRow(msgspec.Struct, frozen=True):
     arrived_ns: int
     """When something of it last arrived, by the receiver's clock."""
     conversation: str = ""
+    """The first one."""
     marks: Sequence[str] = ()
+    conversations: Sequence[str] = ()
+    """All of them, in any order."""
 
 
 class SpanRow(msgspec.Struct, frozen=True):
@@ -287,6 +290,7 @@ def summary_of(
         version=spans.version or ("" if resource is None else resource.version),
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
+        conversations=_distinct((run.conversation, *run.conversations)),
         arrived_ns=run.arrived_ns,
         marks=list(run.marks),
         is_process=bool(own),

@@ -23,7 +23,7 @@ from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.messages import called_in, read_output_messages
-from playhead_semconv.genai.other_conventions import in_our_words
+from playhead_semconv.genai.other_conventions import SESSIONS, in_our_words
 from playhead_semconv.genai.steps import CALLS, FRAMES
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
@@ -42,6 +42,9 @@ PARENT_IS_LOCAL = 0x100
 
 SERVED = (trace_pb2.Span.SPAN_KIND_SERVER, trace_pb2.Span.SPAN_KIND_CONSUMER)
 """Kinds of spans whose parents are usually in another process."""
+
+LONGEST_WORD = 600
+"""Most characters of a name in a list: of an agent, a model, a span. The span itself has all of it."""
 
 MOST_CALLED, LONGEST_NAME = 64, 200
 """Most tools of one answer that are listed, and most characters of their names."""
@@ -146,7 +149,8 @@ class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     local_root: bool
     """No parent, or one in another process, as its flags or its kind say."""
     agent: str
-    conversation: str
+    conversations: tuple[str, ...]
+    """Ids of the conversation, as the conventions and others name it; usually one or none."""
     label: Label
     usage: Usage
 
@@ -170,14 +174,17 @@ def resource_summary(resource: bytes) -> ResourceSummary:
         found = attributes_of(Resource.FromString(resource).attributes)
     except DecodeError as problem:
         raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
-    service = str(found.get(a.SERVICE_NAME) or "")
-    instance = str(found.get(a.PLAYHEAD_INSTANCE) or "")
+
+    def word(name: str) -> str:
+        return str(found.get(name) or "")[:LONGEST_WORD]
+
+    service = word(a.SERVICE_NAME)
     return ResourceSummary(
         service="" if service.startswith("unknown_service") else service,
-        host=str(found.get(a.HOST_NAME) or ""),
-        instance=_hex(instance, 16),
-        version=str(found.get(a.SERVICE_VERSION) or ""),
-        environment=str(found.get(a.DEPLOYMENT_ENVIRONMENT_NAME) or ""),
+        host=word(a.HOST_NAME),
+        instance=_hex(word(a.PLAYHEAD_INSTANCE), 16),
+        version=word(a.SERVICE_VERSION),
+        environment=word(a.DEPLOYMENT_ENVIRONMENT_NAME),
     )
 
 
@@ -232,9 +239,9 @@ def _text_value(text: str) -> Any:
 def summarize(span: Any, recorded: bool = False) -> SpanSummary:
     """Summarize a `SpanView`. ``recorded``: as in `words_of`."""
     at = words_of(span, recorded)
-    operation = _text(at, a.GEN_AI_OPERATION_NAME)
+    operation = _word(at, a.GEN_AI_OPERATION_NAME)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
-    model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)
+    model, asked = _word(at, a.GEN_AI_RESPONSE_MODEL), _word(at, a.GEN_AI_REQUEST_MODEL)
     whereabouts = span.flags & PARENT_IS_REMOTE if span.parent_span_id else PARENT_IS_REMOTE
     served = span.kind in SERVED
     return SpanSummary(
@@ -246,8 +253,8 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         end_ns=span.end_time_unix_nano,
         failed=failed,
         local_root=whereabouts == PARENT_IS_REMOTE or (served and whereabouts != PARENT_IS_LOCAL),
-        agent=_text(at, a.GEN_AI_AGENT_NAME),
-        conversation=_text(at, a.GEN_AI_CONVERSATION_ID),
+        agent=_word(at, a.GEN_AI_AGENT_NAME),
+        conversations=_conversations(span.attributes, at),
         label=_label(
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
@@ -255,17 +262,17 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             bool(operation) and operation not in FRAMES,
             model or asked,
             asked if model and model != asked else "",
-            _text(at, a.GEN_AI_PROVIDER_NAME) or _text(at, a.GEN_AI_SYSTEM),
-            _text(at, a.GEN_AI_TOOL_NAME) if operation == Operation.EXECUTE_TOOL else "",
-            (_text(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
-            _text(at, a.GEN_AI_AGENT_VERSION),
-            bool(_text(at, a.PLAYHEAD_FIDELITY)),
+            _word(at, a.GEN_AI_PROVIDER_NAME) or _word(at, a.GEN_AI_SYSTEM),
+            _word(at, a.GEN_AI_TOOL_NAME) if operation == Operation.EXECUTE_TOOL else "",
+            (_word(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
+            _word(at, a.GEN_AI_AGENT_VERSION),
+            bool(_word(at, a.PLAYHEAD_FIDELITY)),
             "",
             0,
             _called(at),
             False,
             span.kind != trace_pb2.Span.SPAN_KIND_SERVER
-            and "grpc" in (_text(at, a.RPC_SYSTEM_NAME), _text(at, a.RPC_SYSTEM)),
+            and "grpc" in (_word(at, a.RPC_SYSTEM_NAME), _word(at, a.RPC_SYSTEM)),
             operation in CALLS,
             a.PLAYHEAD_WIRE in at,
             served,
@@ -274,6 +281,12 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         ),
         usage=_usage(at),
     )
+
+
+def _conversations(given: Any, at: Any) -> tuple[str, ...]:
+    """Ids of the conversation: of the conventions, and of a session, which they do not replace."""
+    found = [_word(at, a.GEN_AI_CONVERSATION_ID), *(_word(given, name) for name in SESSIONS)]
+    return tuple(word for word in dict.fromkeys(found) if word)
 
 
 def _called(at: Any) -> tuple[str, ...]:
@@ -430,6 +443,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 _WITH_LENGTH = 2
 """Wire type of texts, bytes and messages."""
+
+
+def _word(at: Any, name: str) -> str:
+    return _text(at, name)[:LONGEST_WORD]
 
 
 def _text(at: Any, name: str) -> str:

@@ -88,7 +88,7 @@ def to_6(db: apsw.Connection) -> None:
         try:
             whole = (resource_data or b"") + texts.span(bundle, place)
             found = summarize(parse_span(open_frame(whole)[1]))
-            label, usage, conversation = found.label, found.usage, found.conversation
+            label, usage, conversation = found.label, found.usage, "".join(found.conversations[:1])
         except PlayheadError:  # damaged; `verify` reports it
             label, usage = Label(bool(attempt), bool(step), model), Usage(given, 0, 0, taken)
             conversation = ""

@@ -60,11 +60,13 @@ class RunSummary(msgspec.Struct, frozen=True):
     environment: str = ""
     """``deployment.environment.name``."""
     conversation: str = ""
-    """``gen_ai.conversation.id``."""
+    """``gen_ai.conversation.id``, else ``session.id``; the first one."""
     arrived_ns: int = 0
     """When the store last received something of the run."""
     marks: list[str] = []
     """Marks that were put on the run: ``held``, ``flagged``, ``test``."""
+    conversations: list[str] = []
+    """All of them, ``conversation`` first."""
     is_process: bool = False
     """Whether it is the run of a recorded process; False for a request, and for spans without a tape."""
 

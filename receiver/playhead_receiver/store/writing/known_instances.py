@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead_receiver.store.runs.strands import UNKNOWN, strands_of
 from playhead_receiver.store.runs.summary_fold import HEARTBEAT_NS
-from playhead_receiver.store.spans.span_view import resource_summary
+from playhead_receiver.store.spans.span_view import LONGEST_WORD, resource_summary
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import MalformedOtlp
@@ -134,9 +134,9 @@ def said_by(known: Instance) -> tuple[Any, ...]:
 
 
 def text_of(fact: Fact, name: str) -> str:
-    """A text attribute; empty if it is missing or not text."""
+    """A text attribute, at most `LONGEST_WORD` characters of it; empty if it is missing or not text."""
     value = fact.attributes.get(name)
-    return value if isinstance(value, str) else ""
+    return value[:LONGEST_WORD] if isinstance(value, str) else ""
 
 
 def agent_of(fact: Fact) -> str:

@@ -75,7 +75,7 @@ _KEY = r"""(?:"(?:[^"\\]|\\.)*"|[^\s{}()=~!<>&|^,"`])+"""
 _TOKEN = re.compile(
     rf"""\s*(?:
     (?P<string>"(?:[^"\\]|\\.)*"|`[^`]*`)
-    |(?P<field>(?:parent\.(?:(?:{"|".join(SCOPES)})\.)?|(?:{"|".join(SCOPES)})\.|\.){_KEY})
+    |(?P<field>(?:parent\.(?:(?:{"|".join(SCOPES)})\.)?|(?:{"|".join(SCOPES)})\.|\.(?!\d)){_KEY})
     |(?P<scoped>(?:span|trace|event|link|instrumentation):[A-Za-z]+)
     |(?P<duration>(?:{PART})+(?![\w.]))
     |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))

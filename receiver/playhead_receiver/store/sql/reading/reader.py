@@ -10,7 +10,7 @@ from typing import Any
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.texts import Texts
 from playhead_receiver.store.runs.summary_fold import InstanceRow
-from playhead_receiver.store.spans.span_view import name_in, open_frame, parse_span
+from playhead_receiver.store.spans.span_view import LONGEST_WORD, name_in, open_frame, parse_span
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import instance_of, label_of
 from playhead_receiver.store.sql.tables.frames import frames_at, frames_of
@@ -122,7 +122,7 @@ class SqlReader:
                 name = name_in(texts.head(bundle, place))
                 if name is None:
                     name = parse_span(open_frame(texts.span(bundle, place))[1]).name
-                found[span_id] = name
+                found[span_id] = name[:LONGEST_WORD]
         return found
 
     def stamp(self, trace_id: bytes) -> tuple[Any, ...]:

@@ -38,6 +38,11 @@ WORDS = (
 )
 """What runs are found by. The index is the number in ``run_word.kind``, so add at the end only."""
 
+CONVERSATION = WORDS.index("conversation")
+"""Words of this kind are written with the spans; all others come from summaries."""
+MOST_CONVERSATIONS = 1000
+"""Most conversations of a run by which it stays found."""
+
 _AT_ONCE = 500
 """Spans that one query fetches."""
 COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
@@ -98,9 +103,21 @@ def _summaries(
         db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
     ):
         marks.setdefault(trace_id, []).append(word)
+    talks: dict[bytes, list[str]] = {}
+    for trace_id, word in _among(
+        db,
+        f"SELECT DISTINCT trace_id, word FROM run_word WHERE kind = {CONVERSATION} AND trace_id IN",
+        traces,
+        "ORDER BY word",
+    ):
+        talks.setdefault(trace_id, []).append(word)
     return [
         summary_of(
-            msgspec.structs.replace(run, marks=marks[run.trace_id]) if run.trace_id in marks else run,
+            msgspec.structs.replace(
+                run,
+                marks=marks.get(run.trace_id, ()),
+                conversations=talks.get(run.trace_id, ()),
+            ),
             spans,
             _about(about[spans.resource]) if spans.resource in about else None,
             [instances[one] for one in members.get(run.trace_id, ())],
@@ -294,7 +311,7 @@ def _words(said: RunSummary) -> set[tuple[int, str]]:
         [said.agent, agent_word(said.agent)],
         [said.version],
         [said.environment],
-        [said.conversation],
+        said.conversations[:MOST_CONVERSATIONS],
         said.models,
         said.providers,
         said.tools,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from playhead_receiver.store.sql.reading.summaries import CONVERSATION
 from playhead_receiver.store.sql.statements import Row, Statement, insert
 from playhead_receiver.store.sql.writing.tables import Change
 from playhead_receiver.store.writing.known_instances import Instance, said_by
@@ -56,6 +57,8 @@ class RowDraft(msgspec.Struct):
     texts: dict[bytes, int] = {}
     new_runs: dict[bytes, Row] = {}
     runs: dict[bytes, TouchedRun] = {}
+    run_words: dict[Row, None] = {}
+    """Conversations. Other words of runs are those of their summaries."""
     members: dict[Row, None] = {}
     agents: dict[str, int] = {}
     resource_uses: dict[int, int] = {}
@@ -79,6 +82,11 @@ class RowDraft(msgspec.Struct):
             run = self.runs[trace_id] = TouchedRun(LATEST_NS, self.now_ns)
         return run
 
+    def add_conversations(self, trace_id: bytes, words: Iterable[str], started_ns: int) -> None:
+        """Note what conversations a run belongs to."""
+        for word in words:
+            self.run_words[CONVERSATION, word, started_ns, trace_id] = None
+
     def changes(self) -> Iterator[Change]:
         """The statements with their rows, in the order in which they must be executed."""
         yield _FACT_RUNS, self.fact_runs
@@ -100,6 +108,7 @@ class RowDraft(msgspec.Struct):
         yield _TEXTS, list(self.texts.items())
         yield _NEW_RUNS, list(self.new_runs.values())
         yield _RUNS, [(trace_id, *msgspec.structs.astuple(run)) for trace_id, run in self.runs.items()]
+        yield _RUN_WORDS, list(self.run_words)
         yield _MEMBERS, list(self.members)
         yield _AGENTS, list(self.agents.items())
         for table, uses in (("resource", self.resource_uses), ("label", self.label_uses)):
@@ -184,6 +193,9 @@ _RUNS = Statement(
     " AND coalesce(nullif(new.mode, ''), run.mode) IN ('record', 'service')"
     " THEN 'service' WHEN new.mode = '' THEN run.mode ELSE new.mode END"
     " FROM new WHERE run.trace_id = new.trace_id",
+)
+_RUN_WORDS = insert(
+    "run_word", "kind:int word:text started_ns:int trace_id:bytes", conflict="DO NOTHING"
 )
 _MEMBERS = insert("run_instance", "trace_id:bytes instance:int", conflict="DO NOTHING")
 _AGENTS = insert("agent", "word:text last:int", conflict="(word) DO UPDATE SET last = excluded.last")

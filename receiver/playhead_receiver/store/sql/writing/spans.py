@@ -75,9 +75,10 @@ class SpanRows:
                 self._draft.text_links[address, bundle] = None
 
     def _touch_run(self, bundle: Bundle) -> None:
-        agent = talk = ""
+        agent = ""
+        talks: dict[str, None] = {}
         for span in bundle.spans:
-            talk = talk or span.summary.conversation
+            talks |= dict.fromkeys(span.summary.conversations)
             if span.about.instance:
                 known = self._known.instances[span.about.instance]
                 self._runs.join(bundle.trace_id, known)
@@ -86,5 +87,6 @@ class SpanRows:
         self._runs.touch(bundle.trace_id, bundle.agent(agent), started_ns)
         run = self._draft.run(bundle.trace_id)
         run.stale = self._draft.position
-        run.conversation = run.conversation or talk
+        run.conversation = run.conversation or next(iter(talks), "")
+        self._draft.add_conversations(bundle.trace_id, talks, started_ns)
         run.loose += 1
