@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from playhead_replay.run.raw_spans import read_raw_spans
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
@@ -25,6 +26,29 @@ KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_CONSUMER = 1, 2, 3, 5
 """Span kinds, as in OTLP."""
 
 SpanStatus: TypeAlias = Literal["unset", "ok", "error"]
+_RAW_PACKAGE: Final = "playhead.raw"
+_RawField: Final = descriptor_pb2.FieldDescriptorProto
+_RAW_MESSAGES: Final = {
+    "ResourceSpans": {
+        "resource": (1, _RawField.TYPE_BYTES, _RawField.LABEL_OPTIONAL),
+        "scope_spans": (2, "ScopeSpans", _RawField.LABEL_REPEATED),
+    },
+    "ScopeSpans": {"spans": (2, "Span", _RawField.LABEL_REPEATED)},
+    "Span": {
+        "trace_id": (1, _RawField.TYPE_BYTES, _RawField.LABEL_OPTIONAL),
+        "span_id": (2, _RawField.TYPE_BYTES, _RawField.LABEL_OPTIONAL),
+        "parent_span_id": (4, _RawField.TYPE_BYTES, _RawField.LABEL_OPTIONAL),
+        "name": (5, _RawField.TYPE_STRING, _RawField.LABEL_OPTIONAL),
+        "kind": (6, _RawField.TYPE_INT32, _RawField.LABEL_OPTIONAL),
+        "start_time_unix_nano": (7, _RawField.TYPE_FIXED64, _RawField.LABEL_OPTIONAL),
+        "end_time_unix_nano": (8, _RawField.TYPE_FIXED64, _RawField.LABEL_OPTIONAL),
+        "attributes": (9, _RawField.TYPE_BYTES, _RawField.LABEL_REPEATED),
+        "events": (11, _RawField.TYPE_BYTES, _RawField.LABEL_REPEATED),
+        "links": (13, _RawField.TYPE_BYTES, _RawField.LABEL_REPEATED),
+        "status": (15, _RawField.TYPE_BYTES, _RawField.LABEL_OPTIONAL),
+    },
+}
+"""The messages of OTLP's ``trace.proto`` with nested messages as bytes, which they are on the wire."""
 LONGEST_SHARED, MOST_SHARED = 128, 10_000
 """Bytes of an attribute that is decoded once for all spans of a run, and how many are remembered."""
 _STATUS: tuple[SpanStatus, ...] = ("unset", "ok", "error")
@@ -129,7 +153,7 @@ class SpanReader:
 
     def spans(self, otlp: bytes) -> Iterator[Span]:
         """The spans of one entry."""
-        message = read_raw_spans(otlp)
+        message = _raw_spans(otlp)
         resource = self._resource(message.resource)
         recorded = a.PLAYHEAD_INSTANCE in resource
         for scope in message.scope_spans:
@@ -189,6 +213,32 @@ class SpanReader:
 def spans_of(otlp: bytes) -> Iterator[Span]:
     """The spans of OTLP `ResourceSpans` bytes."""
     return SpanReader().spans(otlp)
+
+
+def _raw_spans(otlp: bytes) -> Any:
+    """OTLP `ResourceSpans` with attributes, events and links as bytes, as in `_RAW_MESSAGES`.
+
+    An attribute that was seen before is looked up and not decoded again. `DecodeError` of protobuf.
+    """
+    return _raw_type().FromString(otlp)
+
+
+@cache
+def _raw_type() -> Any:
+    file = descriptor_pb2.FileDescriptorProto(
+        name="playhead/raw_spans.proto", package=_RAW_PACKAGE, syntax="proto3"
+    )
+    for name, fields in _RAW_MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for one, (number, kind, label) in fields.items():
+            added = message.field.add(name=one, number=number, label=label)
+            if isinstance(kind, str):
+                added.type, added.type_name = _RawField.TYPE_MESSAGE, f".{_RAW_PACKAGE}.{kind}"
+            else:
+                added.type = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_RAW_PACKAGE}.ResourceSpans"))
 
 
 def started_span(fact: Fact) -> Span:
