@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from playhead_instrumentation.boundaries.process import child_environment, unpatched
+from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.in_full import InFull, enter
 from playhead_instrumentation.boundaries.process.words import EXCHANGE, VARIABLES, Started, words_of
 from playhead_instrumentation.boundaries.recording import recording
@@ -17,6 +17,7 @@ from playhead_instrumentation.host.process.child import Child
 from playhead_instrumentation.host.process.exchange import begin
 from playhead_instrumentation.host.process.live_child import LiveChild
 from playhead_instrumentation.host.process.replayed_child import ReplayedChild
+from playhead_instrumentation.runtime import unpatched
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import Patches
 
