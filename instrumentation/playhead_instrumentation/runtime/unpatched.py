@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
 _signal: Final[Any] = importlib.import_module("_signal")
 
 execve: Final[Any] = os.execve
+exit_at_once: Final[Callable[[int], NoReturn]] = os._exit
 getpid: Final[Any] = os.getpid
 kill: Final[Any] = os.kill
 waitpid: Final[Any] = getattr(os, "waitpid", None)

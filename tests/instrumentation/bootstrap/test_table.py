@@ -66,6 +66,7 @@ multiprocessing.popen_forkserver.forkserver
 multiprocessing.popen_spawn_posix.Popen._launch
 multiprocessing.spawn.get_preparation_data
 multiprocessing.util.spawnv_passfds
+os._exit
 os._spawnvef
 os.execv
 os.execve

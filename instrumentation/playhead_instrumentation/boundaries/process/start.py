@@ -239,6 +239,7 @@ def _posix_spawn(
 
 def _exec(session: Session, execute: Any, path: Any, argv: Any, *env: Any) -> Any:
     """Replace the process image: the run continues in another program."""
+    session.drain()
     observed = _begun(session, "os.exec", argv, program=path, environ=env[0] if env else None)
     try:
         return unpatched.execve(

@@ -148,6 +148,8 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
 
     def live(child: LiveChild) -> Any:
         try:
+            if (session := recording()) is not None:
+                session.drain()
             return unpatched.execve(path, argv, child.environment(env[0] if env else None))
         except BaseException as error:
             child.failed(error)
@@ -159,7 +161,7 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
 def _exec_again(child: ReplayedChild) -> NoReturn:
     if child.played.exchange.end is not None:
         child.start_again()
-    os._exit(0)
+    unpatched.exit_at_once(0)
 
 
 STARTS["execv"] = STARTS["execve"] = _exec
