@@ -98,7 +98,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "always",
         "the exit status; delivery before the program ends itself by a signal",
         "every recording has it",
-        ("sys.exit", "os._exit", "signal.raise_signal"),
+        ("sys.exit", "os._exit", "_sitebuiltins.Quitter.__call__", "signal.raise_signal"),
     ),
     Boundary(
         "openai",

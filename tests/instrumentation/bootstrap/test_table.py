@@ -50,6 +50,7 @@ print(json.dumps({
 """
 
 AT_EXCHANGES = """
+_sitebuiltins.Quitter.__call__
 asyncio.base_events.BaseEventLoop.create_task
 asyncio.base_subprocess.BaseSubprocessTransport._pipe_data_received
 asyncio.base_subprocess.BaseSubprocessTransport._process_exited
