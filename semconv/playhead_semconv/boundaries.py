@@ -98,7 +98,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "always",
         "the exit status; delivery before the program ends itself by a signal",
         "every recording has it",
-        ("sys.exit", "signal.raise_signal"),
+        ("sys.exit", "os._exit", "_sitebuiltins.Quitter.__call__", "signal.raise_signal"),
     ),
     Boundary(
         "openai",
@@ -519,6 +519,20 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         guards=False,
     ),
     Boundary(
+        "signals",
+        EXCHANGES,
+        "always",
+        "when the handler of a signal ran; reads: timers that send one; exchanges: waits for one",
+        "no signal comes but those that the program sends to itself",
+        (
+            *_below("signal", "signal getsignal raise_signal pthread_kill"),
+            *_below("signal", "setitimer getitimer alarm pause sigwait sigwaitinfo sigtimedwait"),
+            *_below("os", "kill killpg"),
+        ),
+        at_start=("boundaries.signals:watch",),
+        guards=False,
+    ),
+    Boundary(
         "random",
         EXCHANGES,
         "choice",
@@ -650,7 +664,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
                 for name in "Abstract Fast MultiLoop Pidfd Safe Threaded".split()
             ),
             *_below("os", "read write waitpid wait kill killpg getpgid forkpty"),
-            # Where these functions, and those of `processes`, say that they are of.
+            # Where these functions, and those of `processes` and `signals`, say that they are of.
+            *_below("_signal", "pthread_kill setitimer getitimer alarm pause sigwaitinfo sigtimedwait"),
             *_below("posix", "read write waitpid wait kill killpg getpgid forkpty"),
             *_below("posix", "execv execve fork posix_spawn posix_spawnp system"),
             *_below("pty", "fork spawn waitpid"),

@@ -161,6 +161,8 @@ KEPT = frozenset(
         "playhead.inbound.terminated",
         "playhead.input.key",
         "playhead.instance",
+        "playhead.interrupt.place",
+        "playhead.interrupt.signal",
         "playhead.lane",
         "playhead.lane.name",
         "playhead.lane.parent",

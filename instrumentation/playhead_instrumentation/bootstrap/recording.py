@@ -153,6 +153,11 @@ class Recording:
         if self.outlet is not None:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
 
+    def end_at_once(self, status: int) -> None:
+        """The process is about to end by `os._exit`. Never raises."""
+        self.exit_status.status = status
+        self.end_worker()
+
     def deliver_last(self) -> None:
         """The process is about to be ended by a signal: deliver what there is. Never raises."""
         try:

@@ -31,7 +31,7 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from playhead_instrumentation.bootstrap import ending_by_signal
+from playhead_instrumentation.bootstrap import ending_at_once, ending_by_signal
 from playhead_instrumentation.bootstrap.children import forkserver
 from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
@@ -40,7 +40,7 @@ from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import span_ids
 from playhead_instrumentation.bootstrap.sdk.agent_resource import UNNAMED, name_services
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
-from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
+from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, unset_idle
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
@@ -210,6 +210,7 @@ def _start(
     recording.exit_status.watch()
     if delivers:
         ending_by_signal.watch(recording.deliver_last)
+    ending_at_once.watch(recording.end_at_once)
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
@@ -298,6 +299,7 @@ def _session(
     )
     running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
     running.outlet = recording.outlet
+    running.drain = partial(recording.drain, DRAIN_S)
     agent = "" if os.environ.get(PARENT) else settings.agent
     root.name, root.attributes = described(agent, running.process.attributes)
     ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
@@ -444,6 +446,9 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
     def watch_workers(util: ModuleType) -> None:
         def arrange(recording: Recording) -> None:
             util.Finalize(None, recording.end_worker, exitpriority=-100)
+            if sys.modules["multiprocessing.process"].current_process().daemon:
+                # Workers of a pool are ended by SIGTERM once the last result is there.
+                recording.calls.worker.finish_inline()
 
         util.register_after_fork(recording, arrange)
 

@@ -78,6 +78,30 @@ class Files(Protocol):
         ...
 
 
+class Signals(Protocol):
+    """Delivers the signals of a played tape. `playback` implements it."""
+
+    def expects(self, number: int | None = None) -> bool:
+        """Whether the tape has further signals, or further ones of this number."""
+        ...
+
+    def takes(self, number: int) -> Delivery | None:
+        """The handler of a signal begins: its delivery on the tape; None: the tape has not sent it."""
+        ...
+
+    def began(self, at: Delivery | None) -> None:
+        """The fact of the handler is on the tape. ``at``: its delivery on the played tape."""
+        ...
+
+    def ended(self) -> None:
+        """A handler has ended."""
+        ...
+
+    def pause(self) -> None:
+        """Wait until a handler has ended."""
+        ...
+
+
 class Driver:
     """Opens calls, and records effects and lanes."""
 
@@ -106,6 +130,8 @@ class Driver:
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape, content=redactor.content)
+        self.signals: Signals | None = None
+        """Delivers the signals of the played tape; None: they come from the world."""
         self.wakes: Ends | None = None
         """Names what ends by time; None where that is not recorded."""
         self.printed: Printed | None = None
@@ -280,6 +306,31 @@ class Driver:
         ids = ids_of(span_around())
         return self.sink.append(
             Fact(time.time_ns(), lane.hash, e.PLAYHEAD_EFFECT, *ids, attributes=values, body=body)
+        )
+
+    def signalled(
+        self, name: str, place: str, at: Delivery | None, fidelity: Fidelity | None = None
+    ) -> None:
+        """Record that the handler of a signal is about to run in the main thread.
+
+        ``place``: the line that the signal interrupts; empty if the thread waits. ``fidelity``: at a
+        replay.
+        """
+        lane = lanes.current()
+        if lane in (lanes.UNRECORDED, lanes.GC):
+            lane = lanes.MAIN
+        if lane.declared_on != self.sink.instance:
+            self.declare(lane)
+        attributes: dict[str, Any] = {a.PLAYHEAD_INTERRUPT_SIGNAL: name}
+        if place:
+            attributes[a.PLAYHEAD_INTERRUPT_PLACE] = place
+        if fidelity is not None:
+            attributes[a.PLAYHEAD_FIDELITY] = fidelity
+        ids = ids_of(span_around())
+        self.sink.append(
+            Fact(
+                time.time_ns(), lane.hash, e.PLAYHEAD_INTERRUPT, *ids, delivery=at, attributes=attributes
+            )
         )
 
     def prints(self, stream: str, text: str, encoding: str) -> str:

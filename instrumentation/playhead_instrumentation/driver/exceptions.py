@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from playhead_instrumentation.runtime.plain_classes import class_named
+from playhead_instrumentation.runtime.plain_classes import exception_named
 from playhead_semconv.errors import AskRejected
 from playhead_semconv.facts import ErrorRecord
 
@@ -57,7 +57,7 @@ def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:
 
     Nothing is imported: a tape may name any module.
     """
-    cls: Any = class_named(record.module, record.qualname)
+    cls: Any = exception_named(record.module, record.qualname)
     if cls is None or not issubclass(cls, BaseException):
         return otherwise(f"{record.qualname}: {record.message}")
     arguments = record.args or ([record.message] if record.message else [])

@@ -109,6 +109,13 @@ class Gate(Protocol):
         """
         ...
 
+    def alone(self) -> Delivery | None:
+        """The delivery of something that has entered already, because nothing holds it back: a signal.
+
+        None: at a replay it is on no tape.
+        """
+        ...
+
     def ripe(self, due: Delivery | None) -> bool:
         """Whether something may be told to a program that polls, without a wait.
 

@@ -20,7 +20,7 @@ from playhead_instrumentation.boundaries.process.blocked import Allowed
 from playhead_instrumentation.determinism.ambient.stand_ins import AmbientOf
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime.attribution.callers import installed
-from playhead_instrumentation.runtime.attribution.readers import by_agent
+from playhead_instrumentation.runtime.attribution.readers import RUNNERS, by_agent, is_below
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.patching import OUTER, PATCHES, Patches, calling, required
 from playhead_instrumentation.session.readers import reads_of
@@ -139,13 +139,14 @@ def _cover_pid() -> None:
     PATCHES.around(os, "kill", signalled, order=OUTER)
 
 
-TELLS: Final = frozenset(("celery",))
-"""Installed packages that send the id of their process to others."""
+TELLS: Final = frozenset(("celery", *RUNNERS))
+"""Installed packages that send the id of their process to others, or write it into files."""
 
 
 def _by_library() -> bool:
     frame = calling()
-    if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in TELLS:
+    top = "" if frame is None else str(frame.f_globals.get("__name__")).partition(".")[0]
+    if frame is None or (top in TELLS and not is_below(top)):
         return False
     return installed(frame.f_code.co_filename)
 

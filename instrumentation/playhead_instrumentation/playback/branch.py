@@ -8,6 +8,7 @@ program has parted from the tape: the request is refused, or everything is asked
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,7 @@ class Branch(Player):
         self._left = Counter(recording.id.lane for recording in self.left())
         self._going: set[ExchangeId] = set()
         self._gone = False
+        self.signals = [one for one in self.signals if one.seq < self._signals_end()]
         self._sent: dict[int, tuple[str, bytes, Sequence[Edit]]] = {}
         """Last request of each lane to the world: key, body as the program made it, edits."""
         self.parted = False
@@ -72,13 +74,31 @@ class Branch(Player):
         """An exchange that was asked for real has ended."""
         self._going.discard(id)
 
+    def _signals_end(self) -> int:
+        """Number of the fact from which on signals do not come.
+
+        An edited exchange goes another way; and a signal after the last request has ended the run that
+        is resumed.
+        """
+        edits, changed = self._plan.edits, self._plan.changed
+        numbers = [one.first_seq for one in self.exchanges()]
+        edited = [one.first_seq for one in self.exchanges() if str(one.id) in edits]
+        last = max(numbers, default=0) if self._plan.mode == "resume" else sys.maxsize
+        return min((last, *edited, *changed))
+
+    def _is_answered(self, exchange: Exchange) -> bool:
+        """Whether a recording can answer: as `is_answered`, or a signal ends it again."""
+        if exchange.end is None or is_answered(exchange):
+            return exchange.end is not None
+        return any(one.seq > exchange.first_seq for one in self.signals)
+
     def answered(self) -> Iterator[Exchange]:
         """The recordings that may answer."""
         edits = self._plan.edits
         return (
             one
             for one in self.exchanges()
-            if (is_answered(one) or goes_on(one)) and str(one.id) not in edits
+            if (self._is_answered(one) or goes_on(one)) and str(one.id) not in edits
         )
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
@@ -104,7 +124,7 @@ class Branch(Player):
         known = str(found.id)
         if known in self._plan.edits:
             return self._goes(id, ask, body, found)
-        if is_answered(found):
+        if self._is_answered(found):
             if found.first_seq in self._plan.changed:
                 return self._changed(found)
             return self._played(match, id)

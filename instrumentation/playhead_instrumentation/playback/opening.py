@@ -26,6 +26,7 @@ from playhead_instrumentation.playback.branch import Branch
 from playhead_instrumentation.playback.player import Player, deliveries
 from playhead_instrumentation.playback.printed_before import Printed
 from playhead_instrumentation.playback.repeated import Repeated
+from playhead_instrumentation.playback.signals import PlayedSignals
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import EXCHANGES
 from playhead_semconv.errors import PlayheadError
@@ -61,6 +62,8 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
     if gate.level == "strict":
         gate.on_spun, gate.ledger.on_lost = driver.wakes.spun, driver.wakes.turn_lost
     timer_ends.keep(driver.wakes)
+    if "signals" in opening.boundaries:
+        driver.signals = PlayedSignals(gate, player.signals)
     return driver
 
 
@@ -121,7 +124,8 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     branch = Branch(tape, plan)
     time = FlowingTime(started_ns(tape))
     asked = deliveries([*branch.answered(), *branch.came()])
-    order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
+    due = [one.due for one in branch.signals]
+    order = [*asked, *branch.lane_ends.values(), *branch.wakes.values(), *due]
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     driver = Driver(sink, redactor, branch, gate, tape)
     driver.control = Repeated(driver)
@@ -129,6 +133,7 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     driver.lane_ends = branch.lane_ends
     driver.reads = _reads(opening, driver, branch, tape, time)
     driver.printed = printed = Printed(tape, redactor.text)
+    driver.signals = signals = PlayedSignals(gate, branch.signals)
     ends = Wakes(sink, gate, driver.reads, driver.declare, branch.wakes, goes_on=True)
     driver.wakes = ends
     driver.states = States(sink, redactor, driver.declare, tape, plan.states, linked=True)
@@ -139,7 +144,7 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
 
     def part(error: PlayheadError) -> None:
         say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))
-        for what in (driver.reads, ends, printed, files):
+        for what in (driver.reads, ends, printed, files, signals):
             what.forget()
         gate.part([*deliveries(branch.left()), *branch.lane_ends.values(), *branch.wakes.values()])
 

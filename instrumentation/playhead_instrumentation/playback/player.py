@@ -34,6 +34,7 @@ from playhead_instrumentation.playback.lookup_keys import (
     is_model_call,
     is_standing,
 )
+from playhead_instrumentation.playback.signals import RecordedSignal, signals_of
 from playhead_instrumentation.playback.standing_answers import StandingAnswers
 from playhead_instrumentation.playback.translated_parts import TranslatedParts
 from playhead_semconv import attributes as a
@@ -106,6 +107,8 @@ class Player:
         starts = tape.named(e.PLAYHEAD_PROCESS_START)
         self.cwd = next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
         """Working folder of the recorded run; empty where it is not on the tape."""
+        self.signals: list[RecordedSignal] = []
+        """Signals whose handlers ran; not those of a service, whose requests are replayed alone."""
         self.order = Order()
         """All deliveries of the tape."""
         self._recordings: list[RecordedAsk] = []
@@ -147,6 +150,9 @@ class Player:
                 )
         self._first_unused = 0
         self._expected = deque(self.requests)
+        if not serves:
+            self.signals = list(signals_of(tape))
+        self.order.add(one.due for one in self.signals)
         self.order.add(self.lane_ends.values())
         self.order.add(self.wakes.values())
 

@@ -39,6 +39,9 @@ UNRECORDED: Final = Lane("shadow")
 GC: Final = Lane("gc")
 """The lane of work that finalizers start; the program does not control when they run."""
 
+SIGNALS: Final = Lane("signals")
+"""The lane above those of the handlers of signals, which run in the middle of anything."""
+
 _lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 
 of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
@@ -213,5 +216,5 @@ def entered(lane: Lane) -> Token[Lane]:
 
 def restart() -> None:
     """Restart the counts of the fixed lanes when a recording begins."""
-    for lane in (MAIN, UNRECORDED, GC):
+    for lane in (MAIN, UNRECORDED, GC, SIGNALS):
         lane.restart()

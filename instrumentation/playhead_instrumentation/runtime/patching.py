@@ -177,6 +177,8 @@ class Patches:
         """The error for the program where a layer raised ``problem``; None: use the following call."""
         if not self.forgiving or isinstance(problem, PlayheadError) or problem is following.error:
             return problem
+        if _is_of_handler(problem):
+            return problem
         log.debug("playhead failed in a patch", exc_info=problem)
         if layer in self._lapses:
             self._lapses[layer]()
@@ -300,6 +302,24 @@ def stands_for(function: T) -> T:
     code: Any = getattr(function, "__code__", None)
     _wrappers.add(code)
     return function
+
+
+_handlers: Final[set[CodeType]] = set()
+"""Code objects that call the program's handlers of signals, which may run in the middle of a layer."""
+
+
+def calls_handler(function: T) -> T:
+    """Decorator for a function that calls a handler: what that raises is no failure of a layer."""
+    code: Any = getattr(function, "__code__", None)
+    _handlers.add(code)
+    return function
+
+
+def _is_of_handler(problem: BaseException) -> bool:
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code not in _handlers:
+        trace = trace.tb_next
+    return trace is not None
 
 
 def calling() -> FrameType | None:

@@ -43,6 +43,22 @@ def class_named(module: str, qualname: str) -> type[Any] | None:
     return cast("type[Any]", found)
 
 
+def exception_named(module: str, qualname: str) -> type[Any] | None:
+    """As `class_named`, for an exception that may be made in a function, where no name leads to it.
+
+    A function that was called several times has made several such classes; this is the last one.
+    """
+    if "<locals>" not in qualname:
+        return class_named(module, qualname)
+    found, pending = None, [BaseException]
+    while pending:
+        for cls in type.__subclasses__(pending.pop()):
+            pending.append(cls)
+            if (cls.__module__, cls.__qualname__) == (module, qualname):
+                found = cls
+    return found
+
+
 def member_of(cls: type[Any], value: Any) -> Any:
     """The member of an enumeration with ``value``, or a combination of flags. Raises `TypeError`."""
     if not isinstance(cls, enum.EnumType):

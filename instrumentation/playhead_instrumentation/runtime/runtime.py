@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from playhead_instrumentation.runtime.lane import Lane
@@ -38,6 +39,18 @@ class Turns(Protocol):
 
     def goes_on(self) -> None:
         """This thread continues when it is its turn."""
+        ...
+
+    def interrupted(self) -> AbstractContextManager[None]:
+        """Context in which this thread runs, within whatever it waits for, the handler of a signal."""
+        ...
+
+    def is_held(self) -> bool:
+        """Whether this thread holds the lock of the turns, so that it must not wait for one."""
+        ...
+
+    def when_free(self, call: Callable[[], object]) -> None:
+        """Call ``call`` while no other thread holds that lock."""
         ...
 
 

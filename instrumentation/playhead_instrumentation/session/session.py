@@ -117,6 +117,8 @@ class Session:
         """Returns the program's current span, or else the run root. Set by the caller of `start`."""
         self.forks: Sequence[IndexedTape] = ()
         """Replay: tapes of forked processes. Set by the caller of `start`."""
+        self.drain: Callable[[], object] = lambda: None
+        """Ends the spans of finished calls. Set by the caller of `start`."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
         """Replay: what a process that is started again is told. Set by the caller of `start`."""
         self._open: set[Open] = set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from playhead_replay.forks.edits_of_run import edited_part, edited_states, named, state_named
 from playhead_replay.report import compared_exchanges as exchanges
@@ -16,7 +18,7 @@ from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import unkept
-from playhead_semconv.facts import Fidelity
+from playhead_semconv.facts import Fact, Fidelity
 from playhead_semconv.process.module_coverage import REPEATED, UNHELD
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 
@@ -133,6 +135,32 @@ def _edited(comparison: Comparison) -> Iterator[str]:
     yield from map(state_named, edited_states(comparison.now))
 
 
+def _signals(comparison: Comparison) -> Iterator[str]:
+    """Signals whose place in the replay may be the reason for a difference."""
+    tape, now = (
+        Counter(map(_signal, one.named(e.PLAYHEAD_INTERRUPT)))
+        for one in (comparison.tape, comparison.now)
+    )
+    for name in tape - now:
+        yield f"{name} came when recorded, and its handler did not run in this replay"
+    for name in now - tape:
+        yield f"{name} came in this replay, and is not on the tape"
+    computing = (one for one in comparison.tape.named(e.PLAYHEAD_INTERRUPT) if _place(one))
+    for fact in islice(computing, MOST_NAMED):
+        yield (
+            f"{_signal(fact)} came while the program computed ({_place(fact)}): its handler runs when a"
+            " replay executes that line again"
+        )
+
+
+def _signal(fact: Fact) -> str:
+    return str(fact.attributes.get(a.PLAYHEAD_INTERRUPT_SIGNAL, ""))
+
+
+def _place(fact: Fact) -> str:
+    return str(fact.attributes.get(a.PLAYHEAD_INTERRUPT_PLACE, ""))
+
+
 def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
     if (
         any_differs
@@ -140,6 +168,8 @@ def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
         and comparison.start.get(a.PLAYHEAD_RUN_HASH_SEED) == "random"
     ):
         yield ("PYTHONHASHSEED was random when recorded: what depends on the order of a set may differ")
+    if any_differs:
+        yield from _signals(comparison)
     if comparison.killed():
         yield "the tape ends where the run was killed"
     for fact in comparison.now_whole.named(e.PLAYHEAD_STANDSTILL):

@@ -50,6 +50,7 @@ print(json.dumps({
 """
 
 AT_EXCHANGES = """
+_sitebuiltins.Quitter.__call__
 asyncio.base_events.BaseEventLoop.create_task
 asyncio.base_subprocess.BaseSubprocessTransport._pipe_data_received
 asyncio.base_subprocess.BaseSubprocessTransport._process_exited
@@ -66,14 +67,27 @@ multiprocessing.popen_forkserver.forkserver
 multiprocessing.popen_spawn_posix.Popen._launch
 multiprocessing.spawn.get_preparation_data
 multiprocessing.util.spawnv_passfds
+os._exit
 os._spawnvef
 os.execv
 os.execve
 os.fork
+os.kill
+os.killpg
 os.posix_spawn
 os.posix_spawnp
 os.system
+signal.alarm
+signal.getitimer
+signal.getsignal
+signal.pause
+signal.pthread_kill
 signal.raise_signal
+signal.setitimer
+signal.signal
+signal.sigtimedwait
+signal.sigwait
+signal.sigwaitinfo
 subprocess.Popen._communicate
 subprocess.Popen._execute_child
 subprocess.Popen._handle_exitstatus

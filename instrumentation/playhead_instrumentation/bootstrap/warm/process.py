@@ -33,7 +33,7 @@ from playhead_instrumentation.bootstrap.start import start_recording
 from playhead_instrumentation.bootstrap.tape_files import load
 from playhead_instrumentation.bootstrap.warm.withheld_modules import WithheldModules
 from playhead_instrumentation.driver.tape_writer import TapeWriter
-from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime import lanes, unpatched
 from playhead_instrumentation.session.rerun import Rerun
 
 # The originals, taken before boundaries are patched.
@@ -84,7 +84,7 @@ class _Waiting:
         """See `wait`. ``ahead``: names of the modules to import first."""
         asked = self._until_forked() if self._import_and_say(ahead) else None
         if asked is None:
-            os._exit(0)  # the exit handlers are those of a replay
+            unpatched.exit_at_once(0)  # the exit handlers are those of a replay
         self._begin(asked)
         return asked["words"]
 
@@ -137,7 +137,7 @@ class _Waiting:
     def _part(self) -> None:
         """In a fork: give up, because the fork cannot behave like a fresh process."""
         self._told.write_text(COLD, "utf-8")
-        os._exit(0)
+        unpatched.exit_at_once(0)
 
     def _import(self, names: list[str]) -> str:
         """Import modules that are there; gives the package that had an effect, if any."""

@@ -52,7 +52,7 @@ class Listener:
         if framing is None or exchange.over or self.feeder is not None:
             return
         missing = framing.cut() if error is None else None
-        at = exchange.call.arrive().wait()
+        at = exchange.turn()
         if error is not None:
             exchange.failed(error, at)
         elif missing is not None:
@@ -64,7 +64,7 @@ class Listener:
         """The program gets ``error`` instead of the rest of the answer."""
         exchange = self.exchange
         if self._framing is not None and not exchange.over and self.feeder is None:
-            exchange.failed(error, exchange.call.arrive().wait())
+            exchange.failed(error, exchange.turn())
 
     def left(self, why: BaseException | None) -> None:
         """The program reads no further; ``why``: the exception that it is handling."""
@@ -89,7 +89,7 @@ class Listener:
             if found is None:
                 return
             top, data = self._head[: found.start()], self._head[found.end() :]
-            exchange.answered(incoming, top, exchange.call.arrive().wait())
+            exchange.answered(incoming, top, exchange.turn())
             self._framing = framing = _framing(top, self._method)
         pieces: list[bytes] = []
         missing = None
@@ -98,11 +98,11 @@ class Listener:
         except ValueError:
             missing = framing.cut()
         for piece in pieces:
-            exchange.received(piece, exchange.call.arrive().wait())
+            exchange.received(piece, exchange.turn())
         if missing is not None:
-            exchange.broken(missing, exchange.call.arrive().wait())
+            exchange.broken(missing, exchange.turn())
         elif framing.over:
-            exchange.finished(exchange.call.arrive().wait())
+            exchange.finished(exchange.turn())
 
 
 async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) -> None:

@@ -134,6 +134,17 @@ class HttpExchange:
         self.attempt.request_body = self.call.body
         self.attempt.last_seq = self.call.last_seq
 
+    def turn(self, phase: str = "") -> Delivery | None:
+        """Wait until the next item may enter. What interrupts the wait ends the exchange.
+
+        ``phase``: as in `ErrorRecord`.
+        """
+        try:
+            return self.call.arrive().wait()
+        except BaseException as error:
+            self.failed(error, phase=phase)
+            raise
+
     @property
     def over(self) -> bool:
         """Whether the end fact is on the tape."""

@@ -116,7 +116,7 @@ def _refuse_again(played: PlayedExchange, phase: str) -> None:
 def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
     """The program gets ``error``. Interrupts by the program or its user are no delivery."""
     if not exchange.over:
-        at = exchange.call.arrive().wait() if isinstance(error, Exception) else None
+        at = exchange.turn(phase) if isinstance(error, Exception) else None
         exchange.failed(error, at, phase)
 
 
@@ -278,7 +278,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
             refuse(exchange)
         with Outside():
             response = original(connection)
-        at = exchange.call.arrive().wait()
+        at = exchange.turn()
     except BaseException as error:
         if asked.own:
             fail(exchange, error)

@@ -24,7 +24,7 @@ class Tee:
         self._exchange = exchange
         self._framing = framing
         if framing.over:
-            exchange.finished(exchange.call.arrive().wait())
+            exchange.finished(exchange.turn())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -72,9 +72,9 @@ class Tee:
             # Framing bytes are no delivery; the next read, or the gate, marks this thread as idle.
             with Outside():
                 return read(argument)
-        except Exception as error:
+        except BaseException as error:
             if not exchange.over:
-                exchange.failed(error, exchange.call.arrive().wait())
+                exchange.failed(error, exchange.turn() if isinstance(error, Exception) else None)
             raise
 
     def _take(self, data: bytes, *, ended: bool) -> None:
@@ -88,13 +88,12 @@ class Tee:
                 missing = framing.cut()
         except ValueError:
             body, missing = b"", framing.cut()
-        call = exchange.call
         if body:
-            exchange.received(body, call.arrive().wait())
+            exchange.received(body, exchange.turn())
         if missing is not None:
-            exchange.broken(missing, call.arrive().wait())
+            exchange.broken(missing, exchange.turn())
         elif framing.over:
-            exchange.finished(call.arrive().wait())
+            exchange.finished(exchange.turn())
 
     def __del__(self) -> None:
         try:

@@ -154,7 +154,7 @@ def _fail(exchange: HttpExchange, connection: Any, error: BaseException) -> None
     if not isinstance(error, Exception):
         exchange.failed(error)
         return
-    at = exchange.call.arrive().wait()
+    at = exchange.turn()
     error = _by_proxy(connection, error)
     inner = error.args[-1] if error.args else None
     if type(error).__name__ in WRAPPERS and isinstance(inner, Exception):

@@ -13,12 +13,13 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries import random_state
-from playhead_instrumentation.boundaries.process import child_environment, pipes, streams, unpatched
+from playhead_instrumentation.boundaries.process import child_environment, pipes, streams
 from playhead_instrumentation.boundaries.process.blocked import Allowed
 from playhead_instrumentation.boundaries.process.in_full import in_full
 from playhead_instrumentation.boundaries.process.observed import Observed, observe
 from playhead_instrumentation.boundaries.process.words import FORK, Started, remember, words_of
 from playhead_instrumentation.boundaries.recording import recording
+from playhead_instrumentation.runtime import unpatched
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
 from playhead_instrumentation.session.session import Session
@@ -238,6 +239,7 @@ def _posix_spawn(
 
 def _exec(session: Session, execute: Any, path: Any, argv: Any, *env: Any) -> Any:
     """Replace the process image: the run continues in another program."""
+    session.drain()
     observed = _begun(session, "os.exec", argv, program=path, environ=env[0] if env else None)
     try:
         return unpatched.execve(

@@ -219,4 +219,5 @@ def _noting(handler: Callable[..., Any]) -> Callable[..., Any]:
         _came.append(number)
         return handler(number, frame)
 
+    noting.__dict__["playhead_handled"] = True  # these are on the tape already, see `boundaries.signals`
     return noting

@@ -54,6 +54,10 @@ class BranchGate(TapeGate):
             return super().arrive(due, who)
         return self._numbers if self._closed else Came(self, None, who)
 
+    def alone(self) -> Delivery:
+        """A delivery that is a batch of its own, behind those of the tape."""
+        return self._numbers.alone()
+
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Drop these deliveries; no waiter will claim them."""
         super().skip(dues)

@@ -36,11 +36,13 @@ class HeldGate:
         ``live``: the outside world answers, not a tape. ``hold_s`` and ``computing_hold_s``: see
         `TurnLedger`.
         """
-        self._lock = threading.RLock()
+        self.lock = self._lock = threading.RLock()
         self.poll_s = poll_s
         self._closed = False
         self.on_spun: Callable[[Delivery, int], None] = _nobody
         """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
+        self.on_entered: Callable[[Waiting], None] = nothing
+        """Called with each waiter that has entered, in its thread."""
         self._spun: int | None = None
         """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
         self._spinner: _Spinner | None = None
@@ -81,6 +83,10 @@ class HeldGate:
     def expects(self) -> bool:
         """Whether the tape has further deliveries: there is no tape."""
         return False
+
+    def alone(self) -> Delivery | None:
+        """At a replay: what comes from the world has no place in the order of the tape."""
+        return None
 
     @abstractmethod
     def close(self) -> None:
@@ -136,7 +142,9 @@ class HeldGate:
                 self._entered()
                 if waiter.blocks:
                     self.ledger.wake(waiter.place)  # before another thread finds all quiet
-            return at_once
+        if at_once:
+            self.on_entered(waiter)
+        return at_once
 
     def _entered(self) -> None:
         if self._spun is not None:
@@ -152,6 +160,8 @@ class HeldGate:
             follower = self._passed(waiter)
             if follower is not None:
                 self._let_through(follower)
+        if waiter.came:
+            self.on_entered(waiter)
 
     def leave(self, waiter: Waiting) -> None:
         """``waiter`` was cancelled."""
@@ -245,4 +255,8 @@ class _Spinner:
 
 
 def _nobody(at: Delivery, ticks: int) -> None:
+    """No-op callback."""
+
+
+def nothing(waiter: Waiting) -> None:
     """No-op callback."""

@@ -46,6 +46,10 @@ class StrictGate(HeldGate):
         """Live: it comes when it comes."""
         return self.arrive(None, who)
 
+    def alone(self) -> Delivery:
+        """A delivery that is a batch of its own."""
+        return self._open.alone()
+
     def skip(self, dues: Iterable[Delivery]) -> None:
         """No-op: there is no tape."""
 

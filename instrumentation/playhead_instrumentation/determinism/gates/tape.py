@@ -206,6 +206,9 @@ class TapeGate(HeldGate):
             sleeps = REAL.now_s() < self.ledger.latest_alarm()
             if idled_s < (LONGEST_SLEEP_S if sleeps else self._patience_s):
                 return None
+        sudden = [one.sudden for one in self._schedule.waiting()]
+        if sudden and all(sudden) and idled_s < self._patience_s:
+            return None  # what comes before the signal may still arrive
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)

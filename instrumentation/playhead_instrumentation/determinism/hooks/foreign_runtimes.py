@@ -60,7 +60,9 @@ def _before(module: ModuleType, name: str, why: str) -> None:
 def step_down(why: str) -> None:
     """Hold nothing back from now on. For a strict recording report ``why``, once."""
     running = session.current()
-    if running is None or not running.driver.gate.step_down():
+    if running is None:
         return
+    was_strict = running.driver.gate.step_down()
     locks.unhook()  # gevent must find the original locks to patch
-    Notices(running.settings.quiet).problem(f"recording at level causal, not strict: {why}")
+    if was_strict:
+        Notices(running.settings.quiet).problem(f"recording at level causal, not strict: {why}")

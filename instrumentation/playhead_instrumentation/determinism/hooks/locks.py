@@ -152,6 +152,11 @@ class RLock(_RealRLock):
         if self._line:
             wake_first(self._line)
 
+    @property
+    def _owner(self) -> int | None:
+        """As the lock written in Python has it, whose owner gevent sets; this one knows its own."""
+        return None
+
     def _release_save(self) -> Any:
         saved = _save(self)
         if self._line:

@@ -97,6 +97,8 @@ class TurnLedger:
         """Places whose event loop is idle."""
         self._away: set[int] = set()
         """Places that wait for the outside world, whatever else they report meanwhile."""
+        self._interrupted: dict[int, bool] = {}
+        """Places that run the handler of a signal within a wait → whether it has ended the wait."""
         self._certain: set[int] = set()
         """Busy places that block in something which ends by itself."""
         self._watched: dict[int, Watched] = {}
@@ -275,6 +277,8 @@ class TurnLedger:
     def wake(self, place: int) -> None:
         """Wake a waiting place: it gets a ticket behind those that were woken earlier."""
         with self._lock:
+            if place in self._interrupted:
+                self._interrupted[place] = True
             if place in self._idle and place not in self._away and place not in self._reserved:
                 self._reserved[place] = self.reserve()
 
@@ -359,6 +363,42 @@ class TurnLedger:
     def is_certain(self) -> bool:
         """Whether this thread is inside `certain`."""
         return threading.get_ident() in self._certain
+
+    @contextlib.contextmanager
+    def interrupted(self) -> Generator[None]:
+        """Context in which this thread runs the handler of a signal in the middle of a wait.
+
+        It has the turn in it, and waits again afterwards, unless the handler has raised something.
+        """
+        place = threading.get_ident()
+        with self._lock:
+            until = self._idle.get(place)
+            waits, selects, away = (place in one for one in (self._idle, self._selecting, self._away))
+            self._away.discard(place)
+            if waits:
+                self._interrupted[place] = False
+        if not waits:
+            yield
+            return
+        try:
+            self.goes_on()
+            yield
+        except BaseException:
+            self._interrupted.pop(place, None)
+            raise
+        with self._lock:
+            if self._interrupted.pop(place, False):  # the handler has ended the wait
+                self._reserved[place] = self.reserve()
+            self._rests(place, until, selects=selects, leaves=away)
+
+    def is_held(self) -> bool:
+        """Whether this thread holds the lock, so that it must not block."""
+        return self._lock._is_owned()
+
+    def when_free(self, call: Callable[[], object]) -> None:
+        """Call ``call`` with the lock: no other thread holds it then."""
+        with self._lock:
+            call()
 
     def begins(self, ticket: Ticket | None) -> None:
         """This thread begins. Without a ticket it is a worker that waits for a job."""
@@ -457,6 +497,7 @@ class TurnLedger:
             self._ended.clear()
             for places in (self._selecting, self._away, self._certain, self._computing, self._lost):
                 places.clear()
+            self._interrupted.clear()
             self._busy = {threading.get_ident()}
             self._granted = None
             self._forked()

@@ -112,6 +112,11 @@ class Waiting:
         self._context: Context | None = None
 
     @property
+    def sudden(self) -> bool:
+        """Whether it waits from the beginning, so that its being there says nothing: a signal."""
+        return False
+
+    @property
     def blocks(self) -> bool:
         """Whether a thread is blocked, not a task."""
         return self._loop is None

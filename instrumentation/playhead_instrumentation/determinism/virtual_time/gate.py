@@ -105,8 +105,8 @@ class VirtualGate(TapeGate):
     def _next(self) -> Waiting | None:
         if self._times.stands() and self.on_standstill is not None:
             self.on_standstill()
-        found = self._times.release()
-        if found is not None:
+        found = self._times.release(self._is_early)
+        if found is not None or self._times.holds(self._is_early):
             return found
         if self.on_killed is not None and not self._times.expects() and self._refuses():
             self.on_killed()
@@ -115,6 +115,13 @@ class VirtualGate(TapeGate):
             self._never.remove(waiter)
             waiter.refused = True
         return waiter
+
+    def _is_early(self, waiter: Waiting) -> bool:
+        """Whether a signal has to wait for an earlier delivery, which may still arrive."""
+        if not waiter.sudden or waiter.due is None or self._idled_s() > self._patience_s:
+            return False
+        following = self._times.following()
+        return following is not None and following.batch < waiter.due.batch
 
     def _owes(self, ticks: int) -> bool:
         return False

@@ -53,6 +53,8 @@ class VirtualSchedule(Generic[W]):
         self._due: list[tuple[int, int, int, W]] = []
         self._timers: list[tuple[int, int, W, Ends]] = []
         self._entered: set[Delivery] = set()
+        self._order: list[Delivery] | None = None
+        """Deliveries that may not have entered yet, the next one last; made when it is first needed."""
         self.fired = 0
         """Timers that fired since the last recorded delivery."""
 
@@ -96,13 +98,30 @@ class VirtualSchedule(Generic[W]):
         """Whether only timers have fired for so long that nothing else will happen."""
         return self.fired >= MOST_TIMERS
 
-    def release(self) -> W | None:
-        """When all is quiet: release the next waiter and move the time to it. None: none can go."""
+    def following(self) -> Delivery | None:
+        """The first delivery on the tape that has not entered; None: all have."""
+        if self._order is None:
+            self._order = sorted(self._times_ns, key=lambda due: (-due.batch, -due.order))
+        while self._order and self._order[-1] in self._entered:
+            self._order.pop()
+        return self._order[-1] if self._order else None
+
+    def holds(self, early: Callable[[W], bool]) -> bool:
+        """Whether the first waiter for a recorded delivery has to wait although all is quiet."""
+        return bool(self._due) and early(self._due[0][3])
+
+    def release(self, early: Callable[[W], bool] = lambda _: False) -> W | None:
+        """When all is quiet: release the next waiter and move the time to it. None: none can go.
+
+        ``early``: whether a waiter for a recorded delivery has to wait although all is quiet.
+        """
         timer = self._next_timer()
         if self._due:
             due, waiter = self._due_first(), self._due[0][3]
             due_ns = self._times_ns.get(due, 0)
             if timer is None or due_ns <= timer[0]:
+                if early(waiter):
+                    return None
                 heapq.heappop(self._due)
                 self._entered.add(due)
                 self._time.to(due_ns)

@@ -17,10 +17,10 @@ from playhead_instrumentation.runtime.attribution.owners import Owner
 from playhead_instrumentation.runtime.attribution.readers import (
     AGENT,
     ASKED,
-    BELOW,
     MACHINERY,
     THROUGH,
     Readers,
+    is_below,
 )
 
 OWN_ENDS: Final = frozenset(
@@ -75,7 +75,7 @@ class _OfFiles(Readers):
             return ASKED
         if top in FOR_THE_PROGRAM or top in sys.stdlib_module_names or top.startswith("_frozen"):
             return THROUGH
-        return MACHINERY if top in BELOW else AGENT
+        return MACHINERY if is_below(top) else AGENT
 
     def _at_bottom(self) -> bool:
         return True

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from playhead_instrumentation.boundaries.process import child_environment, unpatched
+from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.in_full import InFull, enter
 from playhead_instrumentation.boundaries.process.words import EXCHANGE, VARIABLES, Started, words_of
 from playhead_instrumentation.boundaries.recording import recording
@@ -17,6 +17,7 @@ from playhead_instrumentation.host.process.child import Child
 from playhead_instrumentation.host.process.exchange import begin
 from playhead_instrumentation.host.process.live_child import LiveChild
 from playhead_instrumentation.host.process.replayed_child import ReplayedChild
+from playhead_instrumentation.runtime import unpatched
 from playhead_instrumentation.runtime.lanes import Outside, Shadow
 from playhead_instrumentation.runtime.patching import Patches
 
@@ -147,6 +148,8 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
 
     def live(child: LiveChild) -> Any:
         try:
+            if (session := recording()) is not None:
+                session.drain()
             return unpatched.execve(path, argv, child.environment(env[0] if env else None))
         except BaseException as error:
             child.failed(error)
@@ -158,7 +161,7 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
 def _exec_again(child: ReplayedChild) -> NoReturn:
     if child.played.exchange.end is not None:
         child.start_again()
-    os._exit(0)
+    unpatched.exit_at_once(0)
 
 
 STARTS["execv"] = STARTS["execve"] = _exec

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from playhead_instrumentation.boundaries.process import unpatched
 from playhead_instrumentation.boundaries.recording import recording
 from playhead_instrumentation.host.process.child import CHILDREN, Child
 from playhead_instrumentation.host.process.fence import block
 from playhead_instrumentation.host.process.live_child import LiveChild
 from playhead_instrumentation.host.process.replayed_child import ReplayedChild
+from playhead_instrumentation.runtime import unpatched
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_instrumentation.runtime.patching import INNER, Patches
 from playhead_instrumentation.runtime.real_clock import REAL

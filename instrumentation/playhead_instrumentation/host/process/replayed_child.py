@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from playhead_instrumentation.boundaries.process import unpatched
 from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process.observed import EXPIRED, KIND
 from playhead_instrumentation.boundaries.process.pipes import end_of
@@ -30,7 +29,7 @@ from playhead_instrumentation.host.files.covered import files_of
 from playhead_instrumentation.host.process.child import STATUS, Child, stream_of
 from playhead_instrumentation.host.process.far_ends import FarEnds
 from playhead_instrumentation.host.process.stdin import Stdin
-from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime import lanes, unpatched
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content, Delivery, End, Fidelity

@@ -72,11 +72,20 @@ _below = BELOW
 """Packages that read for their own purposes in this session."""
 
 
+def is_below(top: str) -> bool:
+    """Whether a package reads for its own purposes in this session."""
+    return top in _below
+
+
 def look_at_runners(of_program: bool) -> None:
-    """Set whether test runners are part of the program, or only run the recorder."""
+    """Set whether test runners are part of the program, or only run the recorder.
+
+    As part of it they decide what it does by what they read: the next folder of ``tmp_path``, the tests.
+    """
     global _below
     _below = BELOW - RUNNERS if of_program else BELOW
-    _values.forget()
+    for readers in _all:
+        readers.forget()
 
 
 SECRETS: Final = frozenset(
@@ -153,12 +162,17 @@ def _calls_by_name(code: CodeType, at: int) -> bool:
     return called.endswith(DRAWS)
 
 
+_all: Final[list[Readers]] = []
+"""Those of values, and of files where these are recorded."""
+
+
 class Readers:
     """Says whether code reads on behalf of the program, by its place."""
 
     __slots__ = ("_modules", "places")
 
     def __init__(self) -> None:
+        _all.append(self)
         self.places: Final[dict[str, int]] = {}
         """Known places, by file name. Who marks a file here decides for it."""
         self._modules: Final[dict[str, int]] = {}
@@ -234,7 +248,7 @@ class _OfValues(Readers):
         loaded = getattr(sys.modules.get(module), "__file__", None)
         if module in WRITERS:
             return AGENT
-        if top in _below or module in BELOW_MODULES:
+        if is_below(top) or module in BELOW_MODULES:
             return MACHINERY
         if isinstance(loaded, str) and owner_of(loaded) is Owner.STANDARD:
             return _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)

@@ -15,6 +15,7 @@ from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import httpx
 import pytest
+from support.observed.again import again
 from support.observed.racing import noise
 from support.servers.scripted import ScriptedServer, json_reply
 from support.tapes.sessions import record, recording, replay
@@ -362,3 +363,9 @@ def test_the_child_of_a_fork_gets_a_lock_that_was_free(make):
         thread.join()
     for end in (read, write):
         os.close(end)
+
+
+def test_gevent_finds_locks_that_it_knows_at_a_replay(tmp_path):
+    patched = "from gevent import monkey\nmonkey.patch_all()\nprint('patched')\n"
+    done = again(tmp_path, patched, level="exchanges").identical()
+    assert (done.replayed.returncode, done.replayed.stdout) == (0, "patched\n")

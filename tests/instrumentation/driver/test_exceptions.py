@@ -1,0 +1,24 @@
+"""Exceptions on a tape: of which class they are raised again."""
+
+from __future__ import annotations
+
+from playhead_instrumentation.driver.exceptions import again, record_of
+from playhead_semconv.facts import ErrorRecord
+
+
+def made(name: str) -> type[Exception]:
+    class Expired(Exception):
+        made_for = name
+
+    return Expired
+
+
+def test_a_class_that_was_made_in_a_function_is_found_while_it_is_there():
+    classes = [made("first"), made("last")]
+    error = again(record_of(classes[1]("late", 3), str), OSError)
+    assert (type(error), error.args) == (classes[1], ("late", 3))
+
+
+def test_a_class_that_nobody_has_made_is_replaced():
+    error = again(ErrorRecord(__name__, "made.<locals>.Gone", "late"), OSError)
+    assert type(error) is OSError
