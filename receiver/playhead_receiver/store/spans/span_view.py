@@ -23,7 +23,7 @@ from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.messages import called_in, read_output_messages
-from playhead_semconv.genai.other_conventions import in_our_words
+from playhead_semconv.genai.other_conventions import counts_in_our_words, in_our_words
 from playhead_semconv.genai.steps import CALLS, FRAMES
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
@@ -182,16 +182,19 @@ def words_of(span: Any, recorded: bool) -> Any:
     spans say, and are not translated.
     """
     at = span.attributes
-    if recorded or a.GEN_AI_OPERATION_NAME in at:
+    if recorded:
         return at
-    found = in_our_words(at, _value_text, _text_value)
+    if a.GEN_AI_OPERATION_NAME in at:
+        found = counts_in_our_words(at)
+    else:
+        found = in_our_words(at, _value_text, _text_value)
     if not found:
         return at
-    kept = {name: at[name] for name in _READ if name in at}
-    return {**found, **kept}
+    return {**found, **{name: at[name] for name in _READ if name in at}}
 
 
 _READ = (
+    a.GEN_AI_OPERATION_NAME,
     a.GEN_AI_RESPONSE_MODEL,
     a.GEN_AI_REQUEST_MODEL,
     a.GEN_AI_PROVIDER_NAME,
@@ -212,7 +215,7 @@ _READ = (
     a.RPC_SYSTEM,
     a.GEN_AI_OUTPUT_MESSAGES,
 )
-"""The attributes that `summarize` reads, except the operation."""
+"""The attributes that `summarize` reads."""
 
 
 def _value_text(value: Any) -> str:
