@@ -24,7 +24,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.messages import called_in, read_output_messages
 from playhead_semconv.genai.other_conventions import counts_in_our_words, in_our_words
-from playhead_semconv.genai.steps import CALLS, FRAMES
+from playhead_semconv.genai.steps import CALLS, FRAMES, counted_key
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
 from playhead_semconv.untrusted.counts import MOST
@@ -195,6 +195,7 @@ def words_of(span: Any, recorded: bool) -> Any:
 
 _READ = (
     a.GEN_AI_OPERATION_NAME,
+    a.GEN_AI_RESPONSE_ID,
     a.GEN_AI_RESPONSE_MODEL,
     a.GEN_AI_REQUEST_MODEL,
     a.GEN_AI_PROVIDER_NAME,
@@ -229,7 +230,7 @@ def _text_value(text: str) -> Any:
 def summarize(span: Any, recorded: bool = False) -> SpanSummary:
     """Summarize a `SpanView`. ``recorded``: as in `words_of`."""
     at = words_of(span, recorded)
-    operation = _text(at, a.GEN_AI_OPERATION_NAME)
+    operation, usage = _text(at, a.GEN_AI_OPERATION_NAME), _usage(at)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)
     return SpanSummary(
@@ -263,8 +264,9 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             and "grpc" in (_text(at, a.RPC_SYSTEM_NAME), _text(at, a.RPC_SYSTEM)),
             operation in CALLS,
             a.PLAYHEAD_WIRE in at,
+            counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID))[:LONGEST_NAME] if usage else "",
         ),
-        usage=_usage(at),
+        usage=usage,
     )
 
 

@@ -40,6 +40,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Whether its operation calls a model, whether or not it names one."""
     own: bool = False
     """Whether we derived it from the bytes of the call."""
+    fetched: str = ""
+    """Id of a response that was made before and is fetched with its usage: it counts once."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):
