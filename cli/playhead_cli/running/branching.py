@@ -55,6 +55,8 @@ def started(
     around = replace(around, environ=environ)
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
         ready = fork.prepare(Path(scratch), around, checks)
+        for line in ready.different:
+            session.say(line)
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
