@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+import gc
 import importlib
+import io
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,6 +74,8 @@ VERBS = {
 """Verbs in the order of ``--help``, each with its line. The module of a verb has the same name."""
 
 
+GC_THRESHOLD = 200_000
+"""Objects made between two collections of garbage."""
 COMPLETES = "_PLAYHEAD_COMPLETE"
 """Variable by which a shell asks for words; click names it so."""
 
@@ -143,7 +150,28 @@ def playhead() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point. Ends with the exit status of the verb, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # A command builds one large tree and ends: collections would only walk through the tree again.
+    gc.set_threshold(GC_THRESHOLD)
+    escape_what_streams_cannot_encode()
     sys.exit(die_as(closing(lambda: run(words), words)))
+
+
+def escape_what_streams_cannot_encode() -> None:
+    """Write characters that the encoding of stdout or stderr lacks as JSON escapes (``\\ud55c``).
+
+    Recorded text may hold any character. With ``--json`` the output stays valid JSON.
+    """
+    codecs.register_error("playhead", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # it flushes, and that may fail
+                stream.reconfigure(errors="playhead")
+
+
+def _escaped(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    return json.dumps(problem.object[problem.start : problem.end])[1:-1], problem.end
 
 
 def run(words: list[str]) -> int:

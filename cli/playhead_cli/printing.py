@@ -25,9 +25,13 @@ def print_lines(
     On a terminal, each line is cut to its width if ``cut``. If there are more lines than the terminal
     has rows, and ``paged``, they go through the pager.
     """
+    terminal = sys.stdout.isatty()
+    if not terminal and not session.colored(sys.stdout):
+        for line in lines:
+            sys.stdout.write(f"{printable(session, line).plain}\n")
+        return
     console = session.out
     texts = [printable(session, line) for line in lines]
-    terminal = sys.stdout.isatty()
 
     def write() -> None:
         for text in texts:

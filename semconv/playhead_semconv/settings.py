@@ -93,7 +93,12 @@ class Settings:
         "Folders and `s3://BUCKET/PREFIX`, `:` between them, where messages lie that spans refer to"
         " (`gen_ai.input.messages_ref`, …); they are shown and searched.",
     )
-    agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
+    agent: str = _setting(
+        "",
+        "Name of the agent. Default: `service.name` of `OTEL_RESOURCE_ATTRIBUTES` or of the file"
+        " `OTEL_CONFIG_FILE`, else the script's name.",
+        "OTEL_SERVICE_NAME",
+    )
     lineage: str = _setting(
         "",
         "Name that a run and its retries share (a scheduler's task, say): `playhead.idempotent` does"
@@ -223,10 +228,23 @@ def _find(
     for variable in (environment_name(name), otel):
         if variable and environ.get(variable):
             return environ[variable], f"environment ({variable})"
+    if name == "agent" and (service := _resource_attribute("service.name", environ)):
+        return service, "environment (OTEL_RESOURCE_ATTRIBUTES)"
     for source, table in tables:
         if name in table:
             return table[name], source
     return None, ""
+
+
+def _resource_attribute(name: str, environ: Mapping[str, str]) -> str:
+    """A value of ``OTEL_RESOURCE_ATTRIBUTES``, read as the SDK does; empty if it is not there."""
+    pairs = (pair.partition("=") for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
+    values = [value.strip() for key, _, value in pairs if key.strip() == name]
+    if not values:
+        return ""
+    from urllib.parse import unquote  # most processes have no such variable
+
+    return unquote(values[-1])
 
 
 def _typed(raw: Any, default: Any, name: str, origin: str) -> Any:

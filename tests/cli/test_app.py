@@ -3,10 +3,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
-from support.starting.cli import CommandLine, Done
+from support.starting.cli import CommandLine, Done, store_run
+from support.tapes.handmade import HandMade
 
 from playhead_cli import app
 from playhead_cli.verbs import ls
@@ -135,6 +137,28 @@ def test_a_reader_that_goes_away_ends_it_quietly(playhead: CommandLine, refund_1
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "utf-8"])
+def test_text_that_the_output_cannot_encode_is_escaped(tmp_path: Path, encoding: str):
+    made = HandMade().start()
+    made.chat(json.dumps({"messages": [{"role": "user", "content": "주문 🎉 hello"}]}).encode())
+    made.exit()
+    name = store_run(tmp_path, made)
+
+    def shown(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "playhead_cli", *words, "--data-dir", str(tmp_path)],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode(encoding)
+
+    escaped = "주문 🎉" if encoding == "utf-8" else r"\uc8fc\ubb38 \ud83c\udf89"
+    assert f"{escaped} hello" in shown("show", f"{name}:1")
+    printed = json.loads(shown("show", f"{name}:1", "--json"))
+    assert "주문 🎉 hello" in json.dumps(printed, ensure_ascii=False)
 
 
 def test_options_before_and_behind_the_verb_count(playhead: CommandLine, refund_1: str):

@@ -30,7 +30,7 @@ def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_dele
 ):
     url = f"{server.url()}&schema=cli"
     made = refund()
-    span = span_of(b"s" * 16, 1, name="standing", long="a needle " + "x " * 400)
+    span = span_of(b"s" * 16, 1, name="standing", long="a needle, 請退還訂單, คืนเงิน " + "x " * 400)
     with Receiver(
         playhead.data_dir,
         Configuration(Addresses(http_port=0, grpc_port=None), storage=Storage(url=url)),
@@ -48,8 +48,9 @@ def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_dele
     names = [one["name"] for one in json.loads(listed.out)["runs"]]
     assert sorted(names) == ["refund-1", "refund-2"]
     assert "gpt-4o" in playhead("show", "refund-1", *on).out
-    found = playhead("search", "needle", *on)
-    assert (found.status, len(found.lines)) == (0, 1)
+    for words in ("needle", "訂單", "เงิน"):
+        found = playhead("search", words, *on)
+        assert (found.status, len(found.lines)) == (0, 1)
     checked = playhead("verify", *on)
     assert (checked.status, checked.out) == (0, "")
     assert "postgresql://" in checked.err and "postgres@" not in checked.err

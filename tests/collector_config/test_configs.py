@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.outside.ottl import OttlSpan, transformed
 
 from playhead_semconv import attributes
 
@@ -164,7 +165,7 @@ def test_only_the_trimmed_copy_is_sampled(config):
 
 
 def test_the_trimmed_copy_leads_to_the_payload(config):
-    *_, link = config["processors"]["transform/trim"]["trace_statements"]
+    *_, link = config["processors"]["transform/trim"]["trace_statements"][0]["statements"]
     assert link.startswith(f'set(span.attributes["{attributes.PLAYHEAD_URL}"], Concat(')
     assert link.count("(") == link.count(")")
     assert "/v1/spans" in link
@@ -173,7 +174,8 @@ def test_the_trimmed_copy_leads_to_the_payload(config):
 def test_payloads_are_deleted_before_other_backends(config):
     patterns = [
         re.compile(found.replace("\\\\", "\\"))
-        for statement in config["processors"]["transform/trim"]["trace_statements"]
+        for group in config["processors"]["transform/trim"]["trace_statements"]
+        for statement in group["statements"]
         for found in re.findall(r'delete_matching_keys\(span\.attributes, "(.*)"\)', statement)
     ]
     deleted = (
@@ -199,3 +201,56 @@ def test_payloads_are_deleted_before_other_backends(config):
     for pipeline in pipelines(config).values():
         if not set(pipeline["exporters"]) & {*playhead_exporters(config)}:
             assert "transform/trim" in pipeline["processors"]
+
+
+SECRET = "what a customer wrote"
+
+
+def spans_with_payloads():
+    """A chat span, without events and with one of an older instrumentation."""
+    payload = {
+        attributes.GEN_AI_INPUT_MESSAGES: SECRET,
+        attributes.GEN_AI_OUTPUT_MESSAGES: SECRET,
+        attributes.GEN_AI_SYSTEM_INSTRUCTIONS: SECRET,
+        attributes.GEN_AI_TOOL_CALL_ARGUMENTS: SECRET,
+        "llm.input_messages.0.message.content": SECRET,
+        "input.value": SECRET,
+        "gen_ai.request.model": "gpt-5.5",
+        "long": "x" * 5000,
+    }
+    yield OttlSpan(payload)
+    yield OttlSpan(payload, [{"gen_ai.prompt": SECRET, "exception.type": "E", "long": "x" * 5000}])
+
+
+@pytest.mark.parametrize("span", list(spans_with_payloads()), ids=["without an event", "with an event"])
+def test_every_span_is_trimmed(config, span):
+    statements = config["processors"]["transform/trim"]["trace_statements"]
+    trimmed = transformed(statements, span)
+    assert SECRET not in repr(trimmed)
+    assert trimmed.attributes == {
+        "gen_ai.request.model": "gpt-5.5",
+        "long": "x" * 2000,
+        attributes.PLAYHEAD_URL: f"http://127.0.0.1:4319/v1/spans/{'1' * 32}/{'2' * 16}",
+    }
+    assert trimmed.events == [{"exception.type": "E", "long": "x" * 2000}] * len(span.events)
+
+
+def test_a_list_that_names_spans_and_events_skips_spans_without_events(config):
+    """What the evaluator knows of the Collector, in which the groups are not merely style."""
+    groups = config["processors"]["transform/trim"]["trace_statements"]
+    flat = [statement for group in groups for statement in group["statements"]]
+    alone, with_event = (transformed(flat, span) for span in spans_with_payloads())
+    assert SECRET in repr(alone)
+    assert SECRET not in repr(with_event)
+
+
+def test_no_list_of_statements_mixes_contexts(config):
+    for name, body in config["processors"].items():
+        for key in body or {}:
+            if kind_of(name) == "transform" and key.endswith("_statements"):
+                for group in body[key]:
+                    assert set(group) == {"context", "statements"}, name
+                    named = re.findall(
+                        r"\b(resource|scope|span|spanevent|log|metric|datapoint)\.", repr(group)
+                    )
+                    assert set(named) == {group["context"]}, name

@@ -54,7 +54,7 @@ def test_the_files_are_the_three_registries():
     assert [path.name for path in FILES] == ["gen_ai.yaml", "opentelemetry.yaml", "playhead.yaml"]
 
 
-@pytest.mark.parametrize("module", ["attributes", "events", "values"])
+@pytest.mark.parametrize("module", ["attributes", "events", "metadata", "values"])
 def test_generated_files_are_current(generate: ModuleType, module: str):
     assert (ROOM / "playhead_semconv" / f"{module}.py").read_text("utf-8") == generate.render()[module]
 

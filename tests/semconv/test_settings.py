@@ -16,6 +16,11 @@ def test_the_order_of_sources():
     assert resolve({}, files=files[1:]).settings.agent == "from-home"
     assert resolve({}, files=files).settings.agent == "from-project"
     assert resolve(environ, files=files).settings.agent == "from-otel"
+    resource = {"OTEL_RESOURCE_ATTRIBUTES": "team=a, service.name = from%20resource,x"}
+    resolved = resolve(resource, files=files)
+    assert resolved.settings.agent == "from resource"
+    assert resolved.origins["agent"] == "environment (OTEL_RESOURCE_ATTRIBUTES)"
+    assert resolve(resource | environ, files=files).settings.agent == "from-otel"
     environ["PLAYHEAD_AGENT"] = "from-playhead"
     resolved = resolve(environ, files=files)
     assert resolved.settings.agent == "from-playhead"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from playhead_cli.browse.details import TABS
 from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
-from playhead_cli.views.words import gist, label, one_line, seconds
+from playhead_cli.views.words import gist, label, offset, one_line
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
@@ -72,4 +72,4 @@ def timeline(width: int, at: int, count: int, errors: Iterable[int]) -> Text:
 def place_line(run: Run, number: int, row: Row | None) -> str:
     """``12/24  11.2s  ?help``."""
     time_ns = run.started_ns if row is None else row.span.started_ns
-    return f"  {number}/{len(run.steps)}  {seconds(max(time_ns - run.started_ns, 0))}  ?help"
+    return f"  {number}/{len(run.steps)}  {offset(time_ns - run.started_ns)}  ?help"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from playhead_cli.views.words import age, count, took
+from playhead_semconv.genai.prices import dollars
 from playhead_semconv.untrusted.shown_text import visible
 
 LONGEST_CHARS = 2000
@@ -187,10 +188,10 @@ def _took(group: Answer) -> list[str]:
 
 
 def _cost(usd: float | None, more: bool) -> list[str]:
-    """``$0.0900``; with a ``+`` if some prices are unknown."""
+    """``$0.09``; with a ``+`` if some prices are unknown."""
     if usd is None:
         return ["cost unknown"] if more else []
-    return [f"${usd:.4f}{'+' if more else ''}"]
+    return [dollars(usd) + ("+" if more else "")]
 
 
 def joined(lines: Iterable[str], nothing: str) -> str:

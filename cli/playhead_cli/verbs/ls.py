@@ -59,7 +59,7 @@ class Listed:
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option("--agent", shell_complete=complete_agent, help="Runs of this agent only.")
 @click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
-@click.option("--all", "everything", is_flag=True, help="Replays too.")
+@click.option("--all", "everything", is_flag=True, help="Replays, services and runs without a step too.")
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Least first.")
 @limit_option(50, "runs")
@@ -67,14 +67,16 @@ class Listed:
 def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     """List runs, newest first.
 
+    Without QUERY and options, processes that succeeded without a step are left out.
+
     QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
     'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
     status, mode, errors, mark, since, until, duration, cost; what has no field was said in the run.
     """
     from playhead_receiver.asking.asked_runs import ask_runs
-    from playhead_receiver.asking.language import read_language
+    from playhead_receiver.asking.language import read_list
 
-    asked = read_language(" ".join(words), listed.query())
+    asked = read_list(" ".join(words), listed.query())
     try:
         if asked.text:
             with closing(searchable(session)) as found:
@@ -92,11 +94,22 @@ def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
         session.say(f"no such runs in {session.store_name}")
         return
     if not runs:
-        session.say(f"no runs in {session.store_name}")
-        session.suggest("playhead record SCRIPT")
+        idle = _has_runs(session)
+        session.say(f"no runs {'with steps ' if idle else ''}in {session.store_name}")
+        session.suggest("playhead ls --all" if idle else "playhead record SCRIPT")
         return
     print_lines(session, table(runs, _origins(session, runs), time.time_ns(), session.width))
     session.suggest(f"playhead show {runs[0].name}")
+
+
+def _has_runs(session: Session) -> bool:
+    from playhead_receiver.store import Query
+
+    try:
+        with reading(session) as store:
+            return any(store.runs(Query(limit=1)))
+    except RunUnknown:
+        return False
 
 
 def plain(run: RunSummary) -> PrintedRun:

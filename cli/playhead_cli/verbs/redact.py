@@ -105,7 +105,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
     from playhead_cli.changing.deleting import user
     from playhead_receiver.custody import Brought, redacted_chain
-    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in
+    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in, told_in_spans
     from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
@@ -114,6 +114,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     values, key = set(given), _key()
     if wanted and key is not None:
         values |= {one for _, facts in tapes for one in told_in(facts, wanted, key)}
+        values |= told_in_spans(material.spans, wanted, key)
     redaction = Redaction(sorted(values))
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     done = f"{now} {user()}: {len(values)} named values"
@@ -126,7 +127,8 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
             chains[tape.instance] = redacted_chain(material.chains, facts, redacted, user())
     spans = [redaction.span(one) for one in material.spans]
     keeper = Brought(chains) if any(chains.values()) else None
-    write_tape_file(path, cleaned, spans, material.resources, keeper)
+    resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
+    write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction
 
 

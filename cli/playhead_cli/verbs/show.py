@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +84,7 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
         return
     from playhead_cli.views.tree import tree_lines
 
-    lines = [*tree_lines(run, everything, session.width), *_late(run), *_relatives(session, run)]
+    lines = chain(tree_lines(run, everything, session.width), _late(run), _relatives(session, run))
     print_lines(session, lines, paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")

@@ -129,8 +129,9 @@ def _table(by: By, found: PrintedStats) -> list[Any]:
 
 def _row(name: str, group: SummedRuns) -> tuple[str, ...]:
     from playhead_cli.views.words import took
+    from playhead_semconv.genai.prices import dollars
 
-    cost = "" if group.cost_usd is None else f"${group.cost_usd:.2f}"
+    cost = "" if group.cost_usd is None else dollars(group.cost_usd)
     times = (group.duration_p50_ns, group.duration_p90_ns, group.duration_p99_ns)
     return (
         name,

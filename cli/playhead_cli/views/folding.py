@@ -39,14 +39,17 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
     [Fold(first=2, end=10, pattern=2)]
     """
+    numbers: dict[Hashable, int] = {}  # equal numbers for equal items: they are compared many times
+    items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
     folds: list[Fold] = []
     at = 0
     while at < len(items):
         best: Fold | None = None
         for pattern in range(1, LONGEST_PATTERN + 1):
-            end = _end_of_repeats(items, at, pattern)
-            found = Fold(at, end, pattern)
-            if found.worth_it and (best is None or end > best.end):
+            if at + pattern >= len(items) or items[at] != items[at + pattern]:
+                continue
+            found = Fold(at, _end_of_repeats(items, at, pattern), pattern)
+            if found.worth_it and (best is None or found.end > best.end):
                 best = found
         if best is None:
             at += 1

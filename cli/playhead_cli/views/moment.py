@@ -15,7 +15,7 @@ from playhead_cli.views.files.workspace import printed_file
 from playhead_cli.views.step.bodies import text_lines
 from playhead_cli.views.step.conversation import answered_lines, asked_lines
 from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
-from playhead_cli.views.words import count, label, seconds, size
+from playhead_cli.views.words import count, label, offset, size
 from playhead_semconv.errors import PlayheadError, TapeError
 from playhead_semconv.genai.messages import plain
 
@@ -49,7 +49,7 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
     head = Text(f"{run.name}:{moment.step} ", style=NUMBER)
     step = run.step(moment.step)
     head.append("before the first step" if step is None else label(step.span), style=TITLE)
-    head.append(f"  {seconds(moment.time_ns - run.started_ns)}", style=FAINT)
+    head.append(f"  {offset(moment.time_ns - run.started_ns)}", style=FAINT)
     yield head
     for number, one in enumerate(moment.conversations):
         if number and not everything:
@@ -87,7 +87,7 @@ def checkpoint_lines(run: Run, found: list[MarkedPlace]) -> Iterator[Text]:
     """Checkpoints, a line each."""
     for one in found:
         line = Text(f"{one.name:<5}", NUMBER)
-        line.append(f"{seconds(one.time_ns - run.started_ns):>8}  ", FAINT)
+        line.append(f"{offset(one.time_ns - run.started_ns):>8}  ", FAINT)
         line.append(f"step {one.step:<4}", "")
         line.append(f"  {one.kind:<9}", FAINT)
         line.append(f"  {one.label}" if one.label else "", TITLE)
@@ -103,7 +103,7 @@ def fact_lines(run: Run, facts: Iterable[PrintedFact]) -> Iterator[Text]:
     """Facts, a line each."""
     for one in facts:
         line = Text(f"{one['seq']:>6}", NUMBER)
-        line.append(f"{seconds(one['time_ns'] - run.started_ns):>9}  ", FAINT)
+        line.append(f"{offset(one['time_ns'] - run.started_ns):>9}  ", FAINT)
         line.append(one["name"], TITLE)
         line.append(f"  {one['exchange']}" if one["exchange"] else "", "")
         line.append(f"  step {one['step']}" if one["step"] else "", FAINT)

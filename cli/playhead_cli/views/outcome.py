@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
     from playhead_replay.run.inbound_requests import InboundRequest
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
-PLACE_MARKS = " \t~^"
-"""Signs of a line of a traceback that marks a place in the line above it."""
+READ_LINES = 200
+"""Lines of stderr in which a traceback is looked for."""
+COLUMN_MARKS, GROUP_MARKS = " \t~^", " |+-"
+"""Characters of a line that marks columns of the line above, and of the margin of an exception group."""
+INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
+"""Parts of the paths of files that are no part of the program."""
+_FRAME = re.compile(r'File "(.+)", line \d+')
 LONGEST = 200
 """Characters of an error, or of a line of stderr, that a line shows."""
 
@@ -64,11 +70,37 @@ def requests_of(run: Run) -> Sequence[InboundRequest]:
 
 
 def _stderr(run: Run, tape: IndexedTape) -> Iterator[Text]:
-    """The last lines of stderr, without those that mark a place in the line above, and short paths."""
-    written = Outputs.last_of_stderr(tape, 2 * LAST_LINES)
-    told = [line for line in written if line.strip(PLACE_MARKS)][-LAST_LINES:]
-    for line in told:
-        yield Text(f"  {one_line(line.replace(f'{run.command.cwd}/', ''), LONGEST)}", style=FAINT)
+    """The frames of the program in the last traceback on stderr; the last lines if there is none.
+
+    Without lines that mark a column of the line above, and with short paths.
+    """
+    written = [line for line in Outputs.last_of_stderr(tape, READ_LINES) if line.strip(COLUMN_MARKS)]
+    cwd = f"{run.command.cwd}/"
+    for line in (own_frames(written, cwd) or written)[-LAST_LINES:]:
+        yield Text(f"  {one_line(line.replace(cwd, ''), LONGEST)}", style=FAINT)
+
+
+def own_frames(lines: Sequence[str], folder: str) -> list[str]:
+    """The frames of the last traceback that are in files of the program, each with its line of code.
+
+    Files of the program are those in ``folder`` but outside of installed packages.
+    """
+    frames: list[str] = []
+    is_own = False
+    for line in lines:
+        text = line.lstrip(GROUP_MARKS)
+        if text.startswith("Traceback (most recent call last)"):
+            frames, is_own = [], False
+        elif found := _FRAME.match(text):
+            path = found[1]
+            is_own = (path.startswith(folder) or not path.startswith(("/", "<"))) and not any(
+                part in path for part in INSTALLED
+            )
+            frames += [line] if is_own else []
+        elif is_own:
+            frames.append(line)
+            is_own = False
+    return frames
 
 
 def _answered(request: InboundRequest) -> Iterator[Text]:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.views.folding import find_folds
+from playhead_cli.views.folding import Fold, find_folds
 from playhead_cli.views.outcome import outcome_lines, request_lines
 from playhead_cli.views.spoken import answer_of
-from playhead_cli.views.styles import ERROR, FAINT, NUMBER, STATUS_STYLES
-from playhead_cli.views.words import AGAIN, FOLD, count, gist, label, one_line, seconds, tokens, took
+from playhead_cli.views.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, styled
+from playhead_cli.views.words import (
+    AGAIN,
+    FOLD,
+    count,
+    gist,
+    label,
+    offset,
+    one_line,
+    seconds,
+    tokens,
+    took,
+)
+from playhead_replay.run.histories import GrowingHistory
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.in_words import asked_in
+from playhead_semconv.genai.in_words import asked_in, said_in
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
@@ -74,10 +86,10 @@ def heading(run: Run) -> Text:
     text.append(run.status, style=STATUS_STYLES.get(run.status, ""))
     end_ns = run.ended_ns if run.ended_ns is not None else _last_ns(run)
     parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
-    if tokens(run.usage):
-        parts.append(f"{tokens(run.usage)} tok")
-        if str(run.cost):
-            parts.append(str(run.cost))
+    if used := tokens(run.usage):
+        parts.append(f"{used} tok")
+        if cost := str(run.cost):
+            parts.append(cost)
     if tokens(run.played_usage):
         parts.append(f"{tokens(run.played_usage)} tok from the tape")
     models = dict.fromkeys(
@@ -144,7 +156,7 @@ class _Tree:
     def lines(self) -> Iterator[Text]:
         """A line a step, and one for those that are repeated."""
         rows = self._rows
-        folds = [] if self._everything else find_folds([_sameness(row) for row in rows])
+        folds = [] if self._everything else self._folds()
         repeats = {fold.first + fold.pattern: fold for fold in folds}
         at = 0
         while at < len(rows):
@@ -158,22 +170,46 @@ class _Tree:
             yield Text(f"{FOLD} {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
             at = fold.end
 
+    def _folds(self) -> list[Fold]:
+        """Repeats of equal steps. What was asked and answered is compared where steps look alike."""
+        looks = [_looks(row) for row in self._rows]
+        repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
+        equal: list[Hashable | None] = [None] * len(looks)
+        history = GrowingHistory()
+        for at, (look, row) in enumerate(zip(looks, self._rows, strict=True)):
+            if look in repeated and row.step is not None:
+                equal[at] = look, *self._content(row.step, history)
+        return find_folds(equal)
+
+    def _content(self, step: Step, history: GrowingHistory) -> tuple[object, ...]:
+        """What a step asked and was answered, without ids. Of a conversation what the step adds."""
+        exchanges = self._exchanges(step)
+        if step.span.operation in ("", Operation.EXECUTE_TOOL):
+            return step.span.url, *(one.digest for one in exchanges), answer_of(step, exchanges)
+        messages = self._run.messages(step, history)
+        content = said_in(messages.input), said_in(messages.output)
+        return content if any(content) else (gist(step),)
+
     def _row(self, row: Row) -> Iterator[Text]:
         span, step = row.span, row.step
         mark = "✗" if span.failed else "…" if span.pending else " "
-        line = Text(f"{mark} ", style=ERROR if span.failed else "")
-        line.append(f"{step.number if step else '':>{self._digits}}", style=NUMBER)
-        line.append(f" {seconds(max(span.started_ns - self._run.started_ns, 0)):>6} ", style=FAINT)
-        line.append(("  " * row.depth + label(span)).ljust(self._labels))
+        error = ERROR if span.failed else ""
+        parts = [
+            (f"{mark} ", error),
+            (f"{step.number if step else '':>{self._digits}}", NUMBER),
+            (f" {offset(span.started_ns - self._run.started_ns):>6} ", FAINT),
+            (("  " * row.depth + label(span)).ljust(self._labels), ""),
+        ]
         told = span.error
         if step is not None:
             told = gist(step, self._width is None or self._width >= WIDE)
         if span.pending:
             told = self._progress(step) if step is not None else "not ended"
         if told:
-            line.append(f"  {one_line(told, SAID_CHARS)}", style=ERROR if span.failed else "")
+            parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:
-            line.append(f"  {took(span.duration_ns)}", style=FAINT)
+            parts.append((f"  {took(span.duration_ns)}", FAINT))
+        line = styled(parts)
         said = self._said(step) if step is not None and not span.failed else ""
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
         if said and room >= LEAST_CHARS:
@@ -211,6 +247,8 @@ class _Tree:
             yield Text(f"{indent}{AGAIN} {what}{times}  {', '.join(lasted)}", style=FAINT)
 
     def _exchanges(self, step: Step) -> list[RecordedExchange]:
+        if not self._own:
+            return []
         spans = dict.fromkeys((step.span.span_id, *(one.span_id for one in step.attempts)))
         return [exchange for span_id in spans for exchange in self._own.get(span_id, ())]
 
@@ -229,8 +267,8 @@ class _Tree:
         return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
 
 
-def _sameness(row: Row) -> tuple[int, str, str] | None:
-    """Equal for rows that can be folded; None for a row that must be shown."""
+def _looks(row: Row) -> tuple[int, str, str] | None:
+    """Equal for rows that look alike; None for a row that must be shown."""
     if row.step is None or row.span.failed or row.span.pending or row.step.retries:
         return None
     arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))

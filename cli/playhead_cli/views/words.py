@@ -31,6 +31,11 @@ def seconds(ns: int) -> str:
     return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
+def offset(ns: int) -> str:
+    """A time since the start of a run: ``+41.2s``."""
+    return f"+{seconds(max(ns, 0))}"
+
+
 def took(ns: int) -> str:
     """A duration: ``12ms`` below a second, else as in `seconds`."""
     return f"{ns // 1_000_000}ms" if ns < NS else seconds(ns)
@@ -113,8 +118,10 @@ def gist(step: Step, hosts: bool = True) -> str:
 
 def label(span: Span) -> str:
     """Label of a step: its span's name; for a bare HTTP request, what it requests."""
+    if span.operation:
+        return span.name
     url = span.url
-    if span.operation or not url.path:
+    if not url.path:
         return span.name
     asked = f"{url.path}?{url.query}" if url.query else url.path
     return f"{span.name} {one_line(asked, 40)}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _sitebuiltins
 import signal
 import sys
 import threading
+from importlib.machinery import BuiltinImporter
 from types import TracebackType
 from typing import Any
 
 from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.runtime.program import Program
+from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_semconv.facts import ErrorRecord
 
 
@@ -20,13 +24,19 @@ class ExitStatus:
         """Argument of `sys.exit`; None where it was not called, or an exception ends the process."""
 
     def watch(self) -> None:
-        """Patch `sys.exit`."""
+        """Patch `sys.exit`, and the `exit` and `quit` of the module `site`."""
         PATCHES.attempt("exit", lambda: PATCHES.around(sys, "exit", self._leave))
+        PATCHES.attempt("quit", lambda: PATCHES.around(_sitebuiltins.Quitter, "__call__", self._quit))
 
     def _leave(self, leave: Any, status: Any = None, /) -> None:
         if threading.current_thread() is threading.main_thread():
             self.status = status
         leave(status)
+
+    def _quit(self, leave: Any, quitter: object, code: Any = None) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.status = code
+        leave(quitter, code)
 
     def known(self) -> tuple[int, ErrorRecord | None]:
         """Exit code and uncaught exception of a process that is ending."""
@@ -36,9 +46,28 @@ class ExitStatus:
             self.status = None
             code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
             return code, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
+        if self.status is None and (problem := unopened_script()) is not None:
+            return 2, ErrorRecord("builtins", type(problem).__qualname__, _text(problem))
         code = code_of(self.status)
         reason = _text(self.status)
         return code, ErrorRecord("builtins", "SystemExit", reason) if code else None
+
+
+def unopened_script() -> OSError | None:
+    """The error because of which the interpreter could not open its script, so that no program ran.
+
+    The interpreter prints it and exits with 2, without an exception. It sets the loader of ``__main__``
+    when it has opened the script.
+    """
+    main, program = sys.modules.get("__main__"), Program.of_interpreter()
+    is_script = sys.argv[:1] == [program.name] and program.name not in ("", "-", "-c")
+    if RUNTIME.program or not is_script or getattr(main, "__loader__", None) is not BuiltinImporter:
+        return None
+    try:
+        open(program.name, "rb").close()
+    except OSError as problem:
+        return problem
+    return None
 
 
 def end_by_interrupt() -> None:

@@ -9,6 +9,7 @@ is corrected last.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import logging
 import os
 import sys
@@ -37,12 +38,14 @@ from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import span_ids
-from playhead_instrumentation.bootstrap.sdk.agent_resource import name_services
+from playhead_instrumentation.bootstrap.sdk.agent_resource import UNNAMED, name_services
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.boundaries.process import child_environment
 from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
@@ -194,10 +197,11 @@ def _start(
     atexit.register(end_by_interrupt)
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
-    agent = partial(_agent, recording.settings)
-    plumbing.attempt("Resource", lambda: name_services(plumbing, agent, _version))
+    name_services_as = partial(name_services, plumbing, lambda: _agent(recording.settings), _version)
+    plumbing.attempt("Resource", name_services_as)
+    redactor = Redactor.of_process(recording.settings)
     if delivers:
-        recording.outlet = _open_outlet(recording.settings, notices)
+        recording.outlet = _open_outlet(recording.settings, redactor, notices)
     if rerun is not None:
         from playhead_instrumentation.host.files.scratch import delete_at_exit  # no recording has it
 
@@ -209,13 +213,15 @@ def _start(
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
+    if not recording.settings.agent and (agent := _configured_service(recording.settings)):
+        recording.settings = dataclasses.replace(recording.settings, agent=agent)
     recording.root = _root(recording, rerun)
     if recording.outlet is not None:
         sink = recording.outlet.sink
     if sink is None:
         installing.watch_clients(PATCHES)
     else:
-        recording.session = _session(recording, recording.root, sink, rerun, others)
+        recording.session = _session(recording, recording.root, sink, rerun, others, redactor)
         installing.watch(PATCHES, recording.session)
         if recording.settings.workspace != "off" and _is_first(rerun):
             _take_snapshots(recording.session, notices)
@@ -272,7 +278,12 @@ def _root(recording: Recording, rerun: Rerun | None) -> RunRoot:
 
 
 def _session(
-    recording: Recording, root: RunRoot, sink: Sink, rerun: Rerun | None, others: Sequence[str]
+    recording: Recording,
+    root: RunRoot,
+    sink: Sink,
+    rerun: Rerun | None,
+    others: Sequence[str],
+    redactor: Redactor,
 ) -> Session:
     """Start the session, and connect it with the spans of this process."""
     settings = recording.settings
@@ -282,13 +293,15 @@ def _session(
         rerun = replace(rerun, say=recording.notices.problem)
     origin = "" if rerun is None else rerun.origin
     identity = Identity(lambda: root.ids, attributes=_more_of_start(origin, others))
-    running = session.start(settings, sink, rerun=rerun, identity=identity, tracing=tracing)
+    running = session.start(
+        settings, sink, rerun=rerun, identity=identity, tracing=tracing, redactor=redactor
+    )
     running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
     running.outlet = recording.outlet
     agent = "" if os.environ.get(PARENT) else settings.agent
     root.name, root.attributes = described(agent, running.process.attributes)
     ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
-    recording.processor.connect(running.sink, partial(_lane, running), ended)
+    recording.processor.connect(running.sink, partial(_lane, running), ended, running.redactor)
     running.driver.untold = recording.processor.untold
     return running
 
@@ -312,6 +325,13 @@ def _agent(settings: Settings) -> str:
     parent = os.environ.get(AGENT, "").removesuffix(SERVER)
     program = running_program()
     return parent or settings.agent or named(program.script, program.words()).agent
+
+
+def _configured_service(settings: Settings) -> str:
+    """Name of the service that OpenTelemetry's configuration file gives; empty if it gives none."""
+    resource = getattr(trace.get_tracer_provider(), "resource", None)
+    name = "" if resource is None else str(resource.attributes.get(a.SERVICE_NAME, ""))
+    return "" if name.startswith(UNNAMED) or name == _agent(settings) else name
 
 
 def _version() -> str:
@@ -373,11 +393,12 @@ def _switched_off() -> bool:
     return any(name.strip() in (NAME, "*") for name in names)
 
 
-def _open_outlet(settings: Settings, notices: Notices) -> Outlet | None:
+def _open_outlet(settings: Settings, redactor: Redactor, notices: Notices) -> Outlet | None:
     """The installed outlet; None where there is none, or where it fails to open, which is reported."""
     for entry in entry_points(group=OUTLETS):
         try:
-            return entry.load()(dict(Resource.create().attributes), settings)
+            resource = SpanRedactor(redactor).attributes(Resource.create().attributes)
+            return entry.load()(dict(resource), settings)
         except Exception as problem:
             log.debug("an outlet did not open", exc_info=True)
             notices.problem(f"cannot keep a record, only spans: {problem}")

@@ -120,20 +120,21 @@ class MessageExchange:
         self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
     ) -> None:
         """A message has arrived; the program does not have it yet."""
-        self._report(self.call.part, data, at, attributes)
+        kept: bytes | None = self._report(self.call.part, data, at, attributes)
         self.received_count += 1
         if self.session.on_message is not None:
             self._report(self.session.on_message, self, False, data, attributes)
-        if self.attempt is not None:
-            self.attempt.chunks.append(data)
+        if self.attempt is not None and kept is not None:
+            self.attempt.chunks.append(kept)
 
-    def _report(self, report: Callable[..., Any], *said: Any) -> None:
+    def _report(self, report: Callable[..., Any], *said: Any) -> Any:
         if self.over:
-            return
+            return None
         try:
-            report(*said)
+            return report(*said)
         except Exception:
             log.debug("playhead could not record what came", exc_info=True)
+            return None
 
     def along(self, at: Delivery | None, place: int) -> Delivery | None:
         """Return the delivery of the ``place``-th item after ``at`` that arrived together with it."""

@@ -20,6 +20,7 @@ from playhead_instrumentation.driver.gate import GOES_OUT, Departure, Gate, Turn
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.driver.verdict import Live, Origin, Played, Refused, Verdict
 from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.redaction.pieces import Body, Messages
 from playhead_instrumentation.runtime import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -46,6 +47,9 @@ SpanIds: TypeAlias = tuple[bytes, bytes]
 """Trace and span of a fact; empty where there is none."""
 
 NO_SPAN: Final[SpanIds] = b"", b""
+
+NO_MORE: Final[Mapping[str, Any]] = {}
+"""No further attributes of a fact."""
 
 HASHED_BYTES: Final = 1 << 14
 """Chunks of an answer are hashed together up to about this size."""
@@ -121,7 +125,9 @@ class Call:
         "_arrived",
         "_driver",
         "_instance",
+        "_messages",
         "_open",
+        "_pieces",
         "_sent",
         "_span_id",
         "_trace_id",
@@ -165,6 +171,10 @@ class Call:
         self._instance = driver.sink.instance
         self._arrived = 0
         self._sent = 0
+        self._pieces: Body | None = None
+        """Its request body, if that is sent in pieces."""
+        self._messages: Messages | None = None
+        """What it has sent, if that is messages or a stream."""
         self._answer: blake3.blake3 | None = None
         """Digest of the answer up to `_unhashed`; None before it was begun."""
         self._unhashed: list[bytes] = []
@@ -318,20 +328,50 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept
 
+    def body_piece(self, data: bytes) -> bytes:
+        """Record a piece of a request body; returns what went on tape.
+
+        The last bytes wait for the next piece, or for `body_sent`.
+        """
+        if not self._driver.content:
+            return self._sent_piece(data, 0)
+        if self._pieces is None:
+            self._pieces = Body(self._driver.redactor)
+        return self._sent_piece(*self._pieces.add(data))
+
+    def body_sent(self) -> bytes:
+        """Record what waits of a request body, which is sent; returns what went on tape."""
+        return b"" if self._pieces is None else self._sent_piece(*self._pieces.rest())
+
     def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
-        """Record a piece of a streamed request body; returns what went on tape.
+        """Record a piece of a stream that is read while it is written; returns what went on tape.
 
         ``more``: attributes of the fact.
         """
-        data, _ = self._driver.redactor.body(data)
-        body = Content(b"", len(data), data if self._driver.content else None)
-        attributes = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(more or {})}
+        kept, count = self._redacted(data)
+        return self._sent_piece(kept, count, {**(more or {})}, always=True)
+
+    def _redacted(self, data: bytes) -> tuple[bytes, int]:
+        """The next message or piece of a stream without credentials, and how many were replaced."""
+        if self._messages is None:
+            self._messages = Messages(self._driver.redactor)
+        return self._messages.add(data)
+
+    def _sent_piece(
+        self, kept: bytes, count: int, more: Mapping[str, Any] = NO_MORE, *, always: bool = False
+    ) -> bytes:
+        if not kept and not always:
+            return b""
+        attributes: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **more}
+        if count:
+            attributes[a.PLAYHEAD_REDACTED_COUNT] = count
+        body = Content(b"", len(kept), kept if self._driver.content else None)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body)
-        return data
+        return kept
 
     def message(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
         """A message is about to be sent. `ExchangeUnmatched` if the tape has a different one here."""
-        kept, count = self._driver.redactor.body(data)
+        kept, count = self._redacted(data)
         values: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(attributes or {})}
         if count:
             values[a.PLAYHEAD_REDACTED_COUNT] = count

@@ -21,7 +21,6 @@ from urllib.parse import unquote_plus
 import blake3
 
 from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_instrumentation.redaction.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import (
@@ -37,7 +36,8 @@ from playhead_semconv.secrets import (
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, masked, united
 from playhead_semconv.secrets.responses import scrubber
-from playhead_semconv.secrets.scrubbing import Scrubber
+from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
+from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
 from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings
 
@@ -58,6 +58,13 @@ MOST_SEEN = 500
 
 MOST_LATE = 100
 """Values learned late that one report holds at most."""
+
+MOST_PACKED_BYTES = 1 << 20
+"""A larger compressed body is not decompressed for the search."""
+
+_PACKINGS: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
+_PACKED: Final = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+"""How compressed bodies begin."""
 
 _JSON: Final = (b"{", b"[")
 """How JSON begins."""
@@ -246,12 +253,35 @@ class Redactor:
         self.learn(value)
         return f"{found[1]}={PLACEHOLDER}"
 
+    @property
+    def learned(self) -> int:
+        """Number of values that are known; it never falls."""
+        return len(self._values)
+
+    def holds(self, data: bytes) -> bool:
+        """Whether a credential is in ``data``. Those that are found are learned."""
+        return bool(self.spans(data))
+
+    def under(self, name: str, value: Any) -> Any:
+        """Return ``value``, a text or a number, without what its ``name`` marks as a credential."""
+        data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        spans = self.spans(data)
+        if not spans:
+            return value
+        try:
+            kept = json.loads(replaced(data, spans))
+        except ValueError:
+            return PLACEHOLDER
+        return next(iter(kept.values()))
+
     def text(self, text: str) -> str:
+        """Return ``text`` without its credentials, with folders as the recorded process had them."""
+        return self.cleaned(self.places.text(text) if self.places.any else text)
+
+    def cleaned(self, text: str) -> str:
         """Return ``text`` without its credentials."""
-        if self.places.any:
-            text = self.places.text(text)
         data = text.encode("utf-8", "surrogatepass")
-        spans = self._found(data)
+        spans = self.spans(data)
         if not spans:
             return text
         return replaced(data, spans).decode("utf-8", "surrogatepass")
@@ -261,11 +291,13 @@ class Redactor:
 
         ``start``: number of leading bytes that are known to hold none.
         """
+        if data.startswith(_PACKED) and len(data) <= MOST_PACKED_BYTES:
+            return self._packed_body(data)
         if self.places.any:
             data = self.places.data(data)
         start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
         tail = data[start:] if start else data
-        spans = self._found(tail)
+        spans = self.spans(tail)
         if not start and b"=" in tail[:80] and _FORM.match(tail):
             spans += self._form(tail)
         if not spans:
@@ -279,13 +311,27 @@ class Redactor:
                 return whole, count
         return data[:start] + replaced(tail, spans), count
 
+    def _packed_body(self, data: bytes) -> tuple[bytes, int]:
+        """As `body`, for one that is compressed: what is changed is compressed again."""
+        from playhead_semconv.secrets.codings import codec  # few bodies are compressed
+        from playhead_semconv.wire.encodings import decode_body
+
+        coding = _PACKINGS[data[:2]]
+        text, problem = decode_body([("content-encoding", coding)], [data])
+        kept, count = (b"", 0) if problem else self.body(text)
+        both = codec(coding) if count else None
+        if both is None:
+            return data, 0
+        encoder = both[1]()
+        return encoder.pack(kept) + encoder.finish(), count
+
     def masked(self, data: bytes) -> bytes:
         """Return ``data`` with a mask of as many bytes in the place of each credential."""
-        spans = self._found(data)
+        spans = self.spans(data)
         return masked(data, spans) if spans else data
 
-    def _found(self, data: bytes) -> list[tuple[int, int]]:
-        """Return where credentials are.
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return where credentials are; they may overlap.
 
         They are learned, and then also found before the place that revealed them.
         """
@@ -305,6 +351,10 @@ class Redactor:
     def _came(self, raw: bytes) -> None:
         """A value arrived under a telling name or in a telling shape: it is on no tape."""
         self._learn_bytes(raw, late=False)
+
+    def _went(self, raw: bytes) -> None:
+        """A value was sent under a telling name or in a telling shape."""
+        self._learn_bytes(raw, late=True)
 
     def _learn_bytes(self, raw: bytes, *, late: bool) -> bool:
         """As `learn`, for a value as it appears in JSON or in a URL. Returns whether anything is new."""
@@ -330,6 +380,10 @@ class Redactor:
     def digest(self, data: bytes) -> str:
         """Return a keyed digest of a body before redaction, in hex, to tell whether two are equal."""
         return blake3.blake3(data, key=self._key).hexdigest()
+
+    def messages(self) -> PlainScrubber:
+        """Return what finds the credentials in successive messages."""
+        return PlainScrubber(self._finder, self._went, events=False)
 
     def response(self, content_type: str, content_encoding: str) -> Scrubber:
         """Return what removes the credentials from a response."""
@@ -370,7 +424,7 @@ class Redactor:
         for name, value in variables.items():
             if self.secret("variable", name.upper()) and not _is_path(value):
                 self.learn(value)
-            self._found(value.encode("utf-8", "surrogatepass"))
+            self.spans(value.encode("utf-8", "surrogatepass"))
 
     def env_files(self, folder: Path) -> None:
         """Learn the credentials in the ``.env`` files of ``folder``."""

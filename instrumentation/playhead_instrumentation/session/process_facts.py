@@ -200,7 +200,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     cwd = os.getcwd()
     return {
         **_program(settings, redactor),
-        a.PLAYHEAD_RUN_CWD: cwd,
+        a.PLAYHEAD_RUN_CWD: redactor.cleaned(cwd),
         a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
         a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
         a.PLAYHEAD_RUN_PACKAGES: installed(sys.path),
@@ -221,9 +221,9 @@ def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     given = program.source if redactor.content else None
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
-        a.PLAYHEAD_RUN_AGENT: settings.agent or name.process,
+        a.PLAYHEAD_RUN_AGENT: redactor.cleaned(settings.agent or name.process),
         a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(program.words())],
-        a.PLAYHEAD_RUN_SCRIPT: program.script,
+        a.PLAYHEAD_RUN_SCRIPT: redactor.cleaned(program.script),
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(program.script),
         **source,
     }

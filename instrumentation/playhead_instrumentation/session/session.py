@@ -238,16 +238,18 @@ def start(
     rerun: Rerun | None = None,
     identity: Identity = NO_RUN,
     tracing: Tracing = GLOBAL_PROVIDER,
+    redactor: Redactor | None = None,
 ) -> Session:
     """Start recording: open the driver, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go. ``rerun``: a tape answers. A warm process has no facts before a replay
-    begins in a fork of it, with `Session.begin`. RuntimeError if a session is running.
+    begins in a fork of it, with `Session.begin`. ``redactor``: by default a new one. RuntimeError if a
+    session is running.
     """
     global _current
     if _current is not None:
         raise RuntimeError("a session is running in this process")
-    opening = _opening(settings, sink, rerun)
+    opening = _opening(settings, sink, rerun, redactor or Redactor.of_process(settings))
     lanes.restart()
     session = Session(settings, opening, rerun, _identity(identity, settings, opening, rerun), tracing)
     if any(row.name == "order" for row in session.boundaries):
@@ -259,11 +261,15 @@ def start(
     return session
 
 
-def _opening(settings: Settings, sink: Sink, rerun: Rerun | None) -> Opening:
+def _opening(settings: Settings, sink: Sink, rerun: Rerun | None, redactor: Redactor) -> Opening:
     """What the driver of this process is made of."""
+    if not redactor.content:
+        from playhead_instrumentation.redaction.metadata import MetadataSink  # few recordings want it
+
+        sink = MetadataSink(sink, redactor)
     made = Opening(
         sink,
-        Redactor.of_process(settings),
+        redactor,
         settings.recording_level,
         names(boundaries_of(settings)) if rerun is None else had(start_of(rerun.tape)),
         settings.file_limit_bytes,

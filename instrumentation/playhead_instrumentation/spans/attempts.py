@@ -35,6 +35,8 @@ class Attempt(msgspec.Struct):
     response_headers: list[tuple[str, str]] = []
     chunks: list[bytes] = []
     """As on the wire: still content-encoded. Over gRPC: its messages."""
+    unpacked: list[str] = []
+    """Over HTTP, for each chunk: the content coding that it lacks since credentials were removed."""
     first_chunk_ns: int | None = None
     end: End | None = None
     ended_ns: int | None = None

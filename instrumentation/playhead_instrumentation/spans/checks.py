@@ -112,8 +112,8 @@ def _failed(one: _Named, span: ReadableSpan, lane: int, said: str) -> None:
     context = span.get_span_context()
     if session is None or context is None:
         return
-    said = session.redactor.text(said)
-    Notices().problem(f"check {one.name} failed at {span.name}: {said}")
+    said, name = session.redactor.text(said), session.redactor.text(span.name)
+    Notices().problem(f"check {one.name} failed at {name}: {said}")
     session.sink.append(
         Fact(
             time.time_ns(),
@@ -124,7 +124,7 @@ def _failed(one: _Named, span: ReadableSpan, lane: int, said: str) -> None:
             attributes={
                 a.PLAYHEAD_CHECK_NAME: one.name,
                 a.PLAYHEAD_CHECK_SAID: said,
-                a.PLAYHEAD_SPAN_NAME: span.name,
+                a.PLAYHEAD_SPAN_NAME: name,
             },
         )
     )

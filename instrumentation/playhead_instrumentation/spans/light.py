@@ -103,6 +103,10 @@ class LightSpan(sdk_trace.Span):
         """As in the SDK."""
         return self._context  # pyright: ignore[reportReturnType]
 
+    def set_by_program(self) -> Mapping[str, Any]:
+        """Return the attributes that the program set."""
+        return _NO_MORE if self._said is None else dict(self._said)
+
     def started(self) -> dict[str, Any]:
         """Return its start, as an ask carries it."""
         parent = self._parent

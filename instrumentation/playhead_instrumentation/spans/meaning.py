@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +25,14 @@ def response_of(attempt: Attempt) -> WireResponse:
         from playhead_semconv.wire.xai.calls import grpc_messages  # few programs use gRPC
 
         return grpc_messages(attempt.chunks, complete=complete)
-    return WireResponse(attempt.status_code, attempt.response_headers, attempt.chunks, complete=complete)
+    headers, chunks = attempt.response_headers, attempt.chunks
+    if any(attempt.unpacked):
+        from playhead_semconv.secrets.responses import decoded  # few answers are changed
+
+        with suppress(Exception):  # damaged data, which each coding reports in its own way
+            chunks, _ = decoded(chunks, attempt.unpacked)
+            headers = [one for one in headers if one[0].lower() != "content-encoding"]
+    return WireResponse(attempt.status_code, headers, chunks, complete=complete)
 
 
 def asked_whom(attempt: Attempt) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanKind
 
+from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.runtime import at_fork
 from playhead_instrumentation.runtime.own_waits import apart
 from playhead_instrumentation.spans import checks
@@ -39,6 +41,7 @@ class RecordingProcessor(SpanProcessor):
         self._sink: Sink | None = None
         self._lane: Callable[[], int] = lambda: 0
         self._ended: SpanProcessor = SpanProcessor()
+        self._redactor: SpanRedactor | None = None
         self._open: dict[int, weakref.ref[Span]] = {}
         self._unrecorded: set[int] = set()
         """Ids of open spans that are not recorded."""
@@ -46,9 +49,15 @@ class RecordingProcessor(SpanProcessor):
         """Our open client spans whose start is not on the tape yet: the next ask carries it."""
         at_fork.in_child(self._disown)
 
-    def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
-        """Send facts to ``sink`` in the lane of the caller, and finished spans to ``ended``."""
-        self._sink, self._lane, self._ended = sink, lane, ended
+    def connect(
+        self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor, redactor: Redactor
+    ) -> None:
+        """Send facts to ``sink`` in the lane of the caller, and finished spans to ``ended``.
+
+        ``redactor`` removes the credentials from both.
+        """
+        self._lane, self._ended, self._redactor = lane, ended, SpanRedactor(redactor)
+        self._sink = sink
 
     def disconnect(self) -> None:
         """Stop recording."""
@@ -79,18 +88,25 @@ class RecordingProcessor(SpanProcessor):
         """
         found: list[dict[str, Any]] = []
         while len(found) < MOST_STARTS and (span := self._untold.pop(span_id, None)) is not None:
-            found.append(span.started())
+            found.append(self._started(span))
             span_id = 0 if span.parent is None else span.parent.span_id
         return found
 
+    def _started(self, span: LightSpan) -> dict[str, Any]:
+        """Return the start of a span of ours, as a request carries it, without credentials."""
+        start = span.started()
+        if self._redactor is not None and span.set_by_program():
+            start["attributes"] = dict(self._redactor.attributes(start["attributes"]))
+        return start
+
     def _tell(self, span: Span | LightSpan) -> None:
         """Put the start of ``span`` on the tape, after the starts of its ancestors."""
-        if self._sink is None:
+        if self._sink is None or self._redactor is None:
             return
         around = self._untold.pop(span.parent.span_id, None) if self._untold and span.parent else None
         if around is not None:
             self._tell(around)
-        self._sink.append(started(span, self._lane()))
+        self._sink.append(started(span, self._lane(), self._redactor))
 
     def on_end(self, span: ReadableSpan) -> None:
         """Pass a finished span on, sampled or not."""
@@ -105,7 +121,10 @@ class RecordingProcessor(SpanProcessor):
                 if unasked is not None:
                     self._tell(unasked)
             checks.look(span, self._lane())
-            self._ended.on_end(span)
+            if self._redactor is not None:
+                light = isinstance(span, LightSpan)
+                unsearched = span.set_by_program() if light else span.attributes
+                self._ended.on_end(self._redactor.span(span, unsearched or {}))
         except Exception:
             log.debug("playhead could not record the end of a span", exc_info=True)
 
@@ -137,12 +156,12 @@ class RecordingProcessor(SpanProcessor):
         self._open, self._unrecorded, self._untold = {}, set(), {}
 
 
-def started(span: Span, lane: int) -> Fact:
+def started(span: Span, lane: int, redactor: SpanRedactor) -> Fact:
     """Return the fact that ``span`` has started: name, kind (as OTLP numbers it), parent, attributes."""
     context = span.get_span_context()
     parent = span.parent
-    attributes: dict[str, Any] = dict(span.attributes or {})
-    attributes[a.PLAYHEAD_SPAN_NAME] = span.name
+    attributes: dict[str, Any] = dict(redactor.attributes(span.attributes or {}))
+    attributes[a.PLAYHEAD_SPAN_NAME] = redactor.name(span)
     attributes[a.PLAYHEAD_SPAN_KIND] = span.kind.value + 1
     attributes[a.PLAYHEAD_SPAN_PARENT] = f"{parent.span_id:016x}" if parent is not None else ""
     return Fact(

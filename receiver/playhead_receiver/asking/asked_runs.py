@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -22,7 +20,6 @@ RUNS = 1000
 FEW = 1000
 """Up to this many runs of a query are listed at once before a text search; else each is looked up."""
 _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
-_SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
@@ -100,44 +97,3 @@ class MatchingRuns:
         wanted = found is not None and asks_for(self._query, found)
         self._known[trace_id] = found if wanted else None
         return self._known[trace_id]
-
-
-def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
-    """Positions of the words and phrases of ``text`` in an excerpt, in order, without overlaps.
-
-    >>> highlights("Order 81, reorder", '"order 81"')
-    [(0, 8)]
-    """
-    patterns = _patterns(text)
-    if not patterns:
-        return []
-    return [
-        found.span() for found in re.finditer("|".join(patterns), _unaccented(excerpt), re.IGNORECASE)
-    ]
-
-
-def share_in(said: str, text: str) -> float:
-    """The share of the words and phrases of ``text`` that occur in what was said; 1: all do.
-
-    >>> share_in("Order 81, reorder", "81 order"), share_in("Order 81", 'order "81 order"')
-    (1.0, 0.5)
-    """
-    plain, patterns = _unaccented(said), _patterns(text)
-    held = sum(bool(re.search(one, plain, re.IGNORECASE)) for one in patterns)
-    return held / len(patterns) if patterns else 0.0
-
-
-def _patterns(text: str) -> list[str]:
-    """For each word or phrase of a search an expression that matches it."""
-    patterns: list[str] = []
-    for phrase, word in _SAID.findall(_unaccented(text)):
-        words = re.findall(r"\w+", phrase or word)
-        if words:
-            ending = "" if word.endswith("*") else r"\b"
-            patterns.append(r"\b" + r"\W+".join(map(re.escape, words)) + ending)
-    return patterns
-
-
-def _unaccented(text: str) -> str:
-    """The text as the search compares it, character for character."""
-    return "".join(unicodedata.normalize("NFD", one)[0] for one in text)

@@ -76,6 +76,19 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
     return Question(query, " ".join(words))
 
 
+def read_list(text: str, base: Query) -> Question:
+    """As `read_language`, for a list: without any condition, it leaves out idle runs. `UsageError`.
+
+    >>> [read_list(text, Query()).query.without_idle for text in ("", "agent:refund", "mode:all")]
+    [True, False, False]
+    """
+    asked = read_language(text, base)
+    same_order = Query(limit=base.limit, sort=base.sort, ascending=base.ascending, after=base.after)
+    if asked.text or asked.query != same_order:
+        return asked
+    return Question(msgspec.structs.replace(asked.query, without_idle=True))
+
+
 def has_fields(text: str) -> bool:
     """Whether the text has fields; without fields it may be the name of a run.
 

@@ -8,11 +8,17 @@ from itertools import groupby, islice
 
 import msgspec
 
-from playhead_receiver.asking.asked_runs import MatchingRuns, highlights, share_in
+from playhead_receiver.asking.asked_runs import MatchingRuns
 from playhead_receiver.asking.language import Question
-from playhead_receiver.asking.spoken_texts import Speech, earlier_speeches_of, speeches_of
+from playhead_receiver.asking.spoken_texts import (
+    Speech,
+    earlier_speeches_of,
+    other_texts_of,
+    speeches_of,
+)
 from playhead_receiver.store import Hit, RunSummary, Store
 from playhead_receiver.store.content.references import References
+from playhead_receiver.store.content.words import highlights, share_in
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.search import LOOKED_AT, Search
 from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps
@@ -88,7 +94,8 @@ class _Finder:
         spoken = [hit for hit in hits if not hit.effect]
         spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
         for span_id, same in groupby(spoken, key=lambda hit: steps.owner(hit.span_id)):
-            hit = next(same)
+            own = list(same)
+            hit = next((one for one in own if one.is_request), own[0])
             for speech in self._speeches(run, span_id, hit):
                 if _is_new(speech.text, said):
                     found.append(self._passage(run, steps.number(span_id), span_id, hit, speech))
@@ -101,20 +108,27 @@ class _Finder:
         return found
 
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
-        """The texts of a span that hold what is searched for; else the part of the request."""
+        """The texts of a span that hold all words that are searched for; else those that hold some.
+
+        The index found the span, so there is always one: at least the excerpt of the index.
+        """
         trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
         whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
         if whole is None:
             starts = (one for one in self._store.pending(trace_id) if one.span_id == id)
             whole = next((self._deriver.begun(one) for one in starts), None)
-        speeches = [] if whole is None else speeches_of(whole, self._references)
-        found = [one for one in speeches if self._held(one.text) == 1]
-        if whole is not None and not found:
-            earlier = earlier_speeches_of(whole, self._references)
-            found = [one for one in earlier if self._held(one.text) == 1]
-        if not found:  # the words stand in different texts
-            found = [one for one in speeches if self._held(one.text)]
-        return found or ([Speech("request", hit.excerpt)] if hit.is_request else [])
+        if whole is None:
+            return [Speech("request" if hit.is_request else "step", hit.excerpt)]
+        speeches = speeches_of(whole, self._references)
+        for texts in (speeches, earlier_speeches_of(whole, self._references)):
+            if found := [one for one in texts if self._held(one.text) == 1]:
+                return found
+        others = list(other_texts_of(whole, self._references))
+        return (
+            [one for one in others if self._held(one.text) == 1]
+            or [one for one in [*speeches, *others] if self._held(one.text)]
+            or [Speech("request" if hit.is_request else "step", hit.excerpt)]
+        )
 
     def _held(self, said: str) -> float:
         """The share of the words and phrases that are searched for which a text holds."""

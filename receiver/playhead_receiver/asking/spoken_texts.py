@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote_plus
 
+import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 
 from playhead_receiver.store.content.references import References
@@ -23,6 +24,9 @@ from playhead_semconv.genai.messages import (
     plain,
 )
 from playhead_semconv.otlp import attributes_of
+
+FORM = frozenset(("role", "type", "finish_reason"))
+"""Keys of messages whose values are words of the format; they are found in all runs."""
 
 
 class Speech(NamedTuple):
@@ -60,6 +64,37 @@ def earlier_speeches_of(envelope: ResourceSpans, references: References) -> list
     messages = read_messages(at | references.resolved(at)[0]).input
     earlier = messages[: len(messages) - len(news(messages))]
     return list(_of_messages(earlier, calls_in(messages)))
+
+
+def other_texts_of(envelope: ResourceSpans, references: References) -> Iterator[Speech]:
+    """All other words of a span: its name, its events, and each text in its attributes, however deep."""
+    span = envelope.scope_spans[0].spans[0]
+    at = attributes_of(span.attributes)
+    yield Speech("step", span.name)
+    for event in span.events:
+        yield Speech("event", event.name)
+    for name, value in sorted((at | references.resolved(at)[0]).items()):
+        yield from (Speech(name, text) for text in _texts_in(_decoded(value)))
+
+
+def _decoded(value: Any) -> Any:
+    """An attribute that holds JSON, as messages do, decoded; any other as it is."""
+    try:
+        return msgspec.json.decode(value) if isinstance(value, str) and value[:1] in "[{" else value
+    except (msgspec.DecodeError, RecursionError):
+        return value
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in cast("dict[Any, Any]", value).items():
+            if key not in FORM:
+                yield from _texts_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[Any]", value):
+            yield from _texts_in(inner)
+    elif value is not None:
+        yield text_of(value)
 
 
 def _asked(messages: Messages) -> Iterator[Speech]:

@@ -184,7 +184,7 @@ class Intake:
         others = 0
         passed = Envelope()
         for entry in read_envelope(body).entries:
-            for scoped in entry.scopes:
+            for scoped in (*entry.scopes, *entry.libraries):
                 left: list[bytes] = []
                 for item in scoped.items:
                     try:
@@ -277,6 +277,8 @@ class Intake:
             request = ExportMetricsServiceRequest.FromString(body)
         except DecodeError as problem:
             raise MalformedOtlp(f"the body is no ExportMetricsServiceRequest: {problem}") from None
+        if body and not request.resource_metrics:
+            raise MalformedOtlp("the body is no ExportMetricsServiceRequest: it has only unknown fields")
         count = sum(
             len(scoped.metrics) for entry in request.resource_metrics for scoped in entry.scope_metrics
         )

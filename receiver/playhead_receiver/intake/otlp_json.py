@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -22,26 +22,53 @@ from playhead_receiver.intake.encodings import SMALLER
 from playhead_semconv.errors import MalformedOtlp, TooLarge
 
 _IDS = frozenset(("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"))
-_HOLDERS = (
-    "resourceSpans",
-    "scopeSpans",
-    "spans",
-    "links",
-    "resourceLogs",
-    "scopeLogs",
-    "logRecords",
-    "resourceMetrics",
-    "scopeMetrics",
-    "metrics",
-    "gauge",
-    "sum",
-    "histogram",
-    "exponentialHistogram",
-    "summary",
-    "dataPoints",
-    "exemplars",
+_HOLDERS = frozenset(
+    (
+        "resourceSpans",
+        "scopeSpans",
+        "spans",
+        "links",
+        "resourceLogs",
+        "scopeLogs",
+        "logRecords",
+        "resourceMetrics",
+        "scopeMetrics",
+        "metrics",
+        "gauge",
+        "sum",
+        "histogram",
+        "exponentialHistogram",
+        "summary",
+        "dataPoints",
+        "exemplars",
+    )
 )
 """Names of the lists and objects that contain objects with ids."""
+
+_OLDER = {
+    "instrumentationLibrarySpans": "scopeSpans",
+    "instrumentationLibraryLogs": "scopeLogs",
+    "instrumentationLibraryMetrics": "scopeMetrics",
+    "instrumentationLibrary": "scope",
+    "logs": "logRecords",
+}
+"""Names of OTLP before 0.16, and what they are called today."""
+
+_CAPITAL = re.compile("[A-Z]")
+_SPELLINGS = _OLDER | {
+    _CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): _OLDER.get(name, name)
+    for name in (*_HOLDERS, *_OLDER)
+    if _CAPITAL.search(name)
+}
+"""Other spellings of these names, as protobuf's own JSON and older senders have them."""
+
+_LEVELS: dict[str, tuple[str, str, str]] = {
+    "ExportTraceServiceRequest": ("resourceSpans", "scopeSpans", "spans"),
+    "ExportLogsServiceRequest": ("resourceLogs", "scopeLogs", "logRecords"),
+    "ExportMetricsServiceRequest": ("resourceMetrics", "scopeMetrics", "metrics"),
+}
+"""The lists in each other that lead to the items of a request."""
+_NEXT_TO_LISTS = frozenset(("resource", "scope", "schemaUrl", "schema_url"))
 
 _ITEMS: dict[str, type[Message]] = {"spans": Span, "logRecords": LogRecord}
 """Lists whose items are rejected individually."""
@@ -74,8 +101,9 @@ def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
     """The binary form of a request of ``kind``.
 
     `MalformedOtlp` if ``body`` is no such request; `TooLarge` if it has too many objects and lists.
-    Unknown fields are ignored, as OTLP demands. An id that is not hexadecimal becomes empty, and so does
-    a span or record that cannot be read, so that it is rejected individually. JavaScript's exporter
+    Unknown fields are ignored, as OTLP demands, unless they are there in place of the items. Ids may be
+    hexadecimal, or base64 as in protobuf's own JSON. Any other id becomes empty, and so does a span or
+    record that cannot be read, so that it is rejected individually. JavaScript's exporter
     writes values that protobuf cannot express: a lone surrogate becomes U+FFFD, and an integer beyond 64
     bits becomes a double, as its protobuf exporters do.
     """
@@ -84,7 +112,8 @@ def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
     if not isinstance(found, dict):
         raise MalformedOtlp("the body is not a JSON object")
     request = cast(dict[str, Any], found)
-    _recode_ids(request, _base64_of_hex)
+    _recode_ids(request, _base64_of_id)
+    _check_levels(request, _LEVELS[kind.__name__])
     try:
         return _read(request, kind).SerializeToString()
     except _UNREADABLE:
@@ -174,6 +203,8 @@ def export_json(message: Message) -> bytes:
 
 
 def _recode_ids(node: Any, recode: Callable[[Any], str]) -> None:
+    for spelt in node.keys() & _SPELLINGS.keys():
+        node.setdefault(_SPELLINGS[spelt], node.pop(spelt))
     for key, value in node.items():
         if key in _IDS:
             node[key] = recode(value)
@@ -187,8 +218,29 @@ def _hex_of_base64(value: Any) -> str:
     return base64.b64decode(value).hex()
 
 
-def _base64_of_hex(value: Any) -> str:
+def _base64_of_id(value: Any) -> str:
+    if isinstance(value, str) and len(value) in _BASE64_LENGTHS:
+        return value
     try:
         return base64.b64encode(bytes.fromhex(value)).decode()
     except (TypeError, ValueError):
         return ""
+
+
+_BASE64_LENGTHS = (12, 24)
+"""Lengths of span ids and trace ids in base64; in hexadecimal they have 16 and 32 digits."""
+
+
+def _check_levels(node: dict[str, Any], levels: Sequence[str], is_top: bool = True) -> None:
+    """`MalformedOtlp` if a list that leads to the items is missing, and something unknown is there."""
+    name, *inner = levels
+    if name not in node:
+        for key, value in node.items():
+            is_part = key not in _NEXT_TO_LISTS and value and isinstance(value, list | dict)
+            if is_top or is_part:
+                raise MalformedOtlp(f"the body has {key[:100]!r} instead of {name!r}")
+    items = node.get(name)
+    if inner and isinstance(items, list):
+        for item in cast(list[Any], items):
+            if isinstance(item, dict):
+                _check_levels(cast(dict[str, Any], item), inner, is_top=False)

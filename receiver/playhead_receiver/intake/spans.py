@@ -57,7 +57,7 @@ def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
     at = 0
     for entry in read_envelope(body).entries:
         resource = entry.resource
-        for scoped in entry.scopes:
+        for scoped in (*entry.scopes, *entry.libraries):
             scope, around = scoped.scope, surroundings(entry, scoped)
             back = around.back
             for item in scoped.items:
@@ -78,9 +78,12 @@ def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
 def read_envelope(body: bytes) -> Any:
     """Decode an export request to an `Envelope`. `MalformedOtlp` if it cannot be decoded."""
     try:
-        return Envelope.FromString(body)
+        envelope = Envelope.FromString(body)
     except DecodeError as problem:
         raise MalformedOtlp(f"the body is no export request: {problem}") from None
+    if body and not envelope.entries:
+        raise MalformedOtlp("the body is no export request: it has only unknown fields")
+    return envelope
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,9 @@ as in a recording. Bodies keep their references to earlier bodies, and digests a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import blake3
@@ -18,13 +20,22 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
+from playhead_semconv.otlp.any_values import set_value
+from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
-from playhead_semconv.secrets.codings import codec
 from playhead_semconv.secrets.finder import Kind
-from playhead_semconv.secrets.responses import repacked, scrubber
+from playhead_semconv.secrets.responses import decoded, scrubber
+from playhead_semconv.secrets.rules import RULES, SecretNames
 from playhead_semconv.secrets.spellings import spellings, those_told
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
+
+_FLAT = frozenset((a.PLAYHEAD_HTTP_HEADERS, a.PLAYHEAD_GRPC_METADATA, a.PLAYHEAD_GRPC_TRAILERS))
+"""Attributes that hold name, value, name, value, …"""
+
+_NAMES = SecretNames(RULES)
+_COUNT = re.compile(r"-?[\d.,:]{0,15}")
+"""A number, which is no credential whatever its name."""
 
 _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
@@ -47,17 +58,43 @@ class Redaction:
         data = text.encode("utf-8", "surrogatepass")
         return self._without(data).decode("utf-8", "surrogatepass")
 
-    def value(self, value: Any) -> Any:
-        """An attribute value in which all texts have placeholders."""
-        if isinstance(value, str):
-            return self.text(value)
+    def value(self, value: Any, name: str = "") -> Any:
+        """The value of the attribute ``name`` with placeholders, in every text and under every name."""
         if isinstance(value, bytes):
             return self._without(value)
         if isinstance(value, list):
-            return [self.value(one) for one in cast(list[Any], value)]
+            items = cast(list[Any], value)
+            if name in _FLAT:
+                pairs = zip(items[::2], items[1::2], strict=False)
+                return [part for key, one in pairs for part in (key, self._header(str(key), one))]
+            return [self.value(one, name) for one in items]
         if isinstance(value, dict):
-            return {name: self.value(one) for name, one in cast(dict[str, Any], value).items()}
-        return value
+            return self.values_of(cast(dict[str, Any], value))
+        if isinstance(value, str):
+            value = self.text(value)
+        return self._under(name, value) if name and not isinstance(value, bool) else value
+
+    def values_of(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes with placeholders in names and values."""
+        return {self.text(name): self.value(value, name) for name, value in named.items()}
+
+    def _header(self, name: str, value: Any) -> Any:
+        """The value of a header with placeholders; without its scheme's token where its name says so."""
+        if not isinstance(value, str) or PLACEHOLDER in value:
+            return self.value(value, name)
+        if not _NAMES.secret("header", name.lower().replace("_", "-")) or _COUNT.fullmatch(value):
+            return self.value(value, name)
+        self.places += 1
+        scheme, space, _ = value.partition(" ")
+        return f"{scheme} {PLACEHOLDER}" if space and scheme.isalpha() else PLACEHOLDER
+
+    def _under(self, name: str, value: Any) -> Any:
+        """``value``, a text or a number, without what its ``name`` marks as a credential."""
+        try:
+            data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            return next(iter(json.loads(self._without(data)).values()))
+        except (TypeError, ValueError):
+            return value if isinstance(value, str) else PLACEHOLDER
 
     def _without(self, data: bytes, *, same_length: bool = False) -> bytes:
         spans = [(one.begin, one.end) for one in self._finder.find(data) if one.kind in _HIDDEN]
@@ -82,32 +119,45 @@ class Redaction:
         """A span in its stored form, without its credentials."""
         envelope = ResourceSpans.FromString(otlp)
         before = self.places
+        self._attributes(envelope.resource.attributes)
         for scope in envelope.scope_spans:
+            scope.scope.name, scope.scope.version = map(
+                self.text, (scope.scope.name, scope.scope.version)
+            )
+            self._attributes(scope.scope.attributes)
             for span in scope.spans:
                 span.name = self.text(span.name)
                 span.status.message = self.text(span.status.message)
+                span.trace_state = self.text(span.trace_state)
                 self._attributes(span.attributes)
                 for event in span.events:
+                    event.name = self.text(event.name)
                     self._attributes(event.attributes)
                 for link in span.links:
+                    link.trace_state = self.text(link.trace_state)
                     self._attributes(link.attributes)
         return otlp if self.places == before else envelope.SerializeToString()
 
     def _attributes(self, pairs: Iterable[KeyValue]) -> None:
         for pair in pairs:
-            self._any(pair.value)
+            self._any(pair.value, pair.key)
+            pair.key = self.text(pair.key)
 
-    def _any(self, value: AnyValue) -> None:
+    def _any(self, value: AnyValue, name: str) -> None:
         kind = value.WhichOneof("value")
-        if kind == "string_value":
-            value.string_value = self.text(value.string_value)
-        elif kind == "bytes_value":
+        if kind == "bytes_value":
             value.bytes_value = self._without(value.bytes_value)
         elif kind == "array_value":
             for one in value.array_value.values:
-                self._any(one)
+                self._any(one, name)
         elif kind == "kvlist_value":
             self._attributes(value.kvlist_value.values)
+        elif kind in ("string_value", "int_value", "double_value"):
+            held = getattr(value, kind)
+            header = _header_name(name)
+            kept = self._header(header, held) if header else self.value(held, name)
+            if kept != held:
+                set_value(value, kept)
 
     def body(self, data: bytes) -> bytes:
         """A whole body with placeholders."""
@@ -117,23 +167,22 @@ class Redaction:
         """Content that occurs in several facts; its length does not change."""
         return self._without(data, same_length=True)
 
-    def answer(self, pieces: list[bytes], encoding: str, content_type: str) -> list[bytes]:
-        """The pieces of an answer; each keeps its length unless the answer is compressed."""
-        coding = codec(encoding)
-        scrub = scrubber(self._finder, lambda _: None, content_type=content_type)
-        if coding is None:
-            found = [scrub.chunk(one) for one in pieces]
-        else:
-            unpack, packer = coding
-            try:
-                texts = [unpack(one) for one in pieces]
-            except Exception:  # does not match its header; each coding raises its own exceptions
-                return pieces
-            kept = [scrub.chunk(text) for text in texts]
-            pack = packer()
-            found = pieces if kept == texts else [pack(text) for text in kept]
+    def answer(
+        self, pieces: list[bytes], lacks: list[str], headers: Mapping[str, str]
+    ) -> tuple[list[bytes], str] | None:
+        """The pieces of an answer without credentials, decoded; None if it holds none.
+
+        Each keeps its length, unless the answer is compressed: then the content coding that they lack
+        is returned, too. ``lacks``: the same for the given ``pieces``; empty where they have it.
+        """
+        scrub = scrubber(self._finder, lambda _: None, content_type=headers.get("content-type", ""))
+        try:
+            texts, coding = decoded(pieces, lacks, headers.get("content-encoding", ""))
+        except Exception:  # not compressed, or not as its header says; each coding has its own errors
+            texts, coding = pieces, ""
+        kept = [scrub.chunk(one) for one in texts]
         self.places += scrub.count
-        return found if scrub.count else pieces
+        return (kept, coding) if scrub.count else None
 
 
 class _Facts:
@@ -144,7 +193,8 @@ class _Facts:
         self._tape = IndexedTape(facts)
         self._bodies: dict[bytes, tuple[bytes, bytes]] = {}
         """New bytes and digest of a body, by its old digest."""
-        self._parts: dict[tuple[ExchangeId, int], bytes] = {}
+        self._parts: dict[tuple[ExchangeId, int], tuple[bytes, str]] = {}
+        """New bytes of a part of an answer, and the content coding that they lack."""
         self._answers: dict[ExchangeId, str] = {}
         """New digests of answers that changed."""
         self._named: dict[str, str] = {}
@@ -170,16 +220,13 @@ class _Facts:
 
     def _read_answer(self, id: ExchangeId, parts: list[Fact], headers: dict[str, str]) -> None:
         pieces = [cast(Content, fact.body).inline or b"" for fact in parts]
-        coded = headers.get("content-encoding", "").strip().lower()
         lacks = [str(fact.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for fact in parts]
-        if any(lacks):
-            pieces = repacked(pieces, lacks)
-            coded = next(filter(None, lacks))
-        kept = self._redaction.answer(pieces, coded, headers.get("content-type", ""))
-        if kept == pieces:
+        found = self._redaction.answer(pieces, lacks, headers)
+        if found is None:
             return
+        kept, coding = found
         for fact, piece in zip(parts, kept, strict=True):
-            self._parts[id, fact.seq] = piece
+            self._parts[id, fact.seq] = piece, coding
         self._answers[id] = blake3.blake3(b"".join(kept)).hexdigest()
 
     def _read_blobs(self, facts: Sequence[Fact]) -> None:
@@ -202,10 +249,14 @@ class _Facts:
     def without(self, fact: Fact) -> Fact:
         """One fact without its credentials."""
         before = self._redaction.places
-        attributes = {name: self._attribute(name, value) for name, value in fact.attributes.items()}
+        attributes = {
+            self._redaction.text(name): self._attribute(name, value)
+            for name, value in fact.attributes.items()
+        }
         attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
-        if (fact.exchange, fact.seq) in self._parts:
-            attributes.pop(a.PLAYHEAD_REDACTED_UNPACKED, None)
+        part = None if fact.exchange is None else self._parts.get((fact.exchange, fact.seq))
+        if part is not None and part[1]:
+            attributes[a.PLAYHEAD_REDACTED_UNPACKED] = part[1]
         if fact.name == e.PLAYHEAD_EXCHANGE_END and fact.exchange in self._answers:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answers[fact.exchange]
         body = self._body(fact)
@@ -219,7 +270,7 @@ class _Facts:
     def _attribute(self, name: str, value: Any) -> Any:
         if isinstance(value, str) and value in self._named:
             return self._named[value]
-        return self._redaction.value(value)
+        return self._redaction.value(value, name)
 
     def _body(self, fact: Fact) -> Content | None:
         body = fact.body
@@ -232,7 +283,7 @@ class _Facts:
             at = int(fact.attributes.get(a.PLAYHEAD_BLOB_OFFSET, 0))
             return msgspec.structs.replace(body, inline=whole[0][at : at + len(body.inline)])
         if fact.exchange is not None and (fact.exchange, fact.seq) in self._parts:
-            piece = self._parts[fact.exchange, fact.seq]
+            piece, _ = self._parts[fact.exchange, fact.seq]
             return Content(b"", len(piece), piece)
         if not body.tells:
             known = self._bodies.get(body.digest)
@@ -262,6 +313,16 @@ class _Facts:
         return Content(digest, len(new), new[shared:], of_base, shared)
 
 
+def _header_name(name: str) -> str:
+    """The header that an attribute holds; empty: it holds none.
+
+    >>> _header_name("http.request.header.x_api_key"), _header_name("openai.api_key")
+    ('x_api_key', '')
+    """
+    _, header, last = name.rpartition(".header.")
+    return last if header else ""
+
+
 def _common(left: bytes, right: bytes) -> int:
     """Length of the common prefix of two bodies."""
     low, high = 0, min(len(left), len(right))
@@ -281,6 +342,12 @@ def late(facts: Iterable[Fact]) -> set[str]:
         said: list[Any] = fact.attributes.get(a.PLAYHEAD_REDACTED_LATE) or []
         told.update(map(str, said))
     return told
+
+
+def told_in_spans(spans: Iterable[bytes], wanted: set[str], key: bytes) -> set[str]:
+    """The values in stored spans that match the marks in ``wanted``."""
+    texts = (str(ResourceSpans.FromString(one)) for one in spans)
+    return {value for text in texts for value in those_told(text, wanted, key)}
 
 
 def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:

@@ -19,6 +19,7 @@ from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.exchanges import exchanges_of
 from playhead_replay.run.run import Run
 from playhead_semconv.facts import Fidelity
+from playhead_semconv.genai.prices import dollars
 from playhead_semconv.rerun.state_documents import at
 from playhead_semconv.untrusted.shown_text import visible
 
@@ -142,7 +143,7 @@ class ReplayedGolden(ObservedRun):
                 f"no price is known for {', '.join(one or '(no model)' for one in cost.unpriced)}"
             )
         if cost.usd > Decimal(str(at_most)):
-            self._fail(f"cost: {cost}, not at most ${at_most}")
+            self._fail(f"cost: {cost}, not at most {dollars(at_most)}")
 
     def assert_state(self, step: int, path: str, value: Any, *, name: str = "") -> None:
         """At the end of a step the state held ``value`` at ``path``, as in ``order.lines[0]``.

@@ -105,11 +105,16 @@ class Outputs:
 
     @staticmethod
     def last_of_stderr(tape: IndexedTape, lines: int) -> list[str]:
-        """The last recorded lines that a process wrote to stderr, without empty ones."""
+        """The last recorded lines that a process wrote to stderr, without empty ones.
+
+        None where the recording has no content.
+        """
         last: deque[Content] = deque(maxlen=lines * PIECES_A_LINE)
         for fact in tape.named(e.PLAYHEAD_EFFECT):
-            if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and fact.body is not None:
-                last.append(fact.body)
+            body = fact.body
+            if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and body is not None:
+                if body.digest or body.inline is not None:
+                    last.append(body)
         written = b"".join(tape.read(one) for one in last).decode("utf-8", "replace")
         return [line for line in written.splitlines() if line.strip()][-lines:]
 

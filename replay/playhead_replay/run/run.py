@@ -18,6 +18,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from google.protobuf.message import DecodeError
 
@@ -29,7 +30,7 @@ from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.spans import Span, grow, spans_of
+from playhead_replay.run.spans import Span, SpanReader, grow, spans_of
 from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, number_steps, role_of
 from playhead_replay.run.store_shape import StoreLike
@@ -102,6 +103,9 @@ class Run:
         default=None, init=False, repr=False, compare=False
     )
     """Exchanges by span, each with its place in `exchanges`."""
+    _bearers: list[Span] | None = field(default=None, init=False, repr=False, compare=False)
+    _cost: Cost | None = field(default=None, init=False, repr=False, compare=False)
+    """The cost that the store has summed up, call by call."""
 
     @classmethod
     def load(cls, store: StoreLike, trace_id: str) -> Run:
@@ -113,15 +117,13 @@ class Run:
             for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
         ]
         tapes.sort(key=_rank)
-        finished = [
-            span
-            for stored in store.spans(bytes.fromhex(summary.trace_id))
-            for span in spans_of(stored.otlp)
-        ]
+        reader = SpanReader()
+        finished = [span for stored in store.spans(trace) for span in reader.spans(stored.otlp)]
         run = cls._of(tapes, finished, summary.trace_id)
         run.name, run.agent = summary.name, summary.agent
         run.status, run.mode, run.origin = summary.status, summary.mode, summary.origin
         run.started_ns, run.ended_ns = summary.started_ns, summary.ended_ns
+        run._cost = Cost(Decimal(str(summary.cost_usd or 0)), tuple(summary.unpriced))
         return run
 
     @classmethod
@@ -137,7 +139,8 @@ class Run:
         """
         at_hand = [held(tape) for tape in tapes]
         try:
-            finished = [span for otlp in spans for span in spans_of(otlp)]
+            reader = SpanReader()
+            finished = [span for otlp in spans for span in reader.spans(otlp)]
             trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
             run = cls._of(at_hand, finished, trace_id)
         except NONSENSE as problem:
@@ -253,14 +256,18 @@ class Run:
     @property
     def token_bearers(self) -> list[Span]:
         """The spans whose tokens count, each token once; others only sum them up or repeat them."""
-        return token_bearers(self.roots)
+        if self._bearers is None:
+            self._bearers = token_bearers(self.roots)
+        return self._bearers
 
     @property
     def cost(self) -> Cost:
         """Cost of all its calls, except those that a fork or a resume played from its tape."""
-        return cost_of(
-            (span.attributes, span.started_ns) for span in self.token_bearers if not was_played(span)
-        )
+        if self._cost is None:
+            self._cost = cost_of(
+                (span.attributes, span.started_ns) for span in self.token_bearers if not was_played(span)
+            )
+        return self._cost
 
     @property
     def errors(self) -> list[Step]:

@@ -7,19 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from playhead_replay.run.raw_spans import read_raw_spans
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
 from playhead_semconv.otlp import attributes_of
+from playhead_semconv.otlp.any_values import value_of
 from playhead_semconv.tape.span_starts import starts_among
 from playhead_semconv.untrusted.rings import opened_rings
 
-KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
+KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_CONSUMER = 1, 2, 3, 5
 """Span kinds, as in OTLP."""
 
 SpanStatus: TypeAlias = Literal["unset", "ok", "error"]
+LONGEST_SHARED, MOST_SHARED = 128, 10_000
+"""Bytes of an attribute that is decoded once for all spans of a run, and how many are remembered."""
 _STATUS: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
 
@@ -108,33 +115,80 @@ class Span:
             waiting.extend(reversed(span.children))
 
 
+class SpanReader:
+    """Reads the spans of a run from OTLP `ResourceSpans` bytes.
+
+    Equal attributes, names and resources of its spans are decoded once and are one object each: a run
+    may have 50,000 spans.
+    """
+
+    def __init__(self) -> None:
+        self._resources: dict[bytes, dict[str, Any]] = {}
+        self._pairs: dict[bytes, tuple[str, Any]] = {}
+        self._texts: dict[str, str] = {}
+
+    def spans(self, otlp: bytes) -> Iterator[Span]:
+        """The spans of one entry."""
+        message = read_raw_spans(otlp)
+        resource = self._resource(message.resource)
+        recorded = a.PLAYHEAD_INSTANCE in resource
+        for scope in message.scope_spans:
+            for span in scope.spans:
+                at = self._attributes(span.attributes)
+                status = Status.FromString(span.status)
+                yield Span(
+                    trace_id=self._shared(span.trace_id.hex()),
+                    span_id=span.span_id.hex(),
+                    parent_id=self._shared(span.parent_span_id.hex()),
+                    name=self._shared(span.name),
+                    kind=span.kind,
+                    started_ns=span.start_time_unix_nano,
+                    ended_ns=span.end_time_unix_nano,
+                    attributes=at if recorded else attributes_in_our_words(at) | at,
+                    status=_STATUS[status.code] if 0 <= status.code < 3 else "unset",
+                    status_message=status.message,
+                    events=[self._event(data) for data in span.events],
+                    resource=resource,
+                    links=[trace_pb2.Span.Link.FromString(data).trace_id.hex() for data in span.links],
+                    instance=str(resource.get(a.PLAYHEAD_INSTANCE, "")),
+                )
+
+    def _event(self, data: bytes) -> SpanEvent:
+        event = trace_pb2.Span.Event.FromString(data)
+        return SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
+
+    def _resource(self, data: bytes) -> dict[str, Any]:
+        found = self._resources.get(data)
+        if found is None:
+            found = attributes_of(Resource.FromString(data).attributes)
+            self._resources[data] = found
+        return found
+
+    def _attributes(self, pairs: Iterable[bytes]) -> dict[str, Any]:
+        known, found = self._pairs, dict[str, Any]()
+        for data in pairs:
+            name, value = known.get(data) or self._decoded(data)
+            found[name] = value
+        return found
+
+    def _decoded(self, data: bytes) -> tuple[str, Any]:
+        pair = KeyValue.FromString(data)
+        found = self._shared(pair.key), value_of(pair.value)
+        if len(data) <= LONGEST_SHARED:
+            if len(self._pairs) >= MOST_SHARED:
+                self._pairs.clear()
+            self._pairs[data] = found
+        return found
+
+    def _shared(self, text: str) -> str:
+        if len(self._texts) >= MOST_SHARED:
+            self._texts.clear()
+        return self._texts.setdefault(text, text)
+
+
 def spans_of(otlp: bytes) -> Iterator[Span]:
     """The spans of OTLP `ResourceSpans` bytes."""
-    message = trace_pb2.ResourceSpans.FromString(otlp)
-    resource = attributes_of(message.resource.attributes)
-    recorded = a.PLAYHEAD_INSTANCE in resource
-    for scope in message.scope_spans:
-        for span in scope.spans:
-            attributes = attributes_of(span.attributes)
-            yield Span(
-                trace_id=span.trace_id.hex(),
-                span_id=span.span_id.hex(),
-                parent_id=span.parent_span_id.hex(),
-                name=span.name,
-                kind=int(span.kind),
-                started_ns=span.start_time_unix_nano,
-                ended_ns=span.end_time_unix_nano,
-                attributes=attributes if recorded else attributes_in_our_words(attributes) | attributes,
-                status=_STATUS[span.status.code] if 0 <= span.status.code < 3 else "unset",
-                status_message=span.status.message,
-                events=[
-                    SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
-                    for event in span.events
-                ],
-                resource=resource,
-                links=[link.trace_id.hex() for link in span.links],
-                instance=str(resource.get(a.PLAYHEAD_INSTANCE, "")),
-            )
+    return SpanReader().spans(otlp)
 
 
 def started_span(fact: Fact) -> Span:

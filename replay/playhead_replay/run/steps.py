@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from playhead_replay.run.spans import KIND_CLIENT, Span
+from playhead_replay.run.spans import KIND_CLIENT, KIND_CONSUMER, KIND_SERVER, Span
 from playhead_semconv import attributes as a
 from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role
 from playhead_semconv.untrusted.counts import count_in
@@ -54,6 +54,8 @@ def role_of(span: Span) -> Role:
     """What a span is for the count of steps."""
     at = span.attributes
     if not is_logical(at):
+        if span.kind in (KIND_SERVER, KIND_CONSUMER):
+            return Role.SERVED
         return Role.REQUEST if is_request(span) else Role.OTHER
     operation = at[a.GEN_AI_OPERATION_NAME]
     named = at.get(a.GEN_AI_RESPONSE_MODEL) or at.get(a.GEN_AI_REQUEST_MODEL)

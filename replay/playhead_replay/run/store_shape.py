@@ -29,6 +29,10 @@ class SummaryLike(Protocol):
     def mode(self) -> str: ...  # noqa: D102
     @property
     def origin(self) -> str: ...  # noqa: D102
+    @property
+    def cost_usd(self) -> float | None: ...  # noqa: D102
+    @property
+    def unpriced(self) -> Sequence[str]: ...  # noqa: D102
 
 
 class StoredSpanLike(Protocol):

@@ -63,9 +63,14 @@ class Cost:
         """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
         if self.unpriced and not self.usd:
             return ""
-        small = 0 < self.usd < Decimal("0.01")
-        places = 1 - self.usd.adjusted() if small else 2
-        return f"${self.usd:.{places}f}{'+' if self.unpriced else ''}"
+        return dollars(self.usd) + ("+" if self.unpriced else "")
+
+
+def dollars(usd: Decimal | float) -> str:
+    """``$1,204.50``; below a cent with two significant digits, ``$0.0021``."""
+    exact = Decimal(str(usd))
+    places = 1 - exact.adjusted() if 0 < exact < Decimal("0.01") else 2
+    return f"${exact:,.{places}f}"
 
 
 def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:

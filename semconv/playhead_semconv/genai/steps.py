@@ -60,13 +60,15 @@ class Role(IntEnum):
     """What a span is for the count of steps."""
 
     OTHER = 0
-    REQUEST = 1
+    SERVED = 1
+    """A request that a service received; what it does for it is not an attempt of its caller."""
+    REQUEST = 2
     """An attempt over HTTP, gRPC or a WebSocket."""
-    STEP = 2
+    STEP = 3
     """A tool, or another operation that calls no model."""
-    CALL = 3
+    CALL = 4
     """A call of a model, as somebody tells it."""
-    OWN_CALL = 4
+    OWN_CALL = 5
     """A call of a model that we derived from its bytes."""
 
 
@@ -124,11 +126,25 @@ class Nesting(Generic[Id]):
     def is_step(self, id: Id) -> bool:
         """Whether this span is a step."""
         role = self._roles[id]
-        if role == Role.REQUEST:  # that no call, tool or other request encloses
-            return all(self._roles[one] == Role.OTHER for one in self.above(id))
+        if role == Role.REQUEST:
+            return not self.is_attempt(id)
         if role >= Role.CALL:
             return id not in self._around and self.told_by(id) is None
         return role == Role.STEP
+
+    def is_attempt(self, id: Id) -> bool:
+        """Whether a call, a tool or another request encloses this request.
+
+        A call of a model includes what gateways do for it. Of other spans only those of the same service
+        count: what a service asks while it serves a request is no attempt of that request's sender.
+        """
+        served = False
+        for one in self.above(id):
+            role = self._roles[one]
+            if role >= Role.CALL or (role >= Role.REQUEST and not served):
+                return True
+            served = served or role == Role.SERVED
+        return False
 
     def encloses_call(self, id: Id) -> bool:
         """Whether a call of a model is inside of this span."""

@@ -1,6 +1,7 @@
 """What credentials look like, and how they are found in any bytes: one engine for all places.
 
-`fields` lists the names of credentials, `shapes` the formats that providers use. `finder` searches for
+`fields` lists the names of credentials, `rules` those of headers, query keys, options and variables,
+`shapes` the formats that providers use. `finder` searches for
 both, and for known values, in one pass. `masks` defines what replaces them on the tape, `scrubbing`
 applies that to text that arrives in pieces, `event_frames` to event streams in binary messages,
 `protobuf_messages` to messages that are sent, and `codings` looks into compressed data. `responses`

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from playhead_semconv.secrets.codings import Codec, codec
+from playhead_semconv.secrets.codings import Decoder, codec
 from playhead_semconv.secrets.event_frames import FrameScrubber
 from playhead_semconv.secrets.finder import Finder
 from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
@@ -25,7 +25,6 @@ def scrubber(
 
     ``learn`` is called with values found by name or shape.
     """
-    encoding = content_encoding.strip().lower()
 
     def plain(*, events: bool = True) -> Scrubber:
         return PlainScrubber(finder, learn, events=events)
@@ -35,59 +34,94 @@ def scrubber(
         if content_type.startswith(FRAMES)
         else plain(events=content_type.startswith(EVENTS))
     )
-    return found if encoding in ("", "identity") else _Coded(encoding, found)
+    both = codec(content_encoding)
+    return found if both is None else _Coded(both[0], found)
 
 
 class _Coded:
-    """Scrubs a compressed response: decodes it, and encodes it again where something must change.
+    """Scrubs a compressed response: decodes it, and stores it decoded where something must change.
 
-    If the first credential comes late, the data before it is on the tape already, as it came. The data
-    after it is stored uncompressed; for readers of the tape `repacked` makes one compressed answer of
-    both.
+    What came before the first credential is on the tape already, as it came. For readers of the tape,
+    `repacked` makes one compressed answer of both.
     """
 
-    def __init__(self, encoding: str, plain: Scrubber) -> None:
+    def __init__(self, decoder: Decoder, plain: Scrubber) -> None:
         self.count = 0
         self.unpacked = ""
-        self._encoding = encoding
         self._plain = plain
-        self._codec = codec(encoding)
-        self._pack: Codec | None = None
-        self._untouched = 0
+        self._unpack = decoder
+        self._damaged = False
 
     def chunk(self, data: bytes) -> bytes:
-        if self._codec is None:
-            return data
-        unpack, packer = self._codec
-        try:
-            text = unpack(data)
-        except Exception:
-            # Not encoded as the header says; the program's own decoder will not get text from it either.
-            return data if not self.unpacked else b""
+        text = self._text(data)
+        if text is None:
+            # Not encoded as the header says: a program that decodes nothing gets the bytes as they are.
+            kept = b"" if self.unpacked else self._plain.chunk(data)
+            self.count = self._plain.count
+            return kept
         kept = self._plain.chunk(text)
         self.count = self._plain.count
-        if self.unpacked:
-            return kept
-        if kept == text and self._pack is None:
-            self._untouched += 1
+        if kept == text and not self.unpacked:
             return data
-        if self._pack is None:
-            if self._untouched:
-                self.unpacked = self._encoding
-                return kept
-            self._pack = packer()
-        return self._pack(kept)
+        self.unpacked = self._unpack.coding
+        return kept
+
+    def _text(self, data: bytes) -> bytes | None:
+        try:
+            return None if self._damaged else self._unpack(data)
+        except Exception:  # each coding raises exceptions of its own
+            self._damaged = True
+            return None
 
 
-def repacked(pieces: list[bytes], unpacked: list[str]) -> list[bytes]:
+def decoded(
+    pieces: Sequence[bytes], unpacked: Sequence[str], encoding: str = ""
+) -> tuple[list[bytes], str]:
+    """Return the pieces of one compressed answer, decoded, and the content coding that they had.
+
+    ``unpacked``: for each piece, the content coding that it lacks; empty where it has it. ``encoding``:
+    of the answer, if all pieces have it. Raises what the library of the coding raises, and ValueError
+    for a coding that is unknown here.
+    """
+    lacking = next(filter(None, unpacked), "")
+    both = codec(lacking or encoding)
+    if both is None:
+        raise ValueError(f"unknown content coding {lacking or encoding}")
+    unpack = both[0]
+    texts = [one if lacks else unpack(one) for one, lacks in zip(pieces, unpacked, strict=True)]
+    return texts, lacking or unpack.coding
+
+
+def repacked(
+    pieces: Sequence[bytes], unpacked: Sequence[str], encoding: str = "", *, complete: bool
+) -> list[bytes]:
     """Return the pieces of one compressed answer, some of which are stored without their coding.
 
-    ``unpacked``: for each piece, the content coding that it lacks; empty where it has it.
+    The arguments and errors are those of `decoded`. ``complete``: the compressed data comes to an end,
+    so that every client reads the answer to its end.
     """
-    both = codec(next(filter(None, unpacked), ""))
-    if both is None:
-        return pieces
-    unpack, packer = both
-    pack = packer()
-    texts = (one if lacks else unpack(one) for one, lacks in zip(pieces, unpacked, strict=True))
-    return [pack(text) for text in texts]
+    texts, coding = decoded(pieces, unpacked, encoding)
+    both = codec(coding)
+    assert both is not None
+    encoder = both[1]()
+    packed = [encoder.pack(text) for text in texts]
+    if complete and packed:
+        packed[-1] += encoder.finish()
+    return _none_empty(packed)
+
+
+def _none_empty(pieces: list[bytes]) -> list[bytes]:
+    """Return the same bytes, cut so that pieces without data get two of the next one with enough.
+
+    A piece is one delivery; a reader takes an empty one for the end. Some readers need two bytes to
+    recognize the coding.
+    """
+    first = 0
+    for index, piece in enumerate(pieces):
+        taken = 2 * (index - first)
+        if len(piece) > taken > 0:
+            pieces[first:index] = [piece[at : at + 2] for at in range(0, taken, 2)]
+            pieces[index] = piece[taken:]
+        if piece:
+            first = index + 1
+    return pieces

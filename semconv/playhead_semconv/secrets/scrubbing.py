@@ -64,8 +64,18 @@ class PlainScrubber:
         self._open: _Open | None = None
         self._said = _Said(finder) if events else None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the data so far ended within a credential."""
+        return self._open is not None
+
     def chunk(self, data: bytes) -> bytes:
         """See `Scrubber.chunk`."""
+        pieces = self.pieces(data)
+        return _with(data, pieces) if pieces else data
+
+    def pieces(self, data: bytes) -> list[Piece]:
+        """Return what is replaced in the next ``data``, and by what; pieces may overlap."""
         window = self._before + data if self._before else data
         spans = self._find(window)
         said = self._said
@@ -73,13 +83,13 @@ class PlainScrubber:
         ends = said is not None and data.endswith(_EVENT_ENDS)
         self._before = b"" if ends else window[-CARRIED_BYTES:]
         if not spans and self._open is None and (said is None or said.due is None):
-            return data
+            return []
         pieces = list(self._continued(data))
         start = pieces[-1][1] if pieces else 0
         pieces += self._new(data, window, spans, start)
         if said is not None and (said.due is not None or any(span.kind is Kind.PIECE for span in spans)):
             pieces += self._spoken(said, data)
-        return _with(data, pieces) if pieces else data
+        return pieces
 
     def _continued(self, data: bytes) -> Iterator[Piece]:
         """Yield the beginning of ``data`` that continues a credential of the last chunk."""

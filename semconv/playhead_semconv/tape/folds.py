@@ -87,7 +87,7 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
             exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
     for exchange in exchanges.values():
-        if exchange.parts and a.PLAYHEAD_REDACTED_UNPACKED in exchange.parts[-1].attributes:
+        if any(_was_changed(part, exchange) for part in exchange.parts):
             _repack(exchange)
     return exchanges
 
@@ -108,20 +108,53 @@ def _intervene(exchange: Exchange, fact: Fact) -> None:
             exchange.ask = msgspec.structs.replace(ask, details=details)
 
 
+def _was_changed(part: Part, exchange: Exchange) -> bool:
+    """Whether a part of a compressed answer is stored uncompressed, or as older versions packed it."""
+    changed = part.attributes
+    if a.PLAYHEAD_REDACTED_UNPACKED in changed:
+        return True
+    return a.PLAYHEAD_REDACTED_COUNT in changed and bool(_header(exchange, "content-encoding"))
+
+
 def _repack(exchange: Exchange) -> None:
-    """Rebuild one compressed answer from an answer of which the tape holds the rest uncompressed."""
-    parts = exchange.parts
+    """Rebuild one compressed answer, of the length that its head announces, from a changed one."""
+    parts, end = exchange.parts, exchange.end
     lacks = [str(part.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for part in parts]
-    try:
-        pieces = repacked([part.data.inline or b"" for part in parts], lacks)
-    except Exception:  # what comes before is damaged, in a different way for each coding
+    held = [part.data.inline for part in parts if part.data.inline is not None]
+    complete = end is not None and end.how == "complete"
+    try:  # without content there is nothing to rebuild
+        pieces = repacked(held, lacks, _header(exchange, "content-encoding"), complete=complete)
+    except Exception:  # what comes before may be damaged, in a different way for each coding
         return
     exchange.parts = [
         msgspec.structs.replace(part, data=Content(b"", len(piece), piece))
         for part, piece in zip(parts, pieces, strict=True)
     ]
-    if exchange.end is not None:
-        exchange.end = msgspec.structs.replace(exchange.end, digest=b"")
+    _announce(exchange, sum(map(len, pieces)))
+    if end is not None:
+        exchange.end = msgspec.structs.replace(end, digest=b"")
+
+
+def _announce(exchange: Exchange, size: int) -> None:
+    """Correct the length in the head. More is announced than ``size`` if the answer was cut."""
+    end, announced = exchange.end, _header(exchange, "content-length")
+    if not announced.isdigit():
+        return
+    if end is None or end.how != "complete":
+        missing = end.error.args[0] if end is not None and end.error and end.error.args else 0
+        size += missing if isinstance(missing, int) and missing > 0 else 1
+    flat = [str(word) for word in exchange.head[a.PLAYHEAD_HTTP_HEADERS]]
+    for index in range(0, len(flat) - 1, 2):
+        if flat[index].lower() == "content-length":
+            flat[index + 1] = str(size)
+    exchange.head = {**exchange.head, a.PLAYHEAD_HTTP_HEADERS: flat}
+
+
+def _header(exchange: Exchange, name: str) -> str:
+    """The values of a header of the answer, joined by commas; empty if it has none."""
+    flat = [str(word) for word in exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or ()]
+    pairs = zip(flat[::2], flat[1::2], strict=False)
+    return ", ".join(value for key, value in pairs if key.lower() == name)
 
 
 def is_inbound(fact: Fact) -> bool:

@@ -89,8 +89,8 @@ def test_an_agent_reads_runs_where_no_receiver_runs(data_dir: Path):
     assert found.startswith(f"helper-1:1 {span} user: ")
     assert [line.split(":")[0] for line in sums.splitlines()] == ["all", "helper", "refund"]
     total, helper, _ = sums.splitlines()
-    assert "tokens, $0.0134+, p50 " in total and "0+0 tokens" in helper
-    assert "4068+322 tokens, gpt-4o, $0.0134+, " in failed
+    assert "tokens, $0.01+, p50 " in total and "0+0 tokens" in helper
+    assert "4068+322 tokens, gpt-4o, $0.01+, " in failed
     assert same == "refund-1 and refund-1 are identical in 11 steps"
     assert unknown.startswith("error: ") and 'no run is called "nobody-1"' in unknown
 

@@ -33,6 +33,16 @@ def test_ls_of_nothing_says_so(playhead: CommandLine):
     assert json.loads(playhead("ls", "--json").out) == {"schema_version": 1, "runs": []}
 
 
+def test_a_run_that_succeeded_without_a_step_is_listed_on_request(playhead: CommandLine):
+    store_run(playhead.data_dir, HandMade().start().exit(0))
+    done = playhead("ls")
+    assert (done.lines, done.err) == ([], f"playhead: no runs with steps in {playhead.data_dir}\n")
+    for words in (("--all",), ("--agent", "refund"), ("status:success",)):
+        assert playhead("ls", *words).lines[-1].startswith("refund-1  success")
+    store_run(playhead.data_dir, HandMade(b"f" * 16, b"f" * 16).start().exit(1))
+    assert [line.split()[:2] for line in playhead("ls").lines[1:]] == [["refund-2", "failure"]]
+
+
 def test_a_fork_is_listed_with_its_origin_and_the_step(playhead: CommandLine, refund_1: str):
     origin = f"{TRACE.hex()}-{'0' * 16}"
     for number, (mode, where) in enumerate((("fork", f"{origin}:3"), ("resume", origin))):
@@ -63,18 +73,16 @@ def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
     lines = playhead("show").lines
     assert lines[0] == "refund-1 failure, 11 steps, 6.5s, 4068→322 tok, $0.01+, gpt-4o"
     assert lines[1] == "  agent.py --order 81"
-    assert lines[2:6] == [
+    assert lines[2:] == [
         "→ order 81?",
-        "   1   0.0s chat gpt-4o          812→64 tok  300ms",
-        '   2   1.3s execute_tool search  "order 81"  200ms',
-        "⋮ 3–8 same ×3 (--all)",
-    ]
-    assert lines[6:] == [
-        "   9   5.7s chat gpt-4o          812→64 tok  200ms",
-        "  10   5.9s chat gpt-4o          8→2 tok  400ms",
+        "   1  +0.0s chat gpt-4o          812→64 tok  300ms",
+        '   2  +1.3s execute_tool search  "order 81"  200ms',
+        "   3  +1.5s chat gpt-4o          812→64 tok  200ms",
+        "⋮ 4–9 same ×3 (--all)",
+        "  10  +5.9s chat gpt-4o          8→2 tok  400ms",
         "             ↻ POST 429  200ms",
         "             ↻ POST 200  200ms",
-        "✗ 11   6.3s execute_tool refund  ValueError: no order  200ms",
+        "✗ 11  +6.3s execute_tool refund  ValueError: no order  200ms",
     ]
 
 
@@ -175,7 +183,7 @@ def test_a_dead_run_shows_how_far_it_came_and_what_is_missing(playhead: CommandL
     lines = playhead("show").lines
     assert lines[0] == "refund-1 interrupted, 1 step, 0.3s"
     assert lines[2:] == [
-        "… 1   0.0s chat gpt-4o  200, 8 bytes in 2 chunks, not ended",
+        "… 1  +0.0s chat gpt-4o  200, 8 bytes in 2 chunks, not ended",
         f"! 1 fact missing: 2 to 2, process {INSTANCE.hex()[:8]}",
         "interrupted: the process died before it could say how it ended",
     ]
@@ -188,7 +196,7 @@ def test_an_answered_step_whose_span_died_with_the_process_is_not_unended(playhe
     attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
     made.exchange(request=b"{}", chunks=(b"12345",), span=attempt)
     store_run(playhead.data_dir, made)
-    assert "… 1   0.0s chat gpt-4o  200, 5 bytes in 1 chunk, complete" in playhead("show").lines
+    assert "… 1  +0.0s chat gpt-4o  200, 5 bytes in 1 chunk, complete" in playhead("show").lines
 
 
 def test_colour_is_asked_for_or_not(

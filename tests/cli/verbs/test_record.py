@@ -494,7 +494,8 @@ def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens
         found = running(tmp_path / "data")
         assert found is not None
         headers = {"authorization": f"Bearer {found.key}"}
-        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers, timeout=60).json()
+        url = f"{receiver.query_endpoint}/v1/runs?q=mode:all"
+        listed = httpx.get(url, headers=headers, timeout=60).json()
         assert [one["name"] for one in listed["runs"]] == ["agent-1"]
         assert found.key not in done.stderr
     assert (tmp_path / "data" / "receiver.lock").read_bytes() == b""

@@ -45,6 +45,36 @@ def test_steps_with_other_arguments_are_not_folded():
     assert shown(same)[3] == "⋮ 2–9 same ×8 (--all)"
 
 
+def test_calls_are_folded_only_if_question_and_answer_are_equal():
+    made = HandMade().start()
+    for number in range(9):
+        made.chat(request({"role": "user", "content": f"question {number}"}), (answer(content="yes"),))
+    assert len(shown(made.exit())) == 3 + 9
+    made = HandMade().start()
+    for number in range(9):
+        made.chat(
+            request({"role": "user", "content": "the same"}), (answer(content=f"answer {number}"),)
+        )
+    assert len(shown(made.exit())) == 3 + 9
+    made = HandMade().start()
+    for _ in range(9):
+        made.chat(request({"role": "user", "content": "the same"}), (answer(content="yes"),))
+    assert shown(made)[4] == "⋮ 2–9 same ×8 (--all)"
+
+
+def test_rounds_of_a_growing_conversation_are_folded_by_what_they_add():
+    made, history = HandMade().start(), [{"role": "user", "content": "order 81?"}]
+    for number in range(8):
+        call = {"id": f"c{number}", "type": "function"}
+        call["function"] = {"name": "search", "arguments": '{"q": "81"}'}
+        made.chat(request(*history), (answer(tool_calls=[call]),))
+        made.tool("search", '{"q": "81"}')
+        history += [{"role": "assistant", "tool_calls": [call]}]
+        history += [{"role": "tool", "tool_call_id": f"c{number}", "content": "nothing"}]
+    lines = shown(made)
+    assert [line for line in lines if "same" in line] == ["⋮ 4–15 same ×6 (--all)"]
+
+
 def test_a_line_of_what_was_said_is_shortened_to_the_width():
     text = "Order 81 is on its way; it comes on Monday, or on Tuesday if the weather is bad."
     made = HandMade().start()
@@ -53,13 +83,13 @@ def test_a_line_of_what_was_said_is_shortened_to_the_width():
     made.chat(request(QUESTION), (answer(tool_calls=[*call, *call]),))
     wide = shown(made)
     assert wide[2] == "→ Where is order 81? And 82?"
-    assert wide[3] == f"  1   0.0s chat gpt-4o  812→64 tok  200ms  {text}"
+    assert wide[3] == f"  1  +0.0s chat gpt-4o  812→64 tok  200ms  {text}"
     assert wide[4].endswith('  calls search("x"), search("x")')
     narrow = shown(made, 70)
-    assert narrow[3].startswith("  1   0.0s chat gpt-4o  812→64 tok  200ms  Order 81 is on its")
+    assert narrow[3].startswith("  1  +0.0s chat gpt-4o  812→64 tok  200ms  Order 81 is on its")
     assert narrow[3].endswith("…") and len(narrow[3]) == 70
     below = shown(made, 45)
-    assert below[3:5] == ["  1   0.0s chat gpt-4o  812→64 tok  200ms", f"            {text}"]
+    assert below[3:5] == ["  1  +0.0s chat gpt-4o  812→64 tok  200ms", f"            {text}"]
 
 
 def test_a_call_that_waits_shows_what_it_was_asked():
@@ -67,7 +97,7 @@ def test_a_call_that_waits_shows_what_it_was_asked():
     call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
     attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
     made.exchange(request=request(QUESTION), span=attempt, answered=False)
-    assert shown(made)[3] == "… 1   0.0s chat gpt-4o  sent, not answered  Where is order 81? And 82?"
+    assert shown(made)[3] == "… 1  +0.0s chat gpt-4o  sent, not answered  Where is order 81? And 82?"
 
 
 def test_a_request_shows_the_body_of_its_answer():
@@ -137,6 +167,32 @@ def test_a_failed_program_says_its_exception_and_its_status(code: int, error: Er
     made.exit(code)
     made.facts[-1].attributes.update(_attributes(error))
     assert shown(made)[2:] == [said, '  File "agent.py", line 3, in main', "  refund(order)"]
+
+
+def test_a_traceback_shows_the_lines_of_the_program():
+    made = HandMade().start(cwd="/home/ada/desk")
+    frames = ["Traceback (most recent call last):"]
+    for path, line, code in [
+        ("/home/ada/desk/old.py", 1, "handled()"),
+        ("/usr/lib/python3.12/json/decoder.py", 337, "raise error"),
+    ]:
+        frames += [f'  File "{path}", line {line}, in f', f"    {code}"]
+    frames += ["KeyError: 1", "During handling of the above exception, another exception occurred:"]
+    frames += ["Traceback (most recent call last):"]
+    for path, line, code in [
+        ("/home/ada/desk/agent.py", 12, "answer = ask(order)"),
+        ("/home/ada/desk/.venv/lib/python3.12/site-packages/openai/_client.py", 90, "self._request()"),
+        ("/home/ada/desk/.venv/lib/python3.12/site-packages/httpx/_client.py", 40, "self._send()"),
+    ]:
+        frames += [f'  File "{path}", line {line}, in f', f"    {code}", "    ^^^^^^"]
+    made.say("\n".join([*frames, "openai.APIConnectionError: Connection error."]), "stderr")
+    made.exit(1)
+    made.facts[-1].attributes.update(_attributes(ErrorRecord("openai", "APIConnectionError", "gone")))
+    assert shown(made)[2:] == [
+        "✗ APIConnectionError: gone (exit status 1)",
+        '  File "agent.py", line 12, in f',
+        "  answer = ask(order)",
+    ]
 
 
 def test_the_listing_makes_room_on_a_narrow_terminal(

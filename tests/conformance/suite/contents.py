@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
-from conformance.suite.base import OnEngine, recorded_run
+from conformance.suite.base import OnEngine, recorded_run, run_of
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, facts_of, span_of
 from support.tapes.handmade import INSTANCE
+from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Store
+from playhead_receiver.store import Batch, Store, StoredSpan
 from playhead_receiver.store.spans.span_view import open_frame, parse_span
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -18,6 +22,38 @@ from playhead_semconv.tape.folds import fold_exchanges
 
 
 class Contents(OnEngine):
+    @pytest.mark.parametrize("together", [False, True])
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_spans_that_share_an_id_are_all_kept(self, store: WholeStore, first: int, together: bool):
+        """Zipkin gives the client's and the server's span of a request one id."""
+        trace, large = b"z" * 16, json.dumps([{"role": "user", "content": "text " * 500}] * 3)
+        sides = [
+            span_of(trace, 7, parent=1, name="asks", service="front", gen_ai__input__messages=large),
+            span_of(
+                trace, 7, parent=1, name="serves", service="back", kind=2, gen_ai__input__messages=large
+            ),
+        ]
+        if first:
+            sides.reverse()
+        envelope = ResourceSpans.FromString(sides[1].otlp)
+        envelope.scope_spans[0].spans[0].start_time_unix_nano += 100
+        envelope.scope_spans[0].spans[0].name = "later"
+        sides.append(StoredSpan(trace, sides[1].span_id, envelope.SerializeToString()))
+        for _ in range(2):  # resending is harmless
+            for spans in [sides] if together else [[side] for side in sides]:
+                store.commit(Batch([span_of(trace, 1, name="root"), *spans]))
+        spans = [(one, parse_span(open_frame(one.otlp)[1])) for one in store.spans(trace)]
+        assert sorted(view.name for _, view in spans) == ["asks", "later", "root", "serves"]
+        assert all(one.span_id == view.span_id for one, view in spans)
+        assert all(
+            large == view.attributes["gen_ai.input.messages"].string_value for _, view in spans[1:]
+        )
+        assert len({one.span_id for one, _ in spans}) == 4
+        parents = {view.name: view.parent_span_id for _, view in spans}
+        assert parents["serves"] == (bytes(7) + b"\x01" if first else sides[0].span_id)
+        assert list(store.verify()) == []
+        assert run_of(store, trace).spans == 4
+
     def test_names_are_those_of_the_spans(self, store: Store):
         trace = b"n" * 16
         long = "question " * 2000

@@ -9,6 +9,7 @@ import pytest
 from conformance.suite.base import CHAT, OnEngine, batch_of, recorded_run, usage
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
+from support.whole_store import WholeStore
 
 from playhead_receiver.store import Batch, Query, RunSummary, Sort, Store, place_of
 from playhead_receiver.store.runs.listing import measure_of
@@ -44,6 +45,22 @@ class Listing(OnEngine):
         (listed,) = store.runs(Query(mode="replay"))
         assert (listed.trace_id, listed.mode, listed.origin) == ((b"p" * 16).hex(), "replay", origin)
         assert len(list(store.runs(Query(mode=None)))) == 2
+
+    @pytest.mark.parametrize("summed_up", [False, True])
+    def test_processes_that_succeed_without_a_step_can_be_left_out(
+        self, store: WholeStore, summed_up: bool
+    ):
+        started = [HandMade(bytes([one]) * 16, bytes([one]) * 16).start() for one in range(1, 5)]
+        idle, failed, lost, busy = started
+        busy.chat()
+        for made in (idle.exit(), failed.exit(1), lost, busy.exit()):
+            store.commit(batch_of(made))
+        store.commit(Batch([span_of(b"f" * 16, 1, kind=1)]))
+        if summed_up:
+            store.sum_up()
+        listed = {run.trace_id for run in store.runs(Query(without_idle=True))}
+        assert listed == {made.trace_id.hex() for made in (failed, lost, busy)} | {"66" * 16}
+        assert len(list(store.runs(Query()))) == 5
 
     def test_runs_are_listed_newest_first_and_filtered(self, store: Store):
         for number in range(1, 6):

@@ -14,7 +14,7 @@ from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
 from playhead_instrumentation.session.own_identity import own_identity
-from playhead_receiver.store import Batch, Query, RunSummary, Store, StoredSpan
+from playhead_receiver.store import Batch, Query, RunStatus, RunSummary, Store, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -269,6 +269,50 @@ class Summaries(OnEngine):
         store.commit(Batch([inner, local]))
         run = run_of(store, b"f" * 16)
         assert (run.status, run.root_span_id, run.errors) == ("success", local.span_id.hex(), 1)
+
+    @pytest.mark.parametrize(("failed", "status"), [(False, "success"), (True, "failure")])
+    def test_a_request_whose_parent_never_arrives_has_its_own_status(
+        self, store: Store, failed: bool, status: RunStatus
+    ):
+        trace = b"f" * 16
+        store.commit(Batch([span_of(trace, 2, parent=9, kind=2, error=failed)]))
+        assert run_of(store, trace).status == status
+        assert [run.status for run in store.runs(Query(status=status))] == [status]
+
+    def test_a_failed_request_counts_although_its_caller_is_in_the_store(self, store: Store):
+        """A root that leaves its status unset reports nothing; OK, or a request of its own, does."""
+        asks = {"http__request__method": "GET"}
+
+        def spans_of(trace: bytes, **root: Any) -> list[StoredSpan]:
+            return [
+                span_of(trace, 1, **root),
+                span_of(trace, 2, parent=1, error=True, **asks),
+                span_of(trace, 3, parent=2, kind=2, error=True, service="refund", **asks),
+                span_of(trace, 4, parent=3, error=True, service="refund", **asks),
+            ]
+
+        roots: list[tuple[dict[str, Any], RunStatus]] = [
+            ({"kind": 1}, "failure"),
+            ({"kind": 1, "ok": True}, "success"),
+            ({"kind": 2}, "success"),
+        ]
+        for number, (root, status) in enumerate(roots, 1):
+            spans = spans_of(bytes([number]) * 16, **root)
+            for span in reversed(spans) if number % 2 else spans:
+                store.commit(Batch([span]))
+            run = run_of(store, bytes([number]) * 16)
+            assert (run.status, run.steps, run.errors) == (status, 2, 3)
+
+    def test_a_service_that_recovers_inside_answers_its_request(self, store: Store):
+        trace = b"f" * 16
+        spans = [
+            span_of(trace, 1, kind=1),
+            span_of(trace, 2, parent=1, kind=2),
+            span_of(trace, 3, parent=2, kind=1),
+            *(span_of(trace, number, parent=3, kind=2, error=True) for number in (4, 5)),
+        ]
+        store.commit(Batch(spans))
+        assert run_of(store, trace).status == "success"
 
     def test_a_child_process_is_an_instance_of_the_run_that_started_it(self, store: Store):
         made = recorded_run()

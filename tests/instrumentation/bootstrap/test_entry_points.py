@@ -301,6 +301,26 @@ def test_a_configuration_file_is_the_source_and_all_is_recorded(program):
     assert [span["name"] for span in exported(done.stdout[5:])] == ["step", "run agent.py"]
 
 
+RESOURCE = """
+resource:
+  attributes:
+    - name: service.name
+      value: declared
+"""
+
+
+@pytest.mark.parametrize("how", ["variable", "file"])
+def test_the_name_of_the_service_is_that_of_the_agent(program, how: str):
+    run = program(STEP)
+    (run.folder / "otel.yaml").write_text(CONFIGURATION + RESOURCE, "utf-8")
+    variables = {"OTEL_RESOURCE_ATTRIBUTES": "service.name=declared"}
+    done = run.instrumented(**(variables if how == "variable" else {"OTEL_CONFIG_FILE": "otel.yaml"}))
+    assert (done.stdout, done.stderr) == ("done\n", "playhead: recording declared\n")
+    (started,) = run.facts(e.PLAYHEAD_PROCESS_START)
+    assert started.attributes[a.PLAYHEAD_RUN_AGENT] == "declared"
+    assert names(run) == ["invoke_agent declared", "step"]
+
+
 def test_a_script_with_a_shebang(program):
     run = program("#!/usr/bin/env python3\n" + STEP)
     os.chmod(run.folder / "agent.py", 0o755)
@@ -322,6 +342,7 @@ EXITS = {
     "import sys; sys.exit(3)": (3, ("SystemExit", "3"), "exit status 3"),
     "import sys; sys.exit('gone')": (1, ("SystemExit", "gone"), "gone"),
     "import sys; sys.exit()": (0, (None, None), ""),
+    "exit(3)": (3, ("SystemExit", "3"), "exit status 3"),
     "raise ValueError('no order')": (1, ("ValueError", "no order"), "no order"),
     "x = = 1": (1, ("SyntaxError", "invalid syntax (agent.py, line 1)"), None),
     "pass": (0, (None, None), ""),
@@ -344,6 +365,16 @@ def test_how_the_process_ended(program, ending):
         root = run.span("run agent.py")  # also of a program that did nothing but fail
         assert attributes(root).get(a.ERROR_TYPE) == error[0]
         assert root.status.message == (error[1] if said is None else said)
+
+
+@pytest.mark.parametrize("what", ["missing", long("unreadable")])
+def test_a_script_that_cannot_be_opened_has_failed(program, what: str):
+    run = program(STEP)
+    name = "missing.py" if what == "missing" else "agent.py/agent.py"
+    assert run.instrumented("python", name).returncode == 2
+    (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
+    assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == 2
+    assert name in ended.attributes[a.PLAYHEAD_ERROR_MESSAGE]
 
 
 def test_os_exit_leaves_the_facts(program):

@@ -608,8 +608,8 @@ def test_a_compressed_answer_is_looked_into(encoding, pack, unpack):
     plain = pack(b'{"a": "harmless"}')
     assert scrub(redactor, [plain], encoding=encoding) == ([plain], 0)
     kept, count = scrub(redactor, [pack(b'{"a": "%s"}' % SECRET.encode())], encoding=encoding)
-    assert unpack(b"".join(kept)) == b'{"a": "%s"}' % mask(len(SECRET))
-    assert count == 1
+    assert (kept, count) == ([b'{"a": "%s"}' % mask(len(SECRET))], 1)
+    assert unpack(b"".join(repacked(kept, [encoding], complete=True))) == kept[0]
 
 
 @pytest.mark.parametrize("encoding, pack", [("gzip", gzip.compress), ("zstd", zstandard.compress)])
@@ -624,7 +624,7 @@ def test_a_secret_in_a_later_member_of_a_compressed_answer(encoding, pack):
         for chunk in chunks:
             pieces.append(scrubber.chunk(chunk))
             lacks.append(scrubber.unpacked)
-        whole = repacked(pieces, lacks) if lacks[-1] else pieces
+        whole = repacked(pieces, lacks, complete=True) if lacks[-1] else pieces
         assert decode_body([("content-encoding", encoding)], whole)[0] == wanted
         assert scrubber.count == 1
 
@@ -634,7 +634,7 @@ def test_what_is_behind_a_compressed_answer_hides_no_secret_in_it():
     redactor.learn(SECRET)
     answer = gzip.compress(b'"%s"' % SECRET.encode()) + b"\nno gzip"
     (kept,), count = scrub(redactor, [answer], encoding="gzip")
-    assert zlib.decompressobj(31).decompress(kept) == b'"%s"' % mask(len(SECRET))
+    assert kept == b'"%s"' % mask(len(SECRET))
     assert count == 1
 
 

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import SpanKind
 from support.tapes.recorded_calls import ListSink
 
+from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.spans.light import LightTracer
 from playhead_instrumentation.spans.processor import RecordingProcessor
 from playhead_semconv import attributes as a
@@ -24,7 +25,7 @@ class Ours:
     def __init__(self) -> None:
         self.sink = ListSink()
         self.processor = RecordingProcessor()
-        self.processor.connect(self.sink, lambda: 5, RecordingProcessor())
+        self.processor.connect(self.sink, lambda: 5, RecordingProcessor(), Redactor())
         self.provider = TracerProvider()
         self.provider.add_span_processor(self.processor)
         self.sdk = self.provider.get_tracer("a library")
@@ -116,7 +117,7 @@ def test_nobody_takes_what_started_before_a_tape_or_after_it(ours: Ours):
     before = ours.client("POST")
     assert ours.processor.untold(id_of(before)) == []
     before.end()
-    ours.processor.connect(ours.sink, lambda: 5, RecordingProcessor())
+    ours.processor.connect(ours.sink, lambda: 5, RecordingProcessor(), Redactor())
     open_ = ours.client("POST")
     ours.processor.disconnect()
     assert ours.processor.untold(id_of(open_)) == []

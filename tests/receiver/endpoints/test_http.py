@@ -35,6 +35,7 @@ from playhead_receiver.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
 from playhead_semconv.otlp import pack, pack_resource, resource_logs, set_attributes
+from playhead_semconv.otlp_bytes.protobuf import field
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
@@ -206,12 +207,12 @@ def test_a_request_of_rubbish_is_refused_as_a_whole(
     receiver: Receiver, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("playhead_receiver.intake.spans.MOST_REJECTED", 3)
-    for signal, field in (("traces", "spans"), ("logs", "log_records")):
+    for signal, items in (("traces", "spans"), ("logs", "log_records")):
         request = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}[signal]()
         entry = (request.resource_spans if signal == "traces" else request.resource_logs).add()
         scoped = (entry.scope_spans if signal == "traces" else entry.scope_logs).add()
         for _ in range(4):
-            getattr(scoped, field).add(**({} if signal == "traces" else {"event_name": "playhead.read"}))
+            getattr(scoped, items).add(**({} if signal == "traces" else {"event_name": "playhead.read"}))
         answer = client.post(f"/v1/{signal}", content=request.SerializeToString(), headers=PROTOBUF)
         assert answer.status_code == 400
         assert "more than 3 items of the request" in Status.FromString(answer.content).message
@@ -334,6 +335,24 @@ def test_an_empty_request_is_a_success(client: httpx.Client):
         assert (answer.status_code, answer.content) == (200, b"")
         answer = client.post(f"/v1/{signal}", content=b"{}", headers=JSON)
         assert (answer.status_code, answer.json()) == (200, {})
+
+
+@pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
+def test_what_is_not_understood_is_not_acknowledged(client: httpx.Client, signal: str):
+    """Unknown fields alone, and the scopes of OTLP before 0.16, which are understood."""
+    assert client.post(f"/v1/{signal}", content=b"\x1a\x00", headers=PROTOBUF).status_code == 400
+    assert client.post(f"/v1/{signal}", content=b'{"event": 1}', headers=JSON).status_code == 400
+
+
+def test_the_scopes_of_older_senders_are_read(receiver: Receiver, client: httpx.Client):
+    request = spans_request(2)
+    (entry,) = request.resource_spans
+    older = b"".join(b"\xc2\x3e" + field(1, one.SerializeToString())[1:] for one in entry.scope_spans)
+    entry.ClearField("scope_spans")
+    content = field(1, entry.SerializeToString() + older)
+    assert client.post("/v1/traces", content=content, headers=PROTOBUF).content == b""
+    names = [entry.scope_spans[0].spans[0].name for entry in stored(receiver)]
+    assert names == ["span 1", "span 2"]
 
 
 @pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])

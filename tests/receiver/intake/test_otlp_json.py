@@ -2,12 +2,17 @@
 
 import json
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -111,6 +116,74 @@ def test_a_log_record_that_cannot_be_read_spoils_nothing_else():
     first, second = request.resource_logs[0].scope_logs[0].log_records
     assert first.body.string_value == "good"
     assert not second.ListFields()
+
+
+REQUESTS: dict[str, tuple[type[Message], dict[str, Any]]] = {
+    "traces": (ExportTraceServiceRequest, {"resourceSpans": [{"scopeSpans": [{"spans": [GOOD]}]}]}),
+    "logs": (
+        ExportLogsServiceRequest,
+        {"resourceLogs": [{"scopeLogs": [{"scope": {"name": "s"}, "logRecords": [GOOD]}]}]},
+    ),
+    "metrics": (
+        ExportMetricsServiceRequest,
+        {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "good"}]}]}]},
+    ),
+}
+OLDER = {
+    "scopeSpans": "instrumentationLibrarySpans",
+    "scopeLogs": "instrumentationLibraryLogs",
+    "scopeMetrics": "instrumentationLibraryMetrics",
+    "scope": "instrumentationLibrary",
+    "logRecords": "logs",
+}
+
+
+def spelt(request: dict[str, Any], spelling: Callable[[str], str]) -> bytes:
+    return re.sub(
+        rb'"(\w+)":',
+        lambda name: b'"%s":' % spelling(name[1].decode()).encode(),
+        json.dumps(request).encode(),
+    )
+
+
+def snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+@pytest.mark.parametrize("signal", REQUESTS)
+def test_other_spellings_of_names_and_ids_are_understood(signal: str):
+    kind, request = REQUESTS[signal]
+    binary = binary_of_json(json.dumps(request).encode(), kind)
+    assert b"good" in binary or signal == "logs"
+    for spelling in (
+        snake,
+        lambda name: OLDER.get(name, name),
+        lambda name: snake(OLDER.get(name, name)),
+    ):
+        assert binary_of_json(spelt(request, spelling), kind) == binary
+    message = kind.FromString(binary)
+    for names in (False, True):  # protobuf's own JSON, with ids in base64
+        theirs = json_format.MessageToJson(message, preserving_proto_field_name=names)
+        assert binary_of_json(theirs.encode(), kind) == binary
+
+
+@pytest.mark.parametrize("signal", REQUESTS)
+def test_what_has_no_items_where_they_belong_is_refused(signal: str):
+    kind, request = REQUESTS[signal]
+    (top,) = request
+    (inner,) = request[top][0]
+    for body in (
+        {"event": "hello"},
+        {top[:-1]: []},
+        {"resource": {}},
+        {top: [{"resource": {}, inner.lower(): request[top][0][inner]}]},
+        {top: [{inner: [{"items": [GOOD]}]}]},
+        next(other for name, (_, other) in REQUESTS.items() if name != signal),
+    ):
+        with pytest.raises(MalformedOtlp, match="instead of"):
+            binary_of_json(json.dumps(body).encode(), kind)
+    for empty in ({}, {top: []}, {top: [{}]}, {top: [{"resource": {}, "entity": 1}]}, {top: None}):
+        assert len(binary_of_json(json.dumps(empty).encode(), kind)) < 10
 
 
 @pytest.mark.parametrize(

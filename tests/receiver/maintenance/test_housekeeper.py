@@ -26,11 +26,13 @@ from playhead_receiver.maintenance import errands
 from playhead_receiver.maintenance.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Lag, Query, open_store
+from playhead_receiver.store import Batch, Lag, Query, RunStatus, open_store
 from playhead_receiver.store.keeping.amounts import FOREVER_S
 from playhead_receiver.store.keeping.retention import Policy
 from playhead_receiver.store.protocol.ageing import History
+from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.retention import HELD
+from playhead_receiver.store.protocol.upkeep import Summaries
 from playhead_replay.forks.workspace import under_way
 from playhead_semconv.errors import StoreError
 
@@ -112,6 +114,35 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
         receiver.store.mark(trace(2), HELD, False)
         ask(tmp_path, Collect(Policy()))
     assert deletions(tmp_path) == [("playhead gc", trace(2).hex()), ("retention", trace(1).hex())]
+
+
+def test_a_run_whose_root_never_arrives_has_the_status_of_its_outermost_span(tmp_path: Path):
+    """In time, and not if the parent is known to be lost with its process."""
+    lost = {"parent": 9, "kind": 1}
+    retried = [span_of(trace(3), 1, **lost, error=True), span_of(trace(3), 2, **lost)]
+    store = open_store(tmp_path)
+    store.commit(Batch([span_of(trace(1), 1, **lost), span_of(trace(1), 2, parent=1, error=True)]))
+    store.commit(Batch([span_of(trace(2), 1, **lost, error=True), *retried]))
+    store.commit(Batch([span_of(trace(4), 1, **lost, error=True, flags=0x100)]))
+    assert needed(store, Summaries).sum_up() == 4
+    asked: tuple[RunStatus, ...] = ("running", "failure")
+    listed = [[run.name for run in store.runs(Query(status=one))] for one in asked]
+    assert [sorted(names) for names in listed] == [
+        ["refund-1", "refund-2", "refund-3", "refund-4"],
+        [],
+    ]
+    store.close()
+    as_if_come_then(tmp_path)
+    with closing(open_store(tmp_path, read_only=True)) as store:
+        statuses = {run.name: run.status for run in store.runs(Query())}
+        assert statuses == {
+            "refund-1": "success",
+            "refund-2": "failure",
+            "refund-3": "success",
+            "refund-4": "interrupted",
+        }
+        for name, status in statuses.items():
+            assert name in [run.name for run in store.runs(Query(status=status))]
 
 
 def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path):

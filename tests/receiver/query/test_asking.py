@@ -15,10 +15,10 @@ from support.starting.cli import refund
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.asking.asked_runs import highlights
 from playhead_receiver.query.routes import operations
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
+from playhead_receiver.store.content.words import highlights
 from playhead_semconv import attributes as a
 
 CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
@@ -58,6 +58,47 @@ def test_highlights_are_found_whatever_the_accents():
     excerpt = "un café crème, cafes"
     assert [excerpt[begin:end] for begin, end in highlights(excerpt, "cafe CREME")] == ["café", "crème"]
     assert highlights("a cafe", "café") == [(2, 6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "search"),
+    [
+        ("请退还订单编号12345的款项", "订单 12345"),
+        ("東京タワーの営業時間を教えてください", "営業時間"),
+        ("ฉันต้องการคืนเงิน", "คืนเงิน"),
+        ("주문을 취소해 주세요", "취소 주문"),
+        ("open /var/log/app_error.log for ORD_77812", "error 77812"),
+    ],
+)
+def test_search_and_list_find_the_same_words(
+    api: httpx.Client, receiver: Receiver, text: str, search: str
+):
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])
+    receiver.store.commit(Batch([span_of(b"l" * 16, 1, **CHAT, gen_ai__input__messages=asked)]))
+    while receiver.store.index():
+        pass
+    [listed] = api.get("/v1/runs", params={"q": search}).json()["runs"]
+    [hit] = api.get("/v1/search", params={"q": search}).json()["hits"]
+    assert hit["run"] == listed["name"]
+    assert hit["highlights"]
+
+
+def test_a_search_finds_names_of_called_tools_and_of_models(api: httpx.Client, receiver: Receiver):
+    call = {"type": "tool_call", "id": "call-7", "name": "lookup_marmot", "arguments": {"city": "Oslo"}}
+    said = json.dumps([{"role": "assistant", "parts": [call], "finish_reason": "tool_call"}])
+    receiver.store.commit(
+        Batch([span_of(b"l" * 16, 1, service="shop", **CHAT, gen_ai__output__messages=said)])
+    )
+    while receiver.store.index():
+        pass
+    for search, who, excerpt in [
+        ("marmot", "gen_ai.output.messages", "lookup_marmot"),
+        ("call-7", "gen_ai.output.messages", "call-7"),
+        ("gpt-4o", "step", "chat gpt-4o"),
+        ("oslo", "calls lookup_marmot", '"Oslo"'),
+    ]:
+        hits = api.get("/v1/search", params={"q": f"{search} agent:shop"}).json()["hits"]
+        assert [(hit["who"], hit["excerpt"]) for hit in hits][:1] == [(who, excerpt)]
 
 
 def test_a_cost_that_nobody_knows_is_not_nothing(api: httpx.Client, receiver: Receiver):

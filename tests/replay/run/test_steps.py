@@ -2,7 +2,7 @@
 
 from playhead_receiver.store.runs.summary_fold import SpanRow, counted_steps, without_rings
 from playhead_receiver.store.values.span_labels import Label
-from playhead_replay.run.spans import KIND_CLIENT, Span, grow
+from playhead_replay.run.spans import KIND_CLIENT, KIND_SERVER, Span, grow
 from playhead_replay.run.steps import number_steps
 from playhead_semconv import attributes as a
 
@@ -42,6 +42,21 @@ def test_a_tool_that_asks_a_model_is_a_step_beside_it():
     tool = call("2", call("3"), operation="execute_tool")
     assert steps(call("1", tool)) == [("2", []), ("3", [])]
     assert steps(tool) == [("2", []), ("3", [])]
+
+
+def test_a_request_of_a_service_is_no_attempt_of_its_caller():
+    def served(*children: Span) -> Span:
+        made = span("s", *children, **{a.HTTP_REQUEST_METHOD: "POST"})
+        made.kind = KIND_SERVER
+        return made
+
+    def asks(*children: Span) -> Span:
+        return span("2", *children, **{a.HTTP_REQUEST_METHOD: "POST"})
+
+    assert steps(asks(served(request("3")))) == [("2", ["2"]), ("3", ["3"])]
+    tool = call("1", asks(served(request("3"))), operation="execute_tool")
+    assert steps(tool) == [("1", ["2"]), ("3", ["3"])]
+    assert steps(call("1", asks(served(request("3"))))) == [("1", ["2", "3"])]  # a gateway of models
 
 
 def test_a_store_counts_the_same():

@@ -50,6 +50,8 @@ def span_of(
     text: str = "",
     error: bool = False,
     flags: int = 0,
+    kind: int = 3,
+    ok: bool = False,
     instance: bytes = b"",
     **attributes: Any,
 ) -> StoredSpan:
@@ -64,13 +66,13 @@ def span_of(
         span_id=number.to_bytes(8, "big"),
         parent_span_id=parent.to_bytes(8, "big") if parent else b"",
         name=name,
-        kind=3,
+        kind=kind,
         start_time_unix_nano=START_NS + number * 1000,
         end_time_unix_nano=START_NS + number * 1000 + 500 if end_ns is None else end_ns,
         flags=flags,
     )
-    if error:
-        span.status.code = 2
+    if error or ok:
+        span.status.code = 2 if error else 1
     if text:
         attributes["text"] = text
     set_attributes(span.attributes, {key.replace("__", "."): value for key, value in attributes.items()})

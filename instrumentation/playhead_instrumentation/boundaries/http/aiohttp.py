@@ -367,6 +367,7 @@ class _Told:
         """As the writer does."""
         if chunk:
             self._exchange.sent(bytes(chunk))
+        self._exchange.all_sent()
         return await self._writer.write_eof(chunk)
 
 

@@ -148,13 +148,20 @@ class HttpExchange:
     def sent(self, data: bytes) -> None:
         """A piece of a streamed request body is about to be sent."""
         try:
-            self.call.sent(data)
-            self.attempt.request_body += data
+            self.attempt.request_body += self.call.body_piece(data)
         except Exception:
             log.debug("playhead could not record a piece of a request", exc_info=True)
 
+    def all_sent(self) -> None:
+        """The last piece of a streamed request body is sent."""
+        try:
+            self.attempt.request_body += self.call.body_sent()
+        except Exception:
+            log.debug("playhead could not record the rest of a request", exc_info=True)
+
     def answered(self, described: Callable[[Any], Incoming], answer: Any, at: Delivery | None) -> None:
         """The head of the answer has arrived; ``described`` converts ``answer`` to an `Incoming`."""
+        self.all_sent()
         try:
             response = described(answer)
             redactor, attempt = self._session.redactor, self.attempt
@@ -189,6 +196,7 @@ class HttpExchange:
             call, attempt = self.call, self.attempt
             more = {a.PLAYHEAD_REDACTED_UNPACKED: lacks} if lacks else None
             attempt.chunks.append(call.part(data, at, more))
+            attempt.unpacked.append("" if call.scrub is None else call.scrub.unpacked)
             attempt.last_seq = call.last_seq
             if attempt.first_chunk_ns is None:
                 attempt.first_chunk_ns = call.time_ns
@@ -250,6 +258,8 @@ class HttpExchange:
         self.failed(error, at)
 
     def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+        if not self.over:
+            self.all_sent()
         try:
             call, attempt = self.call, self.attempt
             if not call.end(how, at, error, values=self._taken_events()):

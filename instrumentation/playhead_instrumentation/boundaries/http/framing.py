@@ -103,7 +103,7 @@ def head(played: PlayedExchange) -> bytes:
 
 
 def frames(played: PlayedExchange, otherwise: type[Exception]) -> Iterator[bytes]:
-    """The bytes behind the head, one recorded piece of the body at a time; never empty ones.
+    """The bytes behind the head, one recorded piece of the body at a time.
 
     Ends where the connection ended. Raises the recorded error, as ``otherwise`` if its class is missing.
     """
@@ -115,7 +115,7 @@ def frames(played: PlayedExchange, otherwise: type[Exception]) -> Iterator[bytes
     missing = end.error.args[0] if cut and end is not None and end.error and end.error.args else 0
     for index in range(count):
         data = played.part(index)
-        if not chunked:
+        if not chunked or not data:  # a chunk without data would be the last one
             yield data
             continue
         announced = len(data) + (missing if isinstance(missing, int) and index == count - 1 else 0)

@@ -159,6 +159,7 @@ def told(exchange: HttpExchange, made: Iterator[Any], encoding: str) -> Iterator
     for piece in made:
         exchange.sent(as_bytes(piece, encoding))
         yield piece
+    exchange.all_sent()
 
 
 def as_bytes(piece: Any, encoding: str) -> bytes:
@@ -271,6 +272,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
             return original(connection)
         unsent = connection.sock.unsent if isinstance(connection.sock, PlayedSocket) else b""
         _ask_now(connection, exchange, unsent + body)
+    exchange.all_sent()
     try:
         if asked.own:
             refuse(exchange)

@@ -122,7 +122,7 @@ class RecordedBytes(io.RawIOBase):
         if not self._left:
             if self._frames is None:
                 self._frames = frames(self._played, OSError)
-            self._left = memoryview(next(self._frames, b""))
+            self._left = memoryview(next(filter(None, self._frames), b""))
         count = min(len(buffer), len(self._left))
         buffer[:count] = self._left[:count]
         self._left = self._left[count:]

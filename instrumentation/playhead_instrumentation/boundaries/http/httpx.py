@@ -368,6 +368,7 @@ class _Sent:
                 with In(self._lane):
                     chunk = next(source)
             except StopIteration:
+                self._exchange.all_sent()
                 return
             self._exchange.sent(chunk)
             yield chunk
@@ -388,6 +389,7 @@ class _AsyncSent:
                 with In(self._lane):
                     chunk = await source.__anext__()
             except StopAsyncIteration:
+                self._exchange.all_sent()
                 return
             self._exchange.sent(chunk)
             yield chunk

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from playhead_receiver.asking.asked_runs import ask_runs
-from playhead_receiver.asking.language import read_language
+from playhead_receiver.asking.language import read_list
 from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.query.lines import run_item, span_lines
 from playhead_receiver.query.models.comparisons import Diff
@@ -35,9 +35,9 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str, Query(max_length=100, description="`next` of the page before.")] = "",
 ) -> RunPage:
-    """Runs, newest first."""
+    """Runs, newest first. Without a query, processes that succeeded without a step are left out."""
     base = RunQuery(sort=sort, ascending=order == "ascending", limit=limit, after=after)
-    wanted = read_language(q, base)
+    wanted = read_list(q, base)
     asked.note("read", "runs")
     found = list(ask_runs(asked.store, wanted))
     more = place_of(found[-1], wanted.query) if len(found) == limit else None

@@ -10,7 +10,6 @@ from playhead_receiver.store.content.cut_points import LEAST_BYTES, fields
 from playhead_receiver.store.spans.span_view import open_frame, parse_span
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _PLAIN = {'"': '"', "\\": "\\", "/": "/"}
 _ATTRIBUTE_TAGS = (0x0A, 0x12, 0x2A, 0x32, 0x3A, 0x4A)
 DEEPEST = 12
@@ -56,7 +55,8 @@ def _unescaped(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     if "\\" not in text:
         return text
-    return _SURROGATES.sub(" ", _ESCAPE.sub(_meaning, text))
+    plain = _ESCAPE.sub(_meaning, text)
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _meaning(found: re.Match[str]) -> str:

@@ -1,17 +1,16 @@
 """The full text index in tables: words of content that is stored once, as `tsvector`.
 
-Texts are split into words here, not by the server's parser, so that a search finds the same as in the
-other engine: words consist of letters and digits, and case and accents do not matter.
+Texts are split into words by `content.words`, not by the server's parser, so that a search finds the
+same as in the other engine.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from playhead_receiver.store.content.texts import PLACE_BITS, address_of, frame_of, last_address
+from playhead_receiver.store.content.words import folded_words, phrases
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.locks import Key, lock
 from playhead_receiver.store.postgres.connections.reader import Pool
@@ -19,8 +18,7 @@ from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, La
 from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import SqlReader
-from playhead_receiver.store.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
-from playhead_semconv.errors import UsageError
+from playhead_receiver.store.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher
 
 if TYPE_CHECKING:
     from playhead_receiver.store.content.references import References
@@ -37,8 +35,6 @@ FEW = 5000
 WIDTHS = (128, 1024, 8192)
 """Widths in bundles of the searches for a word that is in many rows, but not in the newest ones."""
 _UNITS = {TEXT_WORDS: 1 << PLACE_BITS, FACT_WORDS: 256}
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 class PostgresSearch(Searcher):
@@ -192,17 +188,9 @@ def _newest(db: PgDb, sql: str, limit: int) -> list[int]:
             return found[:limit]
 
 
-def _words(text: str) -> list[str]:
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    bare = (
-        "".join(one for one in plain if not unicodedata.combining(one)) if not plain.isascii() else plain
-    )
-    return [word[:LONGEST_WORD] for word in _WORD.findall(bare)]
-
-
 def _vectors(text: str) -> list[str]:
     """`tsvector` literals of the words with their positions; several if there are many words."""
-    words = _words(text)
+    words = [word[:LONGEST_WORD] for word in folded_words(text)]
     made: list[str] = []
     for begin in range(0, len(words), WORDS_AT_ONCE):
         places: dict[str, list[int]] = {}
@@ -214,13 +202,7 @@ def _vectors(text: str) -> list[str]:
 
 def _query(text: str) -> str:
     """A search text as a `tsquery`, which consists only of letters, digits, and operators set here."""
-    parts: list[str] = []
-    for phrase, begins in phrases(text):
-        words = _words(phrase)
-        if words and begins:
-            words[-1] += ":*"
-        if words:
-            parts.append(f"({' <-> '.join(words)})")
-    if not parts:
-        raise UsageError("there is no word to search for")
-    return " & ".join(parts)
+    return " & ".join(
+        f"({' <-> '.join(word[:LONGEST_WORD] for word in words)}{':*' if is_prefix else ''})"
+        for words, is_prefix in phrases(text)
+    )

@@ -64,6 +64,7 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and (query.traces is None or bytes.fromhex(run.trace_id) in query.traces)
         and run.origin.startswith(query.origin)
         and (query.mark is None or query.mark in run.marks)
+        and not (query.without_idle and run.is_idle)
         and query.has_errors in (None, run.errors > 0)
         and _within(run.started_ns, query.started_from_ns, query.started_before_ns)
         and _within(run.last_ns - run.started_ns, query.duration_from_ns, query.duration_below_ns)

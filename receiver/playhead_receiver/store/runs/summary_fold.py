@@ -24,7 +24,10 @@ MISSED_HEARTBEATS = 3
 """A process that was silent for this many intervals counts as dead."""
 
 FOREIGN_PATIENCE_NS = 300_000_000_000
-"""How long a trace without a tape counts as running while its root span has not arrived."""
+"""How long a trace without a tape counts as running while its root span has not arrived.
+
+After that it has the status of its outermost span: a gateway or a filter may have kept the root.
+"""
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -83,6 +86,13 @@ class SpanFold(msgspec.Struct, frozen=True, array_like=True):
     version: str
     resource: int
     """Row of the resource of the root, else of the first span with a known resource."""
+    request_failed: bool = False
+    """Whether a service failed to answer a request of the run, and the root leaves its status unset."""
+    top_failed: bool | None = None
+    """Without a root: whether the outermost span that ended last failed.
+
+    None if an outermost span has not ended, or if its parent belongs to the same process.
+    """
 
 
 class InstanceRow(msgspec.Struct, frozen=True):
@@ -181,7 +191,42 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         error_types=_distinct(span.label.error_type for span in wrong),
         version=next((span.label.version for span in by_time if span.label.version), ""),
         resource=0 if named is None else named.resource,
+        request_failed=root is not None and _has_failed_request(root, spans),
+        top_failed=_top_failed(spans) if root is None else None,
     )
+
+
+def _has_failed_request(root: SpanRow, spans: Sequence[SpanRow]) -> bool:
+    """Whether a service failed to answer a request of a run whose root leaves its status unset.
+
+    Instrumentations of servers set the status of each request, so unset means success for such a root.
+    Of requests inside each other the outermost counts.
+    """
+    if root.label.ok or root.label.served:
+        return False
+    above = {span.span_id: span.parent for span in spans}
+    served = {span.span_id for span in spans if span.label.served}  # and what is inside of one
+    for span in spans:
+        if span.failed and span.label.served:
+            one = span.parent
+            while one in above and one not in served:
+                one = above[one]
+            if one not in served:
+                return True
+            one = span.parent
+            while one not in served:  # so that each span is passed once
+                served.add(one)
+                one = above[one]
+    return False
+
+
+def _top_failed(spans: Sequence[SpanRow]) -> bool | None:
+    """`SpanFold.top_failed` of spans without a root."""
+    known = {span.span_id for span in spans}
+    tops = [span for span in spans if span.parent not in known]
+    if not tops or any(span.end_ns is None or span.label.inner for span in tops):
+        return None
+    return max(tops, key=lambda span: span.end_ns or 0).failed
 
 
 def _most(number: int) -> int:
@@ -270,12 +315,16 @@ def _status(
             return "running" if leader.alive(now_ns) else "interrupted"
         return "failure" if leader.failed or spans.root_failed else "success"
     if spans.root_ended:
-        return "failure" if spans.root_failed else "success"
+        return "failure" if spans.root_failed or spans.request_failed else "success"
     if instances:
         alive = any(instance.alive(now_ns) for instance in instances)
     else:
         alive = now_ns - run.arrived_ns < FOREIGN_PATIENCE_NS
-    return "running" if alive else "interrupted"
+    if alive:
+        return "running"
+    if instances or spans.top_failed is None:
+        return "interrupted"
+    return "failure" if spans.top_failed else "success"
 
 
 def nesting_of(spans: Sequence[SpanRow]) -> Nesting[bytes]:
@@ -296,6 +345,8 @@ def role_of(span: SpanRow) -> Role:
     """What a span is for the count of steps."""
     label = span.label
     if not label.step:
+        if label.served:
+            return Role.SERVED
         return Role.REQUEST if label.attempt and not span.local_root else Role.OTHER
     if label.tool or not (label.model or label.call):
         return Role.STEP

@@ -37,6 +37,11 @@ STEPS = frozenset(
 
 PARENT_IS_REMOTE = 0x300
 """The two bits of a span's flags that together say that its parent is in another process."""
+PARENT_IS_LOCAL = 0x100
+"""These two bits if the parent is known to be in the same process. Older SDKs set neither."""
+
+SERVED = (trace_pb2.Span.SPAN_KIND_SERVER, trace_pb2.Span.SPAN_KIND_CONSUMER)
+"""Kinds of spans whose parents are usually in another process."""
 
 MOST_CALLED, LONGEST_NAME = 64, 200
 """Most tools of one answer that are listed, and most characters of their names."""
@@ -59,6 +64,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
         ("resource", 1, "bytes"),
         ("scopes", 2, "*.playhead.view.Scoped"),
         ("schema_url", 3, "string"),
+        ("libraries", 1000, "*.playhead.view.Scoped"),  # scopes, in OTLP before 0.16
     ],
     "Scoped": [("scope", 1, "bytes"), ("items", 2, "*bytes"), ("schema_url", 3, "string")],
     "Span": [
@@ -138,7 +144,7 @@ class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     failed: bool
     """Ended with status ERROR."""
     local_root: bool
-    """No parent, or one in another process."""
+    """No parent, or one in another process, as its flags or its kind say."""
     agent: str
     conversation: str
     label: Label
@@ -233,6 +239,8 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
     operation, usage = _text(at, a.GEN_AI_OPERATION_NAME), _usage(at)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)
+    whereabouts = span.flags & PARENT_IS_REMOTE if span.parent_span_id else PARENT_IS_REMOTE
+    served = span.kind in SERVED
     return SpanSummary(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -241,7 +249,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
         failed=failed,
-        local_root=not span.parent_span_id or span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE,
+        local_root=whereabouts == PARENT_IS_REMOTE or (served and whereabouts != PARENT_IS_LOCAL),
         agent=_text(at, a.GEN_AI_AGENT_NAME),
         conversation=_text(at, a.GEN_AI_CONVERSATION_ID),
         label=_label(
@@ -264,6 +272,9 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             and "grpc" in (_text(at, a.RPC_SYSTEM_NAME), _text(at, a.RPC_SYSTEM)),
             operation in CALLS,
             a.PLAYHEAD_WIRE in at,
+            served,
+            span.status.code == trace_pb2.Status.STATUS_CODE_OK,
+            whereabouts == PARENT_IS_LOCAL,
             counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID))[:LONGEST_NAME] if usage else "",
         ),
         usage=usage,

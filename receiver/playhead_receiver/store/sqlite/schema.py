@@ -116,9 +116,9 @@ CREATE TABLE pending(
     PRIMARY KEY(trace_id, span_id)) WITHOUT ROWID;
 
 -- stale: the position at which something came that changes the summary; 0 while it is up to date.
--- state: success, failure, or open: what runs or was interrupted, which the clock decides. What is null
--- was never summed up. cost: billionths of a dollar, -1 where it is not known. loose: its frames that
--- do not lie in a block.
+-- state: success, failure, or open: what runs or was interrupted, which the clock decides; open-success
+-- and open-failure if it has that status unless its root arrives. What is null was never summed up.
+-- cost: billionths of a dollar, -1 where it is not known. loose: its frames that do not lie in a block.
 CREATE TABLE run(
     trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
     agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,

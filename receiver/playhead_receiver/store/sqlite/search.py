@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_receiver.store.content.texts import address_of, frame_of, last_address
+from playhead_receiver.store.content.words import folded_words, phrases
 from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import SqlReader
-from playhead_receiver.store.sql.search.searcher import Searcher, phrases
+from playhead_receiver.store.sql.search.searcher import Searcher
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 FILE = "search.sqlite"
 
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE done(bundle INTEGER NOT NULL, position INTEGER NOT NULL);
 INSERT INTO done VALUES (0, 0);
 CREATE TABLE signature(bundle INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, keys BLOB NOT NULL);
-CREATE VIRTUAL TABLE text_words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61');
-CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61');
+CREATE VIRTUAL TABLE text_words USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
+CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
 """
 
 
@@ -164,7 +165,9 @@ class SqliteSearch(Searcher):
             bundle,
             position,
             lambda table, row, words: (
-                db.execute(f"INSERT OR REPLACE INTO {table}(rowid, text) VALUES (?, ?)", (row, words))
+                db.execute(
+                    f"INSERT OR REPLACE INTO {table}(rowid, text) VALUES (?, ?)", (row, _indexed(words))
+                )
                 and None
             ),
             lambda id, trace_id, keys: (
@@ -240,6 +243,13 @@ def _matching(db: apsw.Connection, table: str, query: str, limit: int) -> Iterat
         raise UsageError("the search cannot be read", cause=str(problem)) from None
 
 
+def _indexed(text: str) -> str:
+    """A text in the form that the tokenizer of the tables splits into the words of `words`."""
+    return text if text.isascii() else " ".join(folded_words(text))
+
+
 def _query(text: str) -> str:
     """A search text in the syntax of FTS5."""
-    return " ".join(f'"{phrase}"' + ("*" if begins else "") for phrase, begins in phrases(text))
+    return " ".join(
+        f'"{" ".join(words)}"' + ("*" if is_prefix else "") for words, is_prefix in phrases(text)
+    )

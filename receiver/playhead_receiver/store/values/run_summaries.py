@@ -69,6 +69,11 @@ class RunSummary(msgspec.Struct, frozen=True):
     """Whether it is the run of a recorded process; False for a request, and for spans without a tape."""
 
     @property
+    def is_idle(self) -> bool:
+        """Whether a process succeeded without a step, as helper programs do."""
+        return self.is_process and not self.steps and self.status == "success"
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing in it can be inspected or replayed: a request or span without a step."""
         return not self.steps and not self.is_process
@@ -114,3 +119,5 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only runs with these trace ids."""
     mark: str | None = None
     """Only runs that have this mark."""
+    without_idle: bool = False
+    """Leave out runs that are `RunSummary.is_idle`."""

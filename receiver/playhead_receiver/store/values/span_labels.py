@@ -40,6 +40,12 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Whether its operation calls a model, whether or not it names one."""
     own: bool = False
     """Whether we derived it from the bytes of the call."""
+    served: bool = False
+    """Whether it is a request or message that a service received."""
+    ok: bool = False
+    """Whether its status is OK, which only the program sets."""
+    inner: bool = False
+    """Whether its parent is known to be in the same process."""
     fetched: str = ""
     """Id of a response that was made before and is fetched with its usage: it counts once."""
 

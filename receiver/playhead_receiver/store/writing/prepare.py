@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.compressed_frames import compress, decoded, decompress
 from playhead_receiver.store.content.cut_points import FAMILY_ATTRIBUTES
-from playhead_receiver.store.content.cutting import CutSpan, Cutter
+from playhead_receiver.store.content.cutting import CutSpan, Cutter, together
 from playhead_receiver.store.spans.span_view import (
     ResourceSummary,
     SpanSummary,
@@ -191,16 +192,17 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
 
 
 def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
-    """Cut spans, grouped by trace; of duplicates the one that ended later is kept."""
-    by_trace: dict[bytes, dict[bytes, tuple[SpanSummary, ReadSpan, ResourceSummary]]] = {}
+    """Cut spans, grouped by trace; of versions of one span the one that ended later is kept."""
+    by_trace: dict[bytes, dict[SpanVersions, tuple[SpanSummary, ReadSpan, ResourceSummary]]] = {}
     for stored in spans:
         span = stored if isinstance(stored, ReadSpan) else _read(stored)
         resource = resource_summary(span.resource)
         summary = summarize(span.view, bool(resource.instance))
         known = by_trace.setdefault(summary.trace_id, {})
-        before = known.get(summary.span_id)
+        versions = summary.span_id, summary.start_ns, summary.label.served
+        before = known.get(versions)
         if before is None or summary.end_ns > before[0].end_ns:
-            known[summary.span_id] = summary, span, resource
+            known[versions] = summary, span, resource
     bundles: list[Bundle] = []
     for trace_id, known in by_trace.items():
         bundle = Bundle(trace_id, [])
@@ -210,6 +212,37 @@ def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[B
             bundle.spans.append(PreparedSpan(summary, span.resource_field, resource, cut, label))
         bundles.append(bundle)
     return bundles
+
+
+SpanVersions: TypeAlias = tuple[bytes, int, bool]
+"""Id, start, and whether a service received it: what the versions of one span have in common."""
+
+
+def with_own_id(span: PreparedSpan, below: bool) -> PreparedSpan:
+    """The span with an id of its own, for one that shares its id with another span of its trace.
+
+    Zipkin gives the spans of client and server of a request one id. ``below``: make the span with this
+    id the parent. The same span gets the same id each time.
+    """
+    summary, cut = span.summary, span.cut
+    shared = b"".join(
+        (summary.span_id, summary.start_ns.to_bytes(8, "big"), bytes((summary.label.served,)))
+    )
+    own_id = digest_of(shared)[:8]
+    parent = summary.span_id if below else summary.parent
+    if not isinstance(cut, bytes):
+        texts = [(one.offset, cut.source[one.begin : one.end]) for one in cut.pieces]
+        cut = together(cut.rest, texts)
+    entry = ResourceSpans.FromString(cut)
+    entry.scope_spans[0].spans[0].span_id = own_id
+    entry.scope_spans[0].spans[0].parent_span_id = parent
+    return PreparedSpan(
+        msgspec.structs.replace(summary, span_id=own_id, parent=parent),
+        span.resource,
+        span.about,
+        entry.SerializeToString(),
+        span.label,
+    )
 
 
 def _read(span: StoredSpan) -> ReadSpan:

@@ -44,7 +44,8 @@ export function age(ns, nowMs = Date.now()) {
 /** Money; an empty text where it is not known. @param {number | null | undefined} usd */
 export function cost(usd) {
   if (usd === null || usd === undefined) return "";
-  return usd && usd < 0.01 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`;
+  const digits = usd && usd < 0.01 ? { maximumSignificantDigits: 2, minimumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return `$${usd.toLocaleString("en-US", digits)}`;
 }
 
 /** A size. @param {number | null} bytes */

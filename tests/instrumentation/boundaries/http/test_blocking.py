@@ -160,19 +160,21 @@ def test_a_chunk_is_on_the_tape_before_the_program_has_it_and_not_held_back():
             assert b"".join(parts) == b"".join(EVENTS[1:])
 
 
-def test_pieces_of_a_request_body_are_on_the_tape_before_they_go_out():
+def test_of_a_long_request_body_all_but_its_end_is_on_the_tape_before_the_rest_goes_out():
+    pieces = [b"1" * 70_000, b"2" * 10]
     with ScriptedServer() as server, recording() as sink:
         server.script([json_reply({})])
 
         def body():
-            yield b"one"
-            assert [fact.body.inline for fact in sink.named(e.PLAYHEAD_EXCHANGE_DATA)] == [b"one"]
-            yield b"two"
+            yield pieces[0]
+            (first,) = [fact.body.inline for fact in sink.named(e.PLAYHEAD_EXCHANGE_DATA)]
+            assert pieces[0].startswith(first) and len(first) > 30_000
+            yield pieces[1]
 
         requests.post(server.url, data=body())
-        assert server.requests[0].body == b"onetwo"
+        assert server.requests[0].body == b"".join(pieces)
     [exchange] = sink.tape().exchanges().values()
-    assert sink.tape().read(exchange.ask.body) == b"onetwo"
+    assert sink.tape().read(exchange.ask.body) == b"".join(pieces)
 
 
 def test_what_an_exporter_sends_is_not_recorded():

@@ -385,6 +385,27 @@ def test_credentials_do_not_reach_the_tape():
     assert list(compare(tape, now).divergences) == []
 
 
+def test_a_credential_over_two_fragments_or_messages_does_not_reach_the_tape():
+    text = '{"session_token": "sent-field-0123456789", "plain": "as it was"}'
+
+    async def program(url):
+        async with connect(url + "/chat") as socket:
+            await socket.send([text[:26], text[26:40], text[40:]])
+            await socket.recv()
+            for piece in (text[:26], text[26:]):
+                await socket.send(piece)
+                await socket.recv()
+
+    _, tape, again = recorded(program)
+    [exchange] = tape.exchanges().values()
+    sent = [part.data.inline or b"" for part in exchange.sent]
+    assert b"".join(sent[:3]) == b'{"session_token": "[redacted]", "plain": "as it was"}'
+    assert b"as it was" in b"".join(sent[3:])
+    assert not any(piece in b"".join(sent) for piece in (b"sent-f", b"ield-0", b"123456789"))
+    _, now = replay(again, tape)
+    assert list(compare(tape, now).divergences) == []
+
+
 @pytest.mark.parametrize("client", ["asyncio", "sync"])
 def test_another_message_is_refused_and_named(client):
     messages = [{"n": 1}, {"n": 2, "text": "as recorded"}]

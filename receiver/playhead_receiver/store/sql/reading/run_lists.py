@@ -13,6 +13,8 @@ from playhead_receiver.store.runs.listing import Place, asks_for, order_of, plac
 from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.reading.summaries import (
     COLUMNS,
+    OPEN_STATES,
+    STATES,
     WORDS,
     StoredRun,
     stored_run,
@@ -50,8 +52,10 @@ class RunLists:
         now_ns = time.time_ns()
         rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR state IS NULL")
         changing = {row[0]: stored_run(row) for row in rows}
-        kept = (one for one in self._kept(query, after) if one[1].row.trace_id not in changing)
-        found = merge(kept, self._changing(query, after, changing, now_ns), key=lambda one: one[0])
+        states = STATES.get(query.status, OPEN_STATES)
+        kept = [self._kept(query, after, state) for state in states]
+        stored = (one for one in merge(*kept, key=_place) if one[1].row.trace_id not in changing)
+        found = merge(stored, self._changing(query, after, changing, now_ns), key=_place)
         return islice(self._answers(query, found, now_ns), query.limit)
 
     def run_named(self, name: str) -> RunSummary | None:
@@ -93,11 +97,18 @@ class RunLists:
                 places = [order_of(one, query) for one in said]
         found = zip(places, runs.values(), strict=True)
         begin = None if after is None else _order(after, query)
-        return sorted((one for one in found if begin is None or one[0] > begin), key=lambda one: one[0])
+        return sorted((one for one in found if begin is None or one[0] > begin), key=_place)
 
-    def _kept(self, query: Query, after: Place | None) -> Iterator[tuple[Place, StoredRun]]:
-        """Runs selected by their stored summaries, which may be outdated for runs that change."""
+    def _kept(
+        self, query: Query, after: Place | None, state: str | None
+    ) -> Iterator[tuple[Place, StoredRun]]:
+        """Runs selected by their stored summaries, which may be outdated for runs that change.
+
+        ``state``: the stored state, so that an index gives the order; None: any.
+        """
         source, conditions, values = _conditions(query)
+        if state is not None:
+            conditions, values = [*conditions, "state = ?"], [*values, state]
         measure = _MEASURES[query.sort]
         if source != "run" and query.sort == "started":
             measure = "run_word.started_ns"
@@ -121,6 +132,10 @@ class RunLists:
                 return
             after = rows[-1][0], rows[-1][1].hex()
             chunk = min(chunk * 4, SORTED_AT_ONCE)
+
+
+def _place(one: tuple[Place, StoredRun]) -> Place:
+    return one[0]
 
 
 def _order(place: Place, query: Query) -> Place:
@@ -165,8 +180,6 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
         want("mode NOT IN ('replay', 'service')")
     elif query.mode is not None:
         want("mode = ?", query.mode)
-    if query.status is not None:
-        want("state = ?", query.status if query.status in ("success", "failure") else "open")
     if query.has_errors is not None:
         want("errors > 0" if query.has_errors else "errors = 0")
     for column, bound, sign in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -235,7 +235,7 @@ def make(db: Db, run: StoredRun, now_ns: int) -> Made:
 def keep(db: Db, made: Made) -> None:
     """Store a summary, unless something that changes it has arrived since. For the writer."""
     run, spans, said = made.run.row, made.spans, made.summary
-    state = said.status if said.status in ("success", "failure") else "open"
+    state = said.status if said.status in ("success", "failure") else _open_state(spans)
     db.execute(
         "UPDATE run SET stale = 0, state = ?, duration_ns = ?, cost = ?, tokens = ?, steps = ?,"
         " errors = ?, summary = ? WHERE trace_id = ? AND stale = ? AND started_ns = ?",
@@ -264,6 +264,22 @@ def keep(db: Db, made: Made) -> None:
             db.execute(
                 "INSERT INTO run_word VALUES (?, ?, ?, ?)", (kind, word, started_ns, run.trace_id)
             )
+
+
+STATES: Mapping[str | None, Sequence[str | None]] = {
+    None: (None,),
+    "success": ("success", "open-success"),
+    "failure": ("failure", "open-failure"),
+}
+"""By wanted status: the stored states of runs that may have it. Default: `OPEN_STATES`."""
+OPEN_STATES = ("open", "open-success", "open-failure")
+
+
+def _open_state(spans: SpanFold) -> str:
+    """The state of a run whose status depends on the clock, and on whether its root arrives."""
+    if spans.top_failed is None:
+        return "open"
+    return "open-failure" if spans.top_failed else "open-success"
 
 
 def differs(db: Db, run: StoredRun) -> bool:

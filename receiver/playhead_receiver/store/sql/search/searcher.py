@@ -6,7 +6,6 @@ The row id of a text is its address; the row id of a fact is its position.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.store.content.plain_words import plain_text, words_of_span
 from playhead_receiver.store.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
+from playhead_receiver.store.content.words import phrases, words
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol.search import AskedFor, Hit, Lag
 from playhead_receiver.store.protocol.store import Store
@@ -34,7 +34,6 @@ from playhead_semconv.errors import (
     PlayheadError,
     StoreError,
     StoreUnavailable,
-    UsageError,
 )
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
@@ -63,7 +62,6 @@ PATIENCE_S = 30.0
 """How long the indexing of a bundle waits for the facts that its spans refer to."""
 REFERENCE = b"_ref"
 """Occurs in every span that refers to content elsewhere."""
-_WORD = re.compile(r"\w+")
 
 
 class Searcher(ABC):
@@ -143,12 +141,12 @@ class Searcher(ABC):
                 spans = self._spans_of(id, trace_id, texts)
                 if self._must_wait(id, spans, deriver):
                     break
-                said = {place: self._said(span, deriver) for place, span in spans.items()}
+                texts_of_spans = {place: self._said(span, deriver) for place, span in spans.items()}
                 keys = self._signatures.fresh(trace_id, spans.values())
                 if keys:
                     sign(id, trace_id, keys)
-                for place, words in _words(texts.items(id), said):
-                    put(TEXT_WORDS, address_of(id, place), words)
+                for place, text in _texts_of(texts.items(id), texts_of_spans):
+                    put(TEXT_WORDS, address_of(id, place), text)
             except StoreUnavailable:
                 raise
             except (*OF_ONE_RUN, StoreError) as problem:
@@ -158,11 +156,11 @@ class Searcher(ABC):
             count += 1
         for at, last, data, blobs in runs:
             for fact in self._facts_of(data, blobs):
-                words = ""
+                said = ""
                 with suppress(*OF_ONE_RUN):
-                    words = _words_of_fact(fact)
-                if words:
-                    put(FACT_WORDS, at - last + fact.seq, words)
+                    said = _words_of_fact(fact)
+                if said:
+                    put(FACT_WORDS, at - last + fact.seq, said)
             position = at
         return count, bundle, position
 
@@ -212,10 +210,9 @@ class Searcher(ABC):
         asked_for: AskedFor | None = None,
     ) -> list[Hit]:
         """The hits for matching rows of the index, newest first; ``text``: the search text."""
-        words = [word.casefold() for word in _WORD.findall(text)]
         hits = [
-            *islice(self._text_hits(texts, words, asked_for), limit),
-            *islice(self._fact_hits(facts, words, asked_for), limit),
+            *islice(self._text_hits(texts, text, asked_for), limit),
+            *islice(self._fact_hits(facts, text, asked_for), limit),
         ]
         hits.sort(key=lambda hit: hit.time_ns, reverse=True)
         return hits[:limit]
@@ -237,11 +234,11 @@ class Searcher(ABC):
 
     def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
         """The words of a span, without its texts that are stored separately."""
-        words = [words_of_span(stored.otlp), _answer(deriver, stored)]
+        parts = [words_of_span(stored.otlp), _answer(deriver, stored)]
         if self._references is not None and REFERENCE in stored.otlp:
             at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
-            words += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
-        return " ".join(words)
+            parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
+        return " ".join(parts)
 
     def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
         """Whether to wait for facts that spans of a bundle refer to and that may still arrive."""
@@ -251,9 +248,7 @@ class Searcher(ABC):
             self._waits = (id, time.monotonic() + PATIENCE_S)
         return time.monotonic() < self._waits[1]
 
-    def _text_hits(
-        self, addresses: list[int], words: list[str], asked_for: AskedFor | None
-    ) -> Iterator[Hit]:
+    def _text_hits(self, addresses: list[int], text: str, asked_for: AskedFor | None) -> Iterator[Hit]:
         texts = self._reader.texts()
         deriver, sayers = self._deriver(), TextReferences(self._reader, texts)
         for address in addresses:
@@ -263,7 +258,7 @@ class Searcher(ABC):
                     if asked_for is not None and not asked_for(sayer.trace_id):
                         continue
                     if excerpt is None:
-                        excerpt = _excerpt(self._text_at(address, sayer, texts, deriver), words)
+                        excerpt = _excerpt(self._text_at(address, sayer, texts, deriver), text)
                     yield Hit(sayer.trace_id.hex(), sayer.span_id.hex(), sayer.start_ns, excerpt)
                     if asked_for is None:
                         break
@@ -280,9 +275,7 @@ class Searcher(ABC):
         otlp = sayer.resource + texts.span(bundle, place)
         return self._said(StoredSpan(sayer.trace_id, sayer.span_id, otlp), deriver)
 
-    def _fact_hits(
-        self, positions: list[int], words: list[str], asked_for: AskedFor | None
-    ) -> Iterator[Hit]:
+    def _fact_hits(self, positions: list[int], text: str, asked_for: AskedFor | None) -> Iterator[Hit]:
         facts: dict[int, Fact] = {}
         for position in positions:  # descending, so each run of facts is loaded once
             if position not in facts:
@@ -291,7 +284,7 @@ class Searcher(ABC):
             if fact is None or not fact.trace_id:
                 continue
             if asked_for is None or asked_for(fact.trace_id):
-                excerpt = _excerpt(_words_of_fact(fact), words)
+                excerpt = _excerpt(_words_of_fact(fact), text)
                 ids = fact.trace_id.hex(), fact.span_id.hex()
                 effect = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
                 yield Hit(*ids, fact.time_ns, excerpt, not effect, effect)
@@ -309,32 +302,17 @@ class Searcher(ABC):
         return {at - last + fact.seq: fact for fact in self._facts_of(data, blobs)}
 
 
-def phrases(text: str) -> list[tuple[str, bool]]:
-    """Parse a search text into words and quoted phrases; True with a prefix of a word (``*``).
-
-    `UsageError` if there is no word.
-    """
-    found: list[tuple[str, bool]] = []
-    for phrase, word in re.findall(r'"([^"]*)"|(\S+)', text):
-        said = phrase or word.rstrip("*")
-        if _WORD.search(said):
-            found.append((said.replace('"', " "), word.endswith("*")))
-    if not found:
-        raise UsageError("there is no word to search for")
-    return found
-
-
-def _words(items: list[Any], said: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """The words of the items of a bundle, with their places. ``said``: the words of its spans."""
+def _texts_of(items: list[Any], said: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """The searchable texts of a bundle, with the indexes of its items. ``said``: those of its spans."""
     for place, item in enumerate(items):
         if place in said:
             yield place, said[place]
         elif isinstance(item, bytes):
             yield place, plain_text(item[:LONGEST_BYTES])
         elif item is not None and item[0] == TEXT:
-            words = " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
-            if words:
-                yield place, words
+            text = " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
+            if text:
+                yield place, text
 
 
 def _whole(texts: Texts, address: int, item: Any) -> str:
@@ -365,9 +343,10 @@ def _refers(stored: StoredSpan) -> bool:
     return a.PLAYHEAD_WIRE.encode() in stored.otlp
 
 
-def _excerpt(text: str, words: list[str]) -> str:
-    folded = text.casefold() if len(text.casefold()) == len(text) else text.lower()
-    at = next((place for word in words if (place := folded.find(word)) >= 0), 0)
+def _excerpt(text: str, search: str) -> str:
+    """Some characters of a text around the first word that is searched for."""
+    wanted = {word for phrase, _ in phrases(search) for word in phrase}
+    at = next((word.begin for word in words(text) if word.folded in wanted), 0)
     begin, end = max(0, at - AROUND), min(len(text), at + AROUND)
     shown = " ".join(text[begin:end].split())
     return ("…" if begin else "") + shown + ("…" if end < len(text) else "")

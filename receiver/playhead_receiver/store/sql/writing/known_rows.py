@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from playhead_receiver.store.content.texts import frame_of
+from playhead_receiver.store.sql.reading.summaries import label_of
 from playhead_receiver.store.sql.statements import Statement
 from playhead_receiver.store.sql.tables.chain_links import promised
 from playhead_receiver.store.sql.tables.kept_texts import stored_text
@@ -12,10 +14,20 @@ from playhead_receiver.store.sql.tables.shared_values import RESOURCES, SharedTa
 from playhead_receiver.store.sql.writing.draft import RowDraft, SpanId
 from playhead_receiver.store.sql.writing.tables import Tables
 from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, recall, said_by
-from playhead_receiver.store.writing.prepare import Prepared, PreparedSpan
+from playhead_receiver.store.writing.prepare import Prepared, PreparedSpan, with_own_id
 
 REMEMBERED = 4096
 """How many instances, runs, resources, labels and bundles are remembered between transactions."""
+
+
+class KnownSpan(NamedTuple):
+    """A stored span, or one that this transaction stores."""
+
+    end_ns: int
+    resource: int
+    label: int
+    start_ns: int
+    served: bool
 
 
 class KnownRows:
@@ -29,8 +41,8 @@ class KnownRows:
         """Trace ids of runs that exist."""
         self.members: dict[bytes, set[int]] = {}
         """Rows of the instances of runs, by trace id."""
-        self.ends: dict[SpanId, tuple[int, int, int]] = {}
-        """Of stored spans that come again in this transaction: end time, resource and label."""
+        self.spans: dict[SpanId, KnownSpan] = {}
+        """Stored spans whose ids come again in this transaction."""
         self._resources: dict[bytes, int] = {}
         self._labels: dict[bytes, int] = {}
         self._agents: dict[str, int] = {}
@@ -71,7 +83,7 @@ class KnownRows:
         traces |= {fact.trace_id for batch in batches for run in batch.runs for fact in run.facts}
         traces |= {self.instances[instance].trace_id for instance in instances}
         self._look_up_runs({one for one in traces if one and one not in self.members})
-        self._look_up_ends(spans)
+        self._look_up_spans(spans)
 
     def resource(self, value: bytes) -> int:
         """The row of the resource of a span that was looked up."""
@@ -154,12 +166,28 @@ class KnownRows:
         for trace_id, row in self._tables.execute(_MEMBERS, rows):
             self.members[trace_id].add(row)
 
-    def _look_up_ends(self, spans: Sequence[PreparedSpan]) -> None:
-        self.ends.clear()
-        if spans:
+    def _look_up_spans(self, spans: Sequence[PreparedSpan]) -> None:
+        self.spans.clear()
+        while spans:
             ids = [(span.summary.trace_id, span.summary.span_id) for span in spans]
-            for trace_id, span_id, *end in self._tables.execute(_ENDS, ids):
-                self.ends[trace_id, span_id] = (end[0], end[1], end[2])
+            for trace_id, span_id, end_ns, resource, label, start_ns, about in self._tables.execute(
+                _SPANS, ids
+            ):
+                served = label_of(about).served
+                self.spans[trace_id, span_id] = KnownSpan(end_ns, resource, label, start_ns, served)
+            spans = [other for span in spans if (other := self.apart(span)) is not span]
+
+    def apart(self, span: PreparedSpan) -> PreparedSpan:
+        """The span, with an id of its own if another span of its trace has its id."""
+        summary = span.summary
+        known = self.spans.get((summary.trace_id, summary.span_id))
+        if known is None:
+            return span
+        served = summary.label.served
+        is_other_side = served != known.served and self.resource(span.resource) != known.resource
+        if summary.start_ns == known.start_ns and not is_other_side:
+            return span
+        return with_own_id(span, below=served and not known.served)
 
 
 _INSTANCES = Statement(
@@ -195,10 +223,11 @@ _MEMBERS = Statement(
     "trace_id:bytes",
     "SELECT trace_id, instance FROM run_instance WHERE trace_id IN (SELECT trace_id FROM new)",
 )
-_ENDS = Statement(
+_SPANS = Statement(
     "trace_id:bytes span_id:bytes",
-    "SELECT span.trace_id, span.span_id, end_ns, resource, label FROM span"
-    " WHERE (trace_id, span_id) IN (SELECT trace_id, span_id FROM new)",
+    "SELECT span.trace_id, span.span_id, end_ns, resource, label, start_ns, label.data FROM span"
+    " JOIN label ON label.id = span.label"
+    " WHERE (span.trace_id, span.span_id) IN (SELECT trace_id, span_id FROM new)",
 )
 _OWNERS = Statement("id:int", "SELECT id, trace_id FROM bundle WHERE id IN (SELECT id FROM new)")
 _KEPT_TEXTS = Statement(

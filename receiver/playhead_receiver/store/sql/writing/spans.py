@@ -5,8 +5,8 @@ from __future__ import annotations
 from playhead_receiver.store.content.packing import Frame, TextIndex
 from playhead_receiver.store.content.texts import frame_of
 from playhead_receiver.store.sql.reading.summaries import span_row
-from playhead_receiver.store.sql.writing.draft import RowDraft
-from playhead_receiver.store.sql.writing.known_rows import KnownRows
+from playhead_receiver.store.sql.writing.draft import RowDraft, SpanId
+from playhead_receiver.store.sql.writing.known_rows import KnownRows, KnownSpan
 from playhead_receiver.store.sql.writing.runs import RunRows
 from playhead_receiver.store.writing.prepare import Bundle, PreparedSpan
 
@@ -27,11 +27,13 @@ class SpanRows:
         frame = Frame(self._texts, number)
         new = 0
         for span in bundle.spans:
+            while (other := self._known.apart(span)) is not span:
+                span = other
             id = bundle.trace_id, span.summary.span_id
-            before = self._known.ends.get(id)
+            before = self._known.spans.get(id)
             if before is None:
                 new += 1
-            elif span.summary.end_ns <= before[0]:
+            elif span.summary.end_ns <= before.end_ns:
                 continue
             else:
                 self._replace(id, before)
@@ -45,19 +47,21 @@ class SpanRows:
         self._touch_run(bundle)
         return new
 
-    def _replace(self, id: tuple[bytes, bytes], before: tuple[int, int, int]) -> None:
-        _, resource, label = before
+    def _replace(self, id: SpanId, before: KnownSpan) -> None:
         if id not in self._draft.spans:
             self._draft.replaced.append(id)
-        self._draft.use(resource, label, -1)
+        self._draft.use(before.resource, before.label, -1)
 
     def _insert(self, span: PreparedSpan, bundle: int, place: int) -> None:
         draft = self._draft
         resource, label = self._known.resource(span.resource), self._known.label(span.label)
         draft.use(resource, label, 1)
         draft.position += 1
-        id = span.summary.trace_id, span.summary.span_id
-        self._known.ends[id] = span.summary.end_ns, resource, label
+        about = span.summary
+        id = about.trace_id, about.span_id
+        self._known.spans[id] = KnownSpan(
+            about.end_ns, resource, label, about.start_ns, about.label.served
+        )
         draft.spans[id] = span_row(draft.position, span, label, resource, bundle, place)
         if span.about.instance:
             draft.come.append(id)

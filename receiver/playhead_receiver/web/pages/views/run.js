@@ -217,7 +217,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
     const style = { transform: `translateY(${shift}px)` };
     if (row < 0) {
       const { from, to, times } = folds[-1 - row];
-      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} same ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
+      return html`<div class="row quiet" role="row" data-row=${row} aria-level="1" aria-rowindex=${place + 1} key=${place % pool} style=${style}><span role="gridcell" class="title">⋮ ${outline.step[outline.steps[from]]}–${outline.step[outline.steps[to]]} similar ×${times}</span>${fidelity && html`<span role="gridcell" class="tag good">= exact</span>`}</div>`;
     }
     const open = !outline.collapsed[row];
     const tries = mode === "steps" ? outline.attempts(row).length : 0;
