@@ -40,10 +40,16 @@ OURS = ("OTEL_", "PLAYHEAD_")
 
 
 def started(
-    session: Session, house: ReceiverForRun, fork: Fork, around: Surroundings, checks: Sequence[Path]
+    session: Session,
+    house: ReceiverForRun,
+    fork: Fork,
+    around: Surroundings,
+    checks: Sequence[Path],
+    agent: str,
 ) -> tuple[int, Run | None]:
     """Run the process of a fork to its end. Returns its exit status and its run.
 
+    ``agent``: name of the origin's agent, which the fork keeps unless the environment names one.
     ``around``: where the program runs. ``checks``: files of check functions; if one fails, the exit
     status of a program that ended well is 1.
     """
@@ -55,9 +61,13 @@ def started(
     around = replace(around, environ=environ)
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
         ready = fork.prepare(Path(scratch), around, checks)
+        for line in ready.different:
+            session.say(line)
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
+        if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+            ours.setdefault("OTEL_SERVICE_NAME", agent)
         environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.listening())
         since_ns = time.time_ns()
         try:

@@ -125,7 +125,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
             folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
             before = {} if way.in_place else looks(folder)
             around = program.surroundings(foreign=foreign, folder=folder)
-            status, made = started(session, house, fork, around, program.checks)
+            status, made = started(session, house, fork, around, program.checks, run.agent)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
             lines, refused = ([], False) if made is None else said_of(made)
             if made is not None:

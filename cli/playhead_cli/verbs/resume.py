@@ -84,7 +84,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
         own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
         folder = own or folder_of(run.command, program.cwd)
         around = program.surroundings(foreign=foreign, folder=folder)
-        status, made = started(session, house, fork, around, program.checks)
+        status, made = started(session, house, fork, around, program.checks, run.agent)
     lines: list[str] = []
     if made is not None:
         lines = [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]

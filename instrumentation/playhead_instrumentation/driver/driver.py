@@ -412,10 +412,11 @@ def span_around() -> SpanContext | None:
 
 
 def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:
-    """A JSON body with ``edits`` applied, formatted as SDKs do; None if there are no edits."""
+    """A JSON body with ``edits`` applied; everything else in it keeps its bytes. None: no edits."""
     if not edits:
         return None
-    from playhead_semconv.rerun.edits import applied  # imported late: a recording does not need it
+    # Imported late: a recording does not need them.
+    from playhead_semconv.rerun.edits import applied
+    from playhead_semconv.rerun.rewriting import rewritten
 
-    document = applied(json.loads(body), edits)
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return rewritten(body.decode(), applied(json.loads(body), edits)).encode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from playhead_receiver.store.runs.summary_fold import (
     SpanRow,
@@ -54,7 +54,11 @@ class CountedOnce:
         parents = {row.span_id: row.parent for row in rows}
         steps = counted_steps(rows, nesting).intersection(fresh)
         calls = [row.span_id for row in rows if row.span_id in steps and role_of(row) >= Role.CALL]
-        bearers = [row.span_id for row in token_bearers(rows, nesting) if row.span_id in fresh]
+        bearers = [
+            row.span_id
+            for row in token_bearers(rows, nesting)
+            if row.span_id in fresh and run.is_first(row.label.fetched)
+        ]
         return CountedSpans(
             run.calls.add(nesting, parents, calls), run.bearers.add(nesting, parents, bearers)
         )
@@ -66,6 +70,16 @@ class _Run:
     def __init__(self) -> None:
         self.calls, self.bearers = _Kept(), _Kept()
         self._last_calls: dict[bytes, SpanRow] = {}
+        self._fetched: dict[str, None] = {}
+
+    def is_first(self, fetched: str) -> bool:
+        """Whether no fetch of this response was counted before; True for what is no fetch."""
+        if not fetched:
+            return True
+        is_first = fetched not in self._fetched
+        self._fetched[fetched] = None
+        _forget(self._fetched, MOST_CALLS)
+        return is_first
 
     def with_last_calls(self, rows: Sequence[SpanRow]) -> list[SpanRow]:
         """These, and the calls that came last: a span beside them may tell of one of them."""
@@ -116,7 +130,7 @@ class _Kept:
             id = parents.get(id, b"")
 
 
-def _forget(kept: dict[bytes, SpanRow] | dict[bytes, None] | dict[bytes, bool], most: int) -> None:
+def _forget(kept: dict[Any, Any], most: int) -> None:
     """Drop the oldest beyond ``most``."""
     while len(kept) > most:
         del kept[next(iter(kept))]

@@ -18,6 +18,7 @@ from playhead_semconv.facts import Content, Fact
 from playhead_semconv.rerun.edits import applied
 from playhead_semconv.rerun.json_text import document_in
 from playhead_semconv.rerun.plans import Edit
+from playhead_semconv.rerun.rewriting import rewritten
 from playhead_semconv.wire import DIALECTS, SseParser, decode_body, wire_of
 
 RECODED = ("content-encoding", "content-length")
@@ -46,11 +47,12 @@ def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
     document = applied(answer, edits)
     require_fitting(document_in(exchange.request.decode("utf-8", "replace")), answer, document)
     if exchange.exchange.id.kind == "tool":
-        pieces = [b'{"return":%s}' % _written(document)]
+        pieces = [_rewritten(exchange.chunks[-1].data, {"return": document})]
     elif _is_stream(exchange):
         pieces = streamed(_wire(exchange), document) or []
     else:
-        pieces = [_written(document)]
+        body, _ = decode_body(exchange.response_headers, [chunk.data for chunk in exchange.chunks])
+        pieces = [_rewritten(body, document)]
     own = [fact for fact in exchange.tape.facts() if fact.exchange == exchange.exchange.id]
     return list(_replaced(own, _spread(pieces, len(exchange.exchange.parts))))
 
@@ -138,5 +140,8 @@ def _json(exchange: RecordedExchange, data: bytes) -> Any:
         ) from None
 
 
-def _written(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+def _rewritten(body: bytes, document: Any) -> bytes:
+    """Return a recorded body that says ``document``; what is the same keeps its bytes."""
+    return rewritten(body.decode("utf-8", "surrogateescape"), document).encode(
+        "utf-8", "surrogateescape"
+    )

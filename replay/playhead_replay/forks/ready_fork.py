@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playhead_replay.launch.configuration import Surroundings
 from playhead_replay.launch.process_start import laid_headers
-from playhead_replay.launch.surroundings import moved
+from playhead_replay.launch.surroundings import differences, moved
 from playhead_replay.run.command import Command
 from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv.errors import UsageError
@@ -27,6 +27,8 @@ class ReadyFork:
     """The recorded environment on top of the inherited one, without playhead's own variables."""
     lacking: list[str]
     """Credentials that the program had and that are not available now."""
+    different: list[str]
+    """Differences from the recorded environment: Python, packages, modules; one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Fork:
         _require_program(command, folder)
         write_tape_file(scratch / "origin.tape", self.tape)
         (scratch / "plan.json").write_bytes(write_plan(self.plan))
-        words = [around.interpreter_of(command), "-m", "playhead_instrumentation", "fork"]
+        interpreter = around.interpreter_of(command)
+        words = [interpreter, "-m", "playhead_instrumentation", "fork"]
         words += ["--tape", str(scratch / "origin.tape"), "--plan", str(scratch / "plan.json")]
         if self.forks:
             write_tape_file(scratch / "forks.tape", self.forks)
@@ -72,7 +75,8 @@ class Fork:
         child.update(given)
         lacking = [name for name in wanted if name not in given]
         words += ["--cwd", str(folder), "--", *command.words()]
-        return ReadyFork(words, child, lacking)
+        different = list(differences(self.tape, command, folder, interpreter))
+        return ReadyFork(words, child, lacking, different)
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:

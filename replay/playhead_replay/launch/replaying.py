@@ -102,7 +102,7 @@ class Replay:
             _require_process(run)
             command.require_unchanged(folder)
         interpreter = around.interpreter_of(command)
-        different = list(differences(run, command, folder, interpreter))
+        different = list(differences(run.tape, command, folder, interpreter))
         for one in different:
             configuration.say(one)
         places = here_from(run.command, folder)

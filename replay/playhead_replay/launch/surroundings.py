@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from playhead_replay.run.command import Command
-from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process import installed_packages
 from playhead_semconv.process.moved_folders import Places
 from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.tape.protocols import Tape
 
 PROBE_TIMEOUT_S = 60.0
 
@@ -85,17 +85,17 @@ def _found_below(script: str, folder: Path) -> str:
     return ""
 
 
-def differences(run: Run, command: Command, folder: Path, interpreter: str) -> Iterator[str]:
+def differences(tape: Tape, command: Command, folder: Path, interpreter: str) -> Iterator[str]:
     """Relevant differences from the recorded surroundings, one line each, most serious first."""
-    at = _start_of(run.tape)
-    yield from _modules(run.tape, here_from(command, folder))
+    at = _start_of(tape)
+    yield from _modules(tape, here_from(command, folder))
     if (
         command.interpreter
         and command.interpreter != interpreter
         and not os.path.exists(command.interpreter)
     ):
         yield f"the recorded interpreter {command.interpreter} is not here; {interpreter} runs instead"
-    imported = list(_told(run.tape, a.PLAYHEAD_RUN_IMPORTED))
+    imported = list(_told(tape, a.PLAYHEAD_RUN_IMPORTED))
     if a.PLAYHEAD_RUN_PLATFORM not in at:
         return
     probed = _asked(interpreter, _INSTALLED)
@@ -120,7 +120,7 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
     yield from _packages(at, packages, [module for module in gone if _normal(module) not in there])
 
 
-def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
+def _modules(tape: Tape, places: Places) -> Iterator[str]:
     for word in _told(tape, a.PLAYHEAD_RUN_MODULES):
         path, _, digest = word.rpartition("=")
         here = places.text(path)
@@ -183,13 +183,14 @@ def _asked(interpreter: str, program: str) -> Any:
         return None
 
 
-def _told(tape: IndexedTape, name: str) -> Iterator[str]:
+def _told(tape: Tape, name: str) -> Iterator[str]:
     of_process = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
-    for fact in tape.named(*of_process):
+    facts = tape.named(*of_process) if isinstance(tape, IndexedTape) else tape.facts()
+    for fact in facts:
         yield from (str(one) for one in fact.attributes.get(name, ()))
 
 
-def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
+def _start_of(tape: Tape) -> Mapping[str, Any]:
     first = next(tape.facts(), None)
     return {} if first is None else first.attributes
 

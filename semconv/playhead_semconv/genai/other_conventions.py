@@ -1,7 +1,8 @@
 """Translates spans of other conventions into the GenAI conventions: OpenInference, OpenLLMetry.
 
-The original attributes stay unchanged; the translation is for readers. A span that names an operation of
-the GenAI conventions is not translated.
+The original attributes stay unchanged; the translation is for readers. Of a span that names an operation
+of the GenAI conventions only counts of tokens are translated: many writers of such spans have names of
+their own for cached tokens, without which a call seems to cost several times as much.
 """
 
 from __future__ import annotations
@@ -47,19 +48,51 @@ _NAMES: dict[str, tuple[str, ...]] = {
     a.GEN_AI_TOOL_NAME: ("tool.name",),
     a.GEN_AI_AGENT_NAME: ("agent.name",),
     a.GEN_AI_CONVERSATION_ID: SESSIONS,
-    a.GEN_AI_USAGE_INPUT_TOKENS: ("llm.token_count.prompt", "gen_ai.usage.prompt_tokens"),
-    a.GEN_AI_USAGE_OUTPUT_TOKENS: ("llm.token_count.completion", "gen_ai.usage.completion_tokens"),
+    a.GEN_AI_USAGE_INPUT_TOKENS: (
+        "llm.token_count.prompt",
+        "gen_ai.usage.prompt_tokens",
+        "ai.usage.inputTokens",
+        "ai.usage.promptTokens",
+    ),
+    a.GEN_AI_USAGE_OUTPUT_TOKENS: (
+        "llm.token_count.completion",
+        "gen_ai.usage.completion_tokens",
+        "ai.usage.outputTokens",
+        "ai.usage.completionTokens",
+    ),
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: (
         "llm.token_count.prompt_details.cache_read",
-        "gen_ai.usage.cache_read_input_tokens",
+        "gen_ai.usage.cache_read_input_tokens",  # OpenLLMetry
+        "gen_ai.usage.details.cache_read_tokens",  # pydantic-ai, logfire
+        "gen_ai.usage.details.cache_read_input_tokens",
+        "gen_ai.usage.details.cached_tokens",
+        "gen_ai.usage.cache_read_tokens",
+        "gen_ai.usage.cached_input_tokens",
+        "gen_ai.usage.cached_tokens",
+        "gen_ai.usage.input_tokens.cached",  # Sentry
+        "gen_ai.usage.input_tokens_details.cached_tokens",
+        "gen_ai.usage.prompt_tokens_details.cached_tokens",
+        "ai.usage.inputTokenDetails.cacheReadTokens",  # Vercel
+        "ai.usage.cachedInputTokens",
     ),
     a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (
         "llm.token_count.prompt_details.cache_write",
         "gen_ai.usage.cache_creation_input_tokens",
+        "gen_ai.usage.details.cache_write_tokens",
+        "gen_ai.usage.details.cache_creation_input_tokens",
+        "gen_ai.usage.cache_write_input_tokens",
+        "gen_ai.usage.cache_write_tokens",
+        "gen_ai.usage.cache_creation_tokens",
+        "gen_ai.usage.input_tokens.cache_write",
+        "ai.usage.inputTokenDetails.cacheWriteTokens",
     ),
     a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: (
         "llm.token_count.completion_details.reasoning",
         "gen_ai.usage.reasoning_tokens",
+        "gen_ai.usage.details.reasoning_tokens",
+        "gen_ai.usage.output_tokens.reasoning",
+        "ai.usage.outputTokenDetails.reasoningTokens",
+        "ai.usage.reasoningTokens",
     ),
 }
 """Attribute name in the conventions → names in the dialects."""
@@ -95,6 +128,22 @@ def in_our_words(
     return {}
 
 
+def counts_in_our_words(at: Mapping[str, T]) -> dict[str, T]:
+    """Return the counts of tokens that the conventions call otherwise, where ``at`` lacks them."""
+    found: dict[str, T] = {}
+    for ours, theirs in _COUNTS.items():
+        if not any(name in at for name in (ours, *_SAME.get(ours, ()))):
+            value = next((at[name] for name in theirs if name in at), None)
+            if value is not None:
+                found[ours] = value
+    return found
+
+
+_COUNTS = {ours: theirs for ours, theirs in _NAMES.items() if ours.startswith("gen_ai.usage.")}
+_SAME = {a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,)}
+"""Names of the conventions that say the same."""
+
+
 def elsewhere(name: str, text: str | None = None) -> Iterator[tuple[str, str | None]]:
     """Yield names and values under which spans of dialects may have what the conventions call ``name``.
 
@@ -123,7 +172,7 @@ def says_messages(names: Iterable[str]) -> bool:
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
     """As `in_our_words` for attributes as Python values, with messages; only what ``at`` lacks."""
     if a.GEN_AI_OPERATION_NAME in at:
-        return {}
+        return counts_in_our_words(at)
     found = in_our_words(at, lambda value: value if isinstance(value, str) else "", str)
     if found:
         found |= {name: said for name, said in _messages(at).items() if said}

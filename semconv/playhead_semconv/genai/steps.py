@@ -41,6 +41,15 @@ CALLS: Final = frozenset(
 """GenAI operations that are calls of a model, whether or not they name it."""
 
 
+def counted_key(operation: object, response_id: object) -> str:
+    """Return the id of a fetched response, whose tokens count once however often it is fetched.
+
+    Empty for every other operation: each call has tokens of its own.
+    """
+    is_fetch = operation == GenAiOperationName.FETCH_RESPONSE
+    return response_id if is_fetch and isinstance(response_id, str) else ""
+
+
 MOST_BESIDE: Final = 100
 """Calls of ours that are looked at, of those that began during a call of others."""
 MOST_AROUND: Final = 200

@@ -20,10 +20,10 @@ from playhead_semconv.wire.dialect import (
     error_of,
     refusal_of,
 )
-from playhead_semconv.wire.encodings import decode_body, header
+from playhead_semconv.wire.encodings import decode_body, decoded_request, header
 from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
-from playhead_semconv.wire.reading import Object, parse, text
+from playhead_semconv.wire.reading import Object, parse, parse_piece, text, whole_text
 from playhead_semconv.wire.request import Request, read_request
 
 CONTENT_ATTRIBUTES = (
@@ -99,6 +99,7 @@ def _derive(
 ) -> Derived:
     if dialect.wire in BODILESS:
         request_body = request_body or b"{}"
+    request_body = decoded_request(request_body)
     request = read_request(dialect, dialect.unwrapped(request_body), cache)
     derived = Derived(
         operation=dialect.operation,
@@ -126,10 +127,10 @@ def _answer(
     derived.streamed = read is not None and (read is not array or "stream" in path_of(url))
     if read is not None:
         fold = dialect.fold()
-        broken, hanging = _events(fold, read(data))
+        broken, hanging, cut = _events(fold, read(data))
         derived.malformed = bool(broken)
         problems += broken
-        body: Any = fold.body()
+        body: Any = whole_text(fold.body()) if cut else fold.body()
         derived.content_complete = fold.ended(whole and not hanging)
         cut_short = not derived.content_complete
         if cut_short and not any(error_of(body)):
@@ -178,19 +179,22 @@ def _answer(
     return problems
 
 
-def _events(fold: Fold, events: Events) -> tuple[list[str], bool]:
-    """Feed a stream's events to ``fold``; returns problems, and whether the last event is unfinished.
+def _events(fold: Fold, events: Events) -> tuple[list[str], bool, bool]:
+    """Feed a stream's events to ``fold``.
+
+    Returns problems, whether the last event is unfinished, and whether there are halves of characters.
 
     An event that is not a JSON object is skipped.
     """
     problems: list[str] = []
-    last, hanging = events.unfinished, False
+    last, hanging, cut = events.unfinished, False, False
     for number, event in enumerate([*events.whole, last] if last else events.whole):
         if event.data.strip() == b"[DONE]":
             fold.done()
             continue
         try:
-            value = parse(event.data)
+            value, halves = parse_piece(event.data)
+            cut = cut or halves
         except (ValueError, RecursionError) as error:
             if event is last:
                 hanging = True
@@ -201,4 +205,4 @@ def _events(fold: Fold, events: Events) -> tuple[list[str], bool]:
             fold.event(event.name, cast(Object, value))
         else:
             problems.append(f"event {number} of the stream is no object")
-    return [*problems, events.problem] if events.problem else problems, hanging
+    return [*problems, events.problem] if events.problem else problems, hanging, cut

@@ -18,7 +18,9 @@ class Indexed(dict[int, Any]):
     """An array whose items are identified by their ``index``."""
 
 
-_REPLACED = frozenset({"index", "type", "id", "role", "object", "model", "format"})
+_REPLACED = frozenset(
+    {"index", "type", "id", "role", "object", "model", "format", "name", "toolUseId", "call_id"}
+)
 """Strings that a later delta repeats instead of continuing."""
 
 
@@ -107,3 +109,63 @@ def settled(value: Any) -> Any:
     if isinstance(value, list):
         return [settled(item) for item in cast(list[Any], value)]
     return value
+
+
+def updated(have: Object, new: Object) -> Object:
+    """Return ``have`` with the fields of ``new``. Counts of usage are not replaced by 0 or nothing.
+
+    Some servers end a stream with a usage that is empty, after one that is not.
+    """
+    merged = have | new
+    for name in _USAGES:
+        if isinstance(have.get(name), dict) and name in new:
+            merged[name] = _counted(cast(Object, have[name]), new[name])
+    return merged
+
+
+_USAGES = ("usage", "usageMetadata", "usage_metadata", "x_groq")
+
+
+def _counted(have: Object, new: Any) -> Object:
+    merged = dict(have)
+    for name, value in cast(Object, new).items() if isinstance(new, dict) else ():
+        before = have.get(name)
+        if isinstance(before, dict):
+            merged[name] = _counted(cast(Object, before), value)
+        elif value or not before:
+            merged[name] = value
+    return merged
+
+
+class Blocks(dict[int, Object]):
+    """The blocks of a stream, by position: the ``index`` that the server gives, if it tells them apart.
+
+    Some servers leave the index out, or give all blocks the same. Then a block follows the last one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._at: dict[int | None, int] = {}
+        self._ended: set[int] = set()
+
+    def begin(self, index: int | None, block: Object, identity: str | None = None) -> None:
+        """A block begins; ``identity``: of a tool call."""
+        have = self._at.get(index)
+        position = len(self) if index is None else index
+        if position in self and have is not None:
+            same = position not in self._ended and self.get(have, {}).get("id") == identity
+            position = have if same else max(self) + 1
+        elif position in self:
+            position = max(self) + 1
+        self._at[index] = position
+        self[position] = block
+
+    def at(self, index: int | None) -> int:
+        """Return the position of the block that goes on."""
+        if index is None:
+            return self._at.get(None, max(self, default=0))
+        return self._at.get(index, index)
+
+    def end(self, index: int | None) -> None:
+        """A block ends: another one with its index is a new one."""
+        self._ended.add(self.at(index))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -18,15 +19,54 @@ _LONGEST_INT = 400
 def parse(data: bytes) -> Any:
     """Return the JSON value in ``data``. ValueError or RecursionError if there is none.
 
-    What the strict decoder rejects (bad UTF-8, lone surrogates, numbers out of range) is replaced.
+    What the strict decoder rejects (bad UTF-8, lone surrogates, numbers out of range) is replaced. A
+    byte order mark is skipped.
     """
     try:
         return msgspec.json.decode(data)
     except ValueError:
-        value = json.loads(
-            data.decode("utf-8", "replace"), parse_constant=str, parse_float=_float, parse_int=_int
-        )
-        return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        written = json.dumps(_loads(data), ensure_ascii=False)
+        return msgspec.json.decode(without_halves(written).encode())
+
+
+def parse_piece(data: bytes) -> tuple[Any, bool]:
+    """As `parse`, for an event of a stream; also return whether it has halves of surrogate pairs.
+
+    A server may cut a character between two events. The halves stay, so that they can be joined; then
+    `whole_text` replaces those that stayed alone.
+    """
+    try:
+        return msgspec.json.decode(data), False
+    except ValueError:
+        value = _loads(data)
+        written = json.dumps(value, ensure_ascii=False)
+        if _HALF.search(written):
+            return value, True
+        return msgspec.json.decode(written.encode()), False
+
+
+def _loads(data: bytes) -> Any:
+    written = data.decode(json.detect_encoding(data), "replace")
+    return json.loads(written, parse_constant=str, parse_float=_float, parse_int=_int)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def without_halves(text: str) -> str:
+    """Return ``text`` with adjacent halves of a surrogate pair joined, and others as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def whole_text(value: Any) -> Any:
+    """Return a JSON value in which all texts are `without_halves`."""
+    if isinstance(value, str):
+        return without_halves(value) if _HALF.search(value) else value
+    if isinstance(value, dict):
+        return {whole_text(name): whole_text(item) for name, item in cast(Object, value).items()}
+    if isinstance(value, list):
+        return [whole_text(item) for item in cast(list[Any], value)]
+    return value
 
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -38,7 +78,8 @@ def outline(data: bytes | bytearray | str) -> Object | None:
     Of a long history that takes a fraction of the time of `parse`.
     """
     try:
-        return {name: _outlined(bytes(value)) for name, value in _RAW.decode(data).items()}
+        bare = data.removeprefix("\ufeff" if isinstance(data, str) else b"\xef\xbb\xbf")  # type: ignore[arg-type]
+        return {name: _outlined(bytes(value)) for name, value in _RAW.decode(bare).items()}
     except (ValueError, RecursionError):
         return None
 
@@ -62,7 +103,7 @@ def parsed_arguments(text: str) -> Any:
     if text[:1] not in ("{", "["):
         return text
     try:
-        return parse(text.encode())
+        return parse(without_halves(text).encode())
     except (ValueError, RecursionError):
         return text
 

@@ -10,6 +10,7 @@ from playhead_semconv.facts import Value
 from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire.catalogue import DIALECTS, at_path, fits, model_in
 from playhead_semconv.wire.derive import Derived
+from playhead_semconv.wire.encodings import decoded_request
 from playhead_semconv.wire.forms import form_of
 from playhead_semconv.wire.reading import Object, mapping, parse, text
 
@@ -24,6 +25,7 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
         return None
     if wires[0].binary:
         return wires[0].name
+    body = decoded_request(body)
     try:
         form = form_of(body)
         request: Any = (parse(body) if body else {}) if form is None else form
@@ -41,7 +43,7 @@ def asked_model(method: str, url: str, body: bytes) -> str:
     if wire is None:
         return ""
     try:
-        asked = parse(DIALECTS[wire].unwrapped(body) or b"{}")
+        asked = parse(DIALECTS[wire].unwrapped(decoded_request(body)) or b"{}")
     except (ValueError, RecursionError):
         asked = {}
     return text(mapping(asked).get("model")) or model_in(url)

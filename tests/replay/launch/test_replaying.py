@@ -10,6 +10,7 @@ from support.tapes.handmade import HandMade
 from support.tapes.stage import Stage
 
 from playhead_replay import Rules, Run, Surroundings, read_tape_file
+from playhead_replay.forks.cut_tape import CutTape
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.launch.child_processes import name_of
 from playhead_replay.launch.isolation import enforceable
@@ -50,6 +51,20 @@ def test_words_that_are_no_utf_8_come_back_and_are_spelt_out_for_people(stage: S
     assert ready.words[-2:] == ["agent.py", "x\udcff"]
     assert str(run.command) == "agent.py 'x\\xff'"
     assert name_of(run.command) == "agent.py x\\xff"
+
+
+def test_a_fork_says_which_modules_have_changed(stage: Stage):
+    module = stage.folder / "policy.py"
+    module.write_text("LIMIT = 1\n", "utf-8")
+    given = {
+        a.PLAYHEAD_RUN_INTERPRETER: str(stage.python),
+        a.PLAYHEAD_RUN_MODULES: [f"{module}={'0' * 32}"],
+    }
+    run = stage.run(HandMade().start(stage.script, str(stage.folder), **given).exit(0))
+    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    cut = CutTape(run.tape, 1 << 20)
+    (line,) = Fork(cut, Plan("resume", "a-b")).prepare(stage.folder, around).different
+    assert line.startswith(f"{module} has changed")
 
 
 def test_the_programs_environment_is_that_of_the_record(stage: Stage):

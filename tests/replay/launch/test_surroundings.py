@@ -24,7 +24,7 @@ def told(folder: Path, imported: list[str], packages: list[str]) -> list[str]:
         }
     )
     run = Run.of_tape(MemoryTape(made.exit().facts, made.instance))
-    return list(differences(run, run.command, folder, sys.executable))
+    return list(differences(run.tape, run.command, folder, sys.executable))
 
 
 def test_a_module_that_a_package_of_another_name_brings_is_there(tmp_path: Path):

@@ -49,7 +49,6 @@ def test_a_call_to_a_model(told: dict[str, object]):
         ({"openinference.span.kind": "CHAIN"}, {}),
         ({"openinference.span.kind": 7, "llm.input_messages.0": "x"}, {}),
         ({"llm.model_name": "said by nobody known"}, {}),
-        ({**OPENINFERENCE, a.GEN_AI_OPERATION_NAME: "chat"}, {}),
         ({"llm.request.type": "chat", a.GEN_AI_REQUEST_MODEL: "x", "llm.model_name": "y"}, {
             a.GEN_AI_OPERATION_NAME: "chat"
         }),
@@ -57,6 +56,29 @@ def test_a_call_to_a_model(told: dict[str, object]):
 )  # fmt: skip
 def test_other_spans(told: dict[str, object], found: dict[str, object]):
     assert attributes_in_our_words(told) == found
+
+
+@pytest.mark.parametrize(
+    ("read", "write"),
+    [
+        ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_creation.input_tokens"),
+        ("gen_ai.usage.details.cache_read_tokens", "gen_ai.usage.details.cache_write_tokens"),
+        ("gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
+        ("llm.token_count.prompt_details.cache_read", "llm.token_count.prompt_details.cache_write"),
+        (
+            "ai.usage.inputTokenDetails.cacheReadTokens",
+            "ai.usage.inputTokenDetails.cacheWriteTokens",
+        ),
+        ("gen_ai.usage.input_tokens.cached", "gen_ai.usage.input_tokens.cache_write"),
+    ],
+)
+def test_cached_tokens_of_a_call_under_other_names(read: str, write: str):
+    told = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_USAGE_INPUT_TOKENS: 130_213, read: 9, write: 2}
+    found = {**told, **attributes_in_our_words(told)}
+    assert found[a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS] == 9
+    written = found.get(a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS)
+    assert (written or found[a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS]) == 2
+    assert found[a.GEN_AI_OPERATION_NAME] == "chat"
 
 
 def test_arguments_that_are_no_json_stay_as_they_are():

@@ -552,7 +552,7 @@ def test_text_that_is_not_unicode_is_replaced():
     messages = content(found, "input.messages")
     assert [message["parts"] for message in messages] == [
         [{"type": "text", "content": "a\ufffdb"}],
-        [{"type": "text", "content": "?"}],
+        [{"type": "text", "content": "\ufffd"}],
     ]
 
 

@@ -34,6 +34,8 @@ def test_a_response_is_fetched():
     assert found.attributes["gen_ai.response.id"] == "resp_1"
     assert "gen_ai.usage.input_tokens" not in found.attributes
     assert content(found, "output.messages")[0]["parts"] == [{"type": "text", "content": "Hi"}]
+    made = derive("openai.fetched_response", b"", whole({**body, "background": True}), url=url)
+    assert made.attributes["gen_ai.usage.input_tokens"] == 3
     waiting = derive("openai.fetched_response", b"", whole({"id": "resp_1", "status": "queued"}))
     assert "gen_ai.response.finish_reasons" not in waiting.attributes
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 from support.observed.blocking_programs import REFUSED, answers, empties, events, long, moved, not_tls
 from support.observed.http_programs import EVENTS, failure
 from support.servers.scripted import Gate, Reply, hang_up, json_reply, raw_reply, sse_reply
@@ -208,6 +209,128 @@ async def cancelled_early(url: str) -> Any:
             return failure(error)
     return None
 
+
+async def statuses(url: str) -> Any:
+    found: list[Any] = []
+    async with aiohttp.ClientSession() as client:
+        async with client.get(url) as answer:
+            found.append(answer.status)
+        answer = await client.get(url)
+        answer.release()
+        found.append(answer.status)
+        answer = await client.get(url)
+        answer.close()
+        async with client.head(url) as answer:
+            found.append(answer.status)
+        try:
+            async with client.get(url, raise_for_status=True):
+                pass
+        except aiohttp.ClientResponseError as error:
+            found.append(error.status)
+        async with client.get(f"{url}/moved") as answer:
+            found.append((answer.history[0].status, await answer.read()))
+    return found
+
+
+async def first_piece(url: str) -> Any:
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        return bool(await answer.content.readany())
+
+
+class _NoAnswer(AbstractResolver):
+    """A resolver that never answers."""
+
+    async def resolve(self, host: str, port: int = 0, family: Any = 0) -> Any:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        pass
+
+
+def limited(**limits: float) -> Callable[[str], Awaitable[Any]]:
+    """A request with these timeouts; one for the connection meets a resolver that never answers."""
+
+    async def program(url: str) -> Any:
+        connector = aiohttp.TCPConnector(resolver=_NoAnswer(), use_dns_cache=False)
+        timeout = aiohttp.ClientTimeout(**limits)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as client:
+            try:
+                async with client.get("http://example.test" if "connect" in limits else url) as answer:
+                    return await answer.read()
+            except TimeoutError as error:
+                return failure(error)
+
+    return program
+
+
+async def timed_out(url: str) -> Any:
+    async with aiohttp.ClientSession() as client:
+        try:
+            async with asyncio.timeout(LATE_S):
+                await client.get(url)
+        except TimeoutError as error:
+            return failure(error)
+
+
+async def traced(url: str) -> Any:
+    """Two requests, and one that fails; each event of the connection, and what a callback keeps."""
+    events: list[Any] = []
+    config = aiohttp.TraceConfig()
+    for name in [name for name in dir(config) if name.startswith("on_")]:
+
+        async def note(_: Any, context: Any, parameters: Any, name: str = name) -> None:
+            context.began = getattr(context, "began", None) or asyncio.get_running_loop().time()
+            events.append((name, getattr(parameters, "host", None)))
+
+        getattr(config, name).append(note)
+    async with aiohttp.ClientSession(trace_configs=[config]) as client:
+        for _ in range(2):
+            async with client.post(url, json={"q": 1}) as answer:
+                connection = answer.connection
+                peer = (
+                    connection
+                    and connection.transport
+                    and connection.transport.get_extra_info("peername")
+                )
+                events.append((peer and peer[0], await answer.read()))
+        for broken in (REFUSED, "http://no-such-host.invalid/"):
+            try:
+                await client.get(broken)
+            except aiohttp.ClientError as error:
+                events.append(failure(error))
+    return events
+
+
+def in_one_write(status: str, body: bytes = b'{"a": 1}', header: str = "x-a: b") -> Reply:
+    head = f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n{header}\r\n\r\n"
+    return Reply(raw=head.encode() + body)
+
+
+def unread() -> list[Reply]:
+    moved = in_one_write("307 Temporary Redirect", header="location: /")
+    empty = in_one_write("200 OK", b"")
+    return [
+        *[in_one_write("200 OK")] * 3,
+        empty,
+        in_one_write("503 Late"),
+        moved,
+        in_one_write("200 OK"),
+    ]
+
+
+LEVEL_CASES = [
+    Case("unread", unread, statuses, ["complete"] * 7),
+    Case("unread, large", lambda: [Reply([b"x" * 1_000_000])], first_piece, ["abandoned"]),
+    Case("first piece", lambda: [sse_reply([b"a" * 9, b"b" * 9, Gate()])], first_piece, ["abandoned"]),
+    Case("total", lambda: [Reply(before=Gate())], in_time, ["error"]),
+    Case("total, connecting", lambda: [], limited(total=LATE_S, connect=60), ["error"]),
+    Case("connect", lambda: [], limited(connect=LATE_S), ["error"]),
+    Case("read", lambda: [Reply(before=Gate())], late, ["error"]),
+    Case("timeout around", lambda: [Reply(before=Gate())], timed_out, ["error"]),
+    Case("wait_for", lambda: [Reply(before=Gate())], cancelled_early, ["error"]),
+    Case("traces", lambda: [json_reply({})] * 2, traced, ["complete", "complete", "error", "error"]),
+]
+"""Programs whose replay depends on the level of the recording."""
 
 CASES = [
     Case("json", answers(1), plain, ["complete"]),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +21,9 @@ from playhead_instrumentation.boundaries.http.exchange import (
     HttpExchange,
     Outgoing,
     begin,
+    peer_of,
+    recorded_events,
+    traced_event,
 )
 from playhead_instrumentation.boundaries.http.framing import error_of
 from playhead_instrumentation.boundaries.recording import recording_requests
@@ -28,6 +33,17 @@ from playhead_instrumentation.runtime.lanes import In, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.facts import ErrorRecord
+
+SENDS = "send_"
+"""Prefix of the methods of a `Trace` that report an event."""
+
+CONNECTION_EVENTS = frozenset(
+    (
+        "connection_queued_start connection_queued_end connection_create_start connection_create_end "
+        "connection_reuseconn dns_resolvehost_start dns_resolvehost_end dns_cache_hit dns_cache_miss"
+    ).split()
+)
+"""Events of a `TraceConfig` that aiohttp reports while a request gets its connection."""
 
 LISTENS = "_playhead_listens"
 """Attribute of a protocol: the `Listener` for its bytes while an answer is open."""
@@ -96,14 +112,14 @@ HEARD = {
 """Patches of the methods of a protocol."""
 
 
-async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+async def _connect(original: Any, connector: Any, request: Any, traces: Any, timeout: Any) -> Any:
     session = recording_requests()
     if session is None or request.headers.get("Upgrade", "").lower() == "websocket":
-        return await original(connector, request, *args, **kwargs)
+        return await original(connector, request, traces, timeout)
     body = await _body(session, request)
     exchange = begin(session, _outgoing, request, body)
     if exchange is None:
-        return await original(connector, request, *args, **kwargs)
+        return await original(connector, request, traces, timeout)
     try:
         await exchange.departs()
     except BaseException as error:
@@ -113,28 +129,60 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
         request.__dict__[SENT] = exchange.call.replaced
         request.headers["Content-Length"] = str(len(exchange.call.replaced))
 
-    async def connect(connector: Any, request: Any) -> Any:
+    traced = _RecordedTraces(traces, exchange)
+
+    async def connect(connector: Any, request: Any, traced: Any) -> Any:
         with Shadow():
-            return await original(connector, request, *args, **kwargs)
+            return await original(connector, request, [traced] if traces else traces, timeout)
 
     try:
-        connection = await exchange.call.answer(connect, _connect_again, connector, request)
+        connection = await exchange.call.answer(connect, _connect_again, connector, request, traced)
     except BaseException as error:
         await _fail(exchange, error, "request")
         raise
+    exchange.peer = connection.transport.get_extra_info("peername")
     listener = Listener(exchange, request.method, streams=body is None)
     connection.protocol.__dict__[LISTENS] = listener
     return connection
 
 
-async def _connect_again(played: PlayedExchange, connector: Any, request: Any) -> Any:
+class _RecordedTraces:
+    """Stands for the traces of a request while it gets a connection.
+
+    Records which events they receive, and runs their callbacks in the lane of the program.
+    """
+
+    def __init__(self, traces: Sequence[Any], exchange: HttpExchange) -> None:
+        self._traces = traces
+        self._exchange = exchange
+        self._lane = current()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith(SENDS):
+            raise AttributeError(name)
+        return functools.partial(self.send, name.removeprefix(SENDS))
+
+    async def send(self, event: str, *details: Any) -> None:
+        """Report an event to the callbacks."""
+        self._exchange.events.append(traced_event(event, list(map(str, details))))
+        with In(self._lane):
+            for trace in self._traces:
+                await getattr(trace, SENDS + event)(*details)
+
+
+async def _connect_again(
+    played: PlayedExchange, connector: Any, request: Any, traced: _RecordedTraces
+) -> Any:
     """A connection whose bytes will come from the tape. Raises the recorded error."""
-    end = played.exchange.end
+    head, end = played.exchange.head, played.exchange.end
+    for event, details in recorded_events(head or (end.values if end is not None else {})):
+        if event in CONNECTION_EVENTS:
+            await traced.send(event, *details)
     if not played.exchange.head and end is not None and end.error and end.error.phase == "request":
         raise _error(played, request)
     loop = asyncio.get_running_loop()
     protocol: Any = sys.modules["aiohttp.client_proto"].ResponseHandler(loop)
-    protocol.connection_made(transport_of(protocol, loop))
+    protocol.connection_made(transport_of(protocol, loop, peer_of(head)))
     protocol.force_close()
     connector._acquired.add(protocol)
     made: Any = sys.modules["aiohttp.connector"].Connection
@@ -177,12 +225,15 @@ async def _start(original: Any, response: Any, connection: Any) -> Any:
     if listener is None:
         return await original(response, connection)
     exchange = listener.exchange
+    timer = response._timer
     try:
         exchange.call.answer(_nothing, _feed, listener, response, connection)
+        timer = None
         return await original(response, connection)
     except BaseException as error:
         if exchange.attempt.status_code is None:
-            await _fail(exchange, error)
+            # The timer of the request may end the wait for its own recorded timeout.
+            await _fail(exchange, error, timer=timer if type(error) is TimeoutError else None)
         raise
 
 
@@ -198,15 +249,24 @@ def _feed(played: PlayedExchange, listener: Listener, response: Any, connection:
         listener.feeder = asyncio.create_task(feed(listener.exchange, connection.protocol, played))
 
 
-async def _fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
-    """The program gets ``error`` instead of an answer."""
+async def _fail(
+    exchange: HttpExchange,
+    error: BaseException,
+    phase: str = "",
+    timer: AbstractContextManager[Any] | None = None,
+) -> None:
+    """The program gets ``error`` instead of an answer.
+
+    ``timer``: names the cancellation that ends the wait for the turn, as aiohttp's timers do.
+    """
     if exchange.over:
         return
     if not isinstance(error, Exception):
         exchange.failed(error)
         return
     try:
-        at = await exchange.call.arrive()
+        with timer or nullcontext():
+            at = await exchange.call.arrive()
     except BaseException as cancelled:
         exchange.failed(cancelled)
         raise

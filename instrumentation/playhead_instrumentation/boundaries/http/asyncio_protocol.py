@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from playhead_instrumentation.boundaries.http.exchange import HttpExchange, Incoming
@@ -18,6 +19,7 @@ from playhead_instrumentation.boundaries.http.framing import (
 )
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import current
+from playhead_semconv.facts import Delivery
 
 HEAD_END = re.compile(rb"\r?\n\r?\n")
 
@@ -78,8 +80,13 @@ class Listener:
             self.exchange.abandoned()
 
     def _take(self, data: bytes) -> None:
+        """Record what one read of the socket brought, as one delivery.
+
+        The program may leave after the head, without a look at a body that came in the same read.
+        """
         exchange = self.exchange
         framing = self._framing
+        at = None
         if framing is None:
             self._head += data
             found = HEAD_END.search(self._head)
@@ -89,7 +96,8 @@ class Listener:
             if found is None:
                 return
             top, data = self._head[: found.start()], self._head[found.end() :]
-            exchange.answered(incoming, top, exchange.turn())
+            at = exchange.turn()
+            exchange.answered(incoming, top, at)
             self._framing = framing = _framing(top, self._method)
         pieces: list[bytes] = []
         missing = None
@@ -97,12 +105,14 @@ class Listener:
             pieces = framing.pieces(data)
         except ValueError:
             missing = framing.cut()
+        if at is None and (pieces or missing is not None or framing.over):
+            at = exchange.turn()
         for piece in pieces:
-            exchange.received(piece, exchange.turn())
+            exchange.received(piece, at)
         if missing is not None:
-            exchange.broken(missing, exchange.turn())
+            exchange.broken(missing, at)
         elif framing.over:
-            exchange.finished(exchange.turn())
+            exchange.finished(at)
 
 
 async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) -> None:
@@ -110,9 +120,12 @@ async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) ->
     call, recorded = exchange.call, played.exchange
     waiting: list[bytes] = []
     whole = recorded.end is not None and recorded.end.how == "complete"
+    at: Delivery | None = None
 
-    async def turn(index: int) -> Any:
+    async def turn(index: int) -> Delivery | None:
         before, due = played.due(index - 1) if index else None, played.due(index)
+        if before is not None and before == due:
+            return at  # the same read brought both
         # If nothing was delivered between the last part and the end, both were in the same bytes: a
         # program that has all bytes may continue without waiting for the end.
         gap = 1 if index > len(recorded.parts) and whole else 0
@@ -123,7 +136,8 @@ async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) ->
 
     try:
         top = head(played)
-        exchange.answered(incoming, top[:-4], await turn(0))
+        at = await turn(0)
+        exchange.answered(incoming, top[:-4], at)
         waiting.append(top)
         body = frames(played, OSError)
         for index in range(len(recorded.parts)):
@@ -161,14 +175,14 @@ def _break(protocol: Any, error: BaseException | None) -> None:
         payload.set_exception(error)
 
 
-def transport_of(protocol: Any, loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
-    """A transport that drops what is written and delivers nothing."""
-    return _Nowhere(protocol, loop)
+def transport_of(protocol: Any, loop: asyncio.AbstractEventLoop, peer: Any = None) -> asyncio.Transport:
+    """A transport that drops what is written and delivers nothing. ``peer``: address of its peer."""
+    return _Nowhere(protocol, loop, {} if peer is None else {"peername": peer})
 
 
 class _Nowhere(asyncio.Transport):
-    def __init__(self, protocol: Any, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
+    def __init__(self, protocol: Any, loop: asyncio.AbstractEventLoop, extra: Mapping[str, Any]) -> None:
+        super().__init__(extra)
         self._protocol = protocol
         self._loop = loop
         self._closing = False

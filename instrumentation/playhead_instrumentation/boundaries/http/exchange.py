@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -56,6 +56,8 @@ class Incoming(msgspec.Struct, frozen=True):
     reason: str | None
     content_type: str
     content_encoding: str
+    stream_id: int | None = None
+    """Of an answer over HTTP/2."""
 
 
 def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
@@ -74,7 +76,7 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
 class HttpExchange:
     """One open HTTP attempt."""
 
-    __slots__ = ("_observer", "_session", "_span", "_version", "attempt", "call")
+    __slots__ = ("_observer", "_session", "_span", "_version", "attempt", "call", "events", "peer")
 
     def __init__(self, session: Session, request: Outgoing) -> None:
         redactor = session.redactor
@@ -114,6 +116,10 @@ class HttpExchange:
         self._span = span
         self._version = ""
         self._observer = observer
+        self.events: list[str] = []
+        """Events for trace callbacks, in the form of `traced_event`, since the last head or end fact."""
+        self.peer: Any = None
+        """Address of the peer, as `socket.getpeername` returns it; set before the head arrives."""
         session.opened(self)
         if observer is not None:
             observer.attempt_opened(attempt)
@@ -180,6 +186,9 @@ class HttpExchange:
                 values[a.PLAYHEAD_HTTP_REASON] = response.reason
             if redacted:
                 values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+            if response.stream_id is not None:
+                values[a.PLAYHEAD_HTTP_STREAM_ID] = response.stream_id
+            values |= peer_attributes(self.peer) | self._taken_events()
             self.call.scrub = redactor.response(response.content_type, response.content_encoding)
             self.call.head(values, at)
             attempt.status_code = response.status_code
@@ -264,7 +273,7 @@ class HttpExchange:
             self.all_sent()
         try:
             call, attempt = self.call, self.attempt
-            if not call.end(how, at, error):
+            if not call.end(how, at, error, values=self._taken_events()):
                 return
             self._session.closed(self)
             if call.inherited:
@@ -276,6 +285,12 @@ class HttpExchange:
                 self._observer.attempt_closed(attempt)
         except Exception:
             log.debug("playhead could not record the end of an exchange", exc_info=True)
+
+    def _taken_events(self) -> dict[str, Any]:
+        if not self.events:
+            return {}
+        events, self.events = self.events, []
+        return {a.PLAYHEAD_HTTP_EVENTS: list(map(self._session.redactor.text, events))}
 
     def finish(self) -> None:
         """Describe and end the span, off the caller's path: an end takes locks, a finalizer must not."""
@@ -297,3 +312,38 @@ class HttpExchange:
                 attributes[a.ERROR_TYPE] = str(attempt.status_code)
                 self._span.set_status(Status(StatusCode.ERROR))
         note(self._span, attributes)
+
+
+def peer_attributes(address: Any) -> dict[str, Any]:
+    """The address of a peer, as `socket.getpeername` returns it, as attributes of a fact."""
+    if isinstance(address, str):
+        return {a.NETWORK_PEER_ADDRESS: address}
+    if not isinstance(address, tuple) or len(cast("tuple[Any, ...]", address)) < 2:
+        return {}
+    host, port, *_ = cast("tuple[Any, ...]", address)
+    return {a.NETWORK_PEER_ADDRESS: str(host), a.NETWORK_PEER_PORT: int(port)}
+
+
+def peer_of(head: Mapping[str, Any]) -> Any:
+    """The address in the attributes of a recorded head; None if the tape has none."""
+    host, port = head.get(a.NETWORK_PEER_ADDRESS), head.get(a.NETWORK_PEER_PORT)
+    if host is None or port is None:
+        return host
+    return (host, port, 0, 0) if ":" in str(host) else (host, port)
+
+
+def traced_event(name: str, details: Any) -> str:
+    """An event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
+    return f"{name} {msgspec.json.encode(details).decode()}"
+
+
+def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The events of a recorded fact, as names and details. Malformed ones are left out."""
+    events: list[tuple[str, Any]] = []
+    for event in attributes.get(a.PLAYHEAD_HTTP_EVENTS, ()):
+        name, _, details = str(event).partition(" ")
+        try:
+            events.append((name, msgspec.json.decode(details)))
+        except msgspec.DecodeError:
+            continue
+    return events

@@ -276,6 +276,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
     try:
         if asked.own:
             refuse(exchange)
+        peer = _peer(connection)  # the connection may let its socket go with the head
         with Outside():
             response = original(connection)
         at = exchange.turn()
@@ -283,9 +284,17 @@ def _getresponse(original: Any, connection: Any) -> Any:
         if asked.own:
             fail(exchange, error)
         raise
+    exchange.peer = peer
     exchange.answered(_incoming, response, at)
     _tap(response, exchange)
     return response
+
+
+def _peer(connection: Any) -> Any:
+    try:
+        return connection.sock.getpeername()
+    except Exception:
+        return None
 
 
 def _ask_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from collections.abc import Iterator
 from typing import Any
 
-from playhead_instrumentation.boundaries.http.exchange import HttpExchange
+from playhead_instrumentation.boundaries.http.exchange import HttpExchange, peer_of
 from playhead_instrumentation.boundaries.http.framing import Framing, frames, head
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import Outside
@@ -144,6 +146,13 @@ class PlayedSocket:
         """Nothing is sent; kept while it is unknown who answers."""
         if self._played is None:
             self.unsent += bytes(data)
+
+    def getpeername(self) -> Any:
+        """The recorded address. OSError if the tape has none."""
+        peer = None if self._played is None else peer_of(self._played.exchange.head)
+        if peer is None:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return peer
 
     def settimeout(self, *_: Any) -> None:
         """No-op: there is no real socket."""

@@ -20,6 +20,7 @@ from playhead_instrumentation.boundaries.http.exchange import (
     Outgoing,
     begin,
 )
+from playhead_instrumentation.boundaries.http.httpx_connections import recorded_trace, server_address
 from playhead_instrumentation.boundaries.http.recorded_response import RecordedResponse
 from playhead_instrumentation.boundaries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp.http_sessions import SESSIONS
@@ -92,6 +93,7 @@ def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
 
 def _answered(exchange: HttpExchange, response: Any, at: Delivery | None, kit: Kit, tee: Any) -> None:
     """The head has arrived. The body comes through a ``tee``, unless it came with the head."""
+    exchange.peer = server_address(response)
     body = _body_of(response, kit.module)
     if body is None:
         exchange.answered(_incoming, response, at)
@@ -112,6 +114,7 @@ def _incoming(response: Any, unpacked: bool = False) -> Incoming:
         None if reason is None else reason.decode("latin-1"),
         headers.get("content-type", ""),
         "" if unpacked else headers.get("content-encoding", ""),
+        extensions.get("stream_id"),
     )
 
 
@@ -150,20 +153,28 @@ class SyncAttempt:
         _answered(exchange, response, at, self._kit, self._kit.Tee)
         return response
 
-    def _again(self, played: PlayedExchange, *_: Any) -> Any:
-        return RecordedResponse(played, self._kit.module).head(self._kit.RecordedStream)
+    def _again(self, played: PlayedExchange, exchange: HttpExchange, request: Any, *_: Any) -> Any:
+        recorded = RecordedResponse(played, self._kit.module)
+        trace = recorded_trace(request, exchange)
+        if trace is not None:
+            for event in recorded.events.head():
+                trace(*event)
+        return recorded.head(functools.partial(self._kit.RecordedStream, trace=trace))
 
     def _send(
         self, exchange: HttpExchange, request: Any, body: bytes | None, handle_request: Any
     ) -> Any:
-        stream = self._kit.edited(request, exchange)
+        stream, extensions = self._kit.edited(request, exchange), request.extensions
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
+        trace = recorded_trace(request, exchange)
+        if trace is not None:
+            request.extensions = {**extensions, "trace": trace}
         try:
             with Outside():
                 return handle_request(request)
         finally:
-            request.stream = stream
+            request.stream, request.extensions = stream, extensions
 
 
 class AsyncAttempt:
@@ -202,25 +213,33 @@ class AsyncAttempt:
         return response
 
     async def _again(
-        self, played: PlayedExchange, _: HttpExchange, request: Any, body: bytes | None, *more: Any
+        self, played: PlayedExchange, exchange: HttpExchange, request: Any, body: bytes | None, *_: Any
     ) -> Any:
-        response = RecordedResponse(played, self._kit.module).head(self._kit.AsyncRecordedStream)
+        recorded = RecordedResponse(played, self._kit.module)
+        trace = recorded_trace(request, exchange)
+        if trace is not None:
+            for event in recorded.events.head():
+                await trace(*event)
+        response = recorded.head(functools.partial(self._kit.AsyncRecordedStream, trace=trace))
         SESSIONS.played(request, body, response)
         return response
 
     async def _send(
         self, exchange: HttpExchange, request: Any, body: bytes | None, handle_async_request: Any
     ) -> Any:
-        stream = self._kit.edited(request, exchange)
+        stream, extensions = self._kit.edited(request, exchange), request.extensions
         if body is None:
             request.stream = self._kit.AsyncSent(stream, exchange)
+        trace = recorded_trace(request, exchange)
+        if trace is not None:
+            request.extensions = {**extensions, "trace": trace}
         recorded = ""
         try:
             with Shadow():
                 recorded = await SESSIONS.renew(self._transport, request, self._kit.module.Request)
                 return await handle_async_request(request)
         finally:
-            request.stream = stream
+            request.stream, request.extensions = stream, extensions
             if recorded:
                 request.headers[SESSION] = recorded
 
@@ -376,27 +395,67 @@ class _AsyncSent:
             yield chunk
 
 
-class _RecordedStream:
+class _RecordedChunks:
     """The chunks of a recorded response. A new iteration continues where the last one stopped."""
 
-    def __init__(self, response: RecordedResponse) -> None:
+    def __init__(self, response: RecordedResponse, trace: Any) -> None:
         self._response = response
-        self._numbers = itertools.count()
+        self._trace = trace
+        self._events = response.events
+        self._indices = itertools.count()
+
+
+class _RecordedStream(_RecordedChunks):
+    """The chunks for a sync client."""
 
     def __iter__(self) -> Iterator[bytes]:
-        for index in self._numbers:
-            chunk = self._response.chunk(index)
-            if chunk is None:
-                return
-            yield chunk
+        self._report(self._events.first_chunk())
+        try:
+            for index in self._indices:
+                chunk = self._response.chunk(index)
+                if chunk is None:
+                    break
+                yield chunk
+        except GeneratorExit:
+            return
+        except BaseException:
+            self._report(self._events.rest())
+            raise
+        self._report(self._events.rest())
+
+    def close(self) -> None:
+        """As the stream does."""
+        self._report(self._events.closed())
+
+    def _report(self, events: Iterator[tuple[str, Any]]) -> None:
+        if self._trace is not None:
+            for event in events:
+                self._trace(*event)
 
 
-class _AsyncRecordedStream:
-    """The same for an async client."""
-
-    def __init__(self, response: RecordedResponse) -> None:
-        self._chunks = _RecordedStream(response)
+class _AsyncRecordedStream(_RecordedChunks):
+    """The chunks for an async client."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._chunks:
-            yield chunk
+        await self._report(self._events.first_chunk())
+        try:
+            for index in self._indices:
+                chunk = self._response.chunk(index)
+                if chunk is None:
+                    break
+                yield chunk
+        except GeneratorExit:
+            return
+        except BaseException:
+            await self._report(self._events.rest())
+            raise
+        await self._report(self._events.rest())
+
+    async def aclose(self) -> None:
+        """As the stream does."""
+        await self._report(self._events.closed())
+
+    async def _report(self, events: Iterator[tuple[str, Any]]) -> None:
+        if self._trace is not None:
+            for event in events:
+                await self._trace(*event)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation.boundaries.http.exchange import peer_of
+from playhead_instrumentation.boundaries.http.httpx_connections import PlayedEvents, PlayedNetworkStream
 from playhead_instrumentation.driver.exceptions import OWN_DOING, again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
@@ -21,16 +24,21 @@ class RecordedResponse:
         """``module``: httpx or httpx2, whose classes are used."""
         self._played = played
         self._module = module
+        self.events = PlayedEvents(played)
 
-    def head(self, streamed: type[Any]) -> Any:
+    def head(self, streamed: Callable[[RecordedResponse], Any]) -> Any:
         """The response, with ``streamed(self)`` as its stream. Raises the recorded error."""
         exchange = self._played.exchange
         if not exchange.head:
             raise self._end()
         flat = [str(word).encode("latin-1") for word in exchange.head.get(a.PLAYHEAD_HTTP_HEADERS, [])]
-        extensions = {
+        extensions: dict[str, Any] = {
             "http_version": str(exchange.head.get(a.PLAYHEAD_HTTP_VERSION, "HTTP/1.1")).encode()
         }
+        if a.NETWORK_PEER_ADDRESS in exchange.head:
+            extensions["network_stream"] = PlayedNetworkStream(peer_of(exchange.head))
+        if a.PLAYHEAD_HTTP_STREAM_ID in exchange.head:
+            extensions["stream_id"] = int(exchange.head[a.PLAYHEAD_HTTP_STREAM_ID])
         if a.PLAYHEAD_HTTP_REASON in exchange.head:
             extensions["reason_phrase"] = str(exchange.head[a.PLAYHEAD_HTTP_REASON]).encode("latin-1")
         at_once = self._played.at_once

@@ -379,4 +379,14 @@ def token_bearers(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = Non
     if not bearing:
         return []
     counted = (nesting or nesting_of(spans)).bearers({span.span_id for span in bearing})
-    return [span for span in bearing if span.span_id in counted and not span.label.played]
+    fetched: dict[str, bytes] = {}
+    for span in sorted(bearing, key=lambda span: span.start_ns):
+        if span.label.fetched and span.span_id in counted and not span.label.played:
+            fetched.setdefault(span.label.fetched, span.span_id)
+    return [
+        span
+        for span in bearing
+        if span.span_id in counted
+        and not span.label.played
+        and fetched.get(span.label.fetched, span.span_id) == span.span_id
+    ]

@@ -23,8 +23,8 @@ from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.genai.messages import called_in, read_output_messages
-from playhead_semconv.genai.other_conventions import SESSIONS, in_our_words
-from playhead_semconv.genai.steps import CALLS, FRAMES
+from playhead_semconv.genai.other_conventions import SESSIONS, counts_in_our_words, in_our_words
+from playhead_semconv.genai.steps import CALLS, FRAMES, counted_key
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp_bytes.protobuf import field, varint
 from playhead_semconv.untrusted.counts import MOST
@@ -195,16 +195,20 @@ def words_of(span: Any, recorded: bool) -> Any:
     spans say, and are not translated.
     """
     at = span.attributes
-    if recorded or a.GEN_AI_OPERATION_NAME in at:
+    if recorded:
         return at
-    found = in_our_words(at, _value_text, _text_value)
+    if a.GEN_AI_OPERATION_NAME in at:
+        found = counts_in_our_words(at)
+    else:
+        found = in_our_words(at, _value_text, _text_value)
     if not found:
         return at
-    kept = {name: at[name] for name in _READ if name in at}
-    return {**found, **kept}
+    return {**found, **{name: at[name] for name in _READ if name in at}}
 
 
 _READ = (
+    a.GEN_AI_OPERATION_NAME,
+    a.GEN_AI_RESPONSE_ID,
     a.GEN_AI_RESPONSE_MODEL,
     a.GEN_AI_REQUEST_MODEL,
     a.GEN_AI_PROVIDER_NAME,
@@ -225,7 +229,7 @@ _READ = (
     a.RPC_SYSTEM,
     a.GEN_AI_OUTPUT_MESSAGES,
 )
-"""The attributes that `summarize` reads, except the operation."""
+"""The attributes that `summarize` reads."""
 
 
 def _value_text(value: Any) -> str:
@@ -239,7 +243,7 @@ def _text_value(text: str) -> Any:
 def summarize(span: Any, recorded: bool = False) -> SpanSummary:
     """Summarize a `SpanView`. ``recorded``: as in `words_of`."""
     at = words_of(span, recorded)
-    operation = _word(at, a.GEN_AI_OPERATION_NAME)
+    operation, usage = _word(at, a.GEN_AI_OPERATION_NAME), _usage(at)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     model, asked = _word(at, a.GEN_AI_RESPONSE_MODEL), _word(at, a.GEN_AI_REQUEST_MODEL)
     whereabouts = span.flags & PARENT_IS_REMOTE if span.parent_span_id else PARENT_IS_REMOTE
@@ -278,8 +282,9 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             served,
             span.status.code == trace_pb2.Status.STATUS_CODE_OK,
             whereabouts == PARENT_IS_LOCAL,
+            counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID))[:LONGEST_NAME] if usage else "",
         ),
-        usage=_usage(at),
+        usage=usage,
     )
 
 

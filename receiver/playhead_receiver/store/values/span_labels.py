@@ -46,6 +46,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Whether its status is OK, which only the program sets."""
     inner: bool = False
     """Whether its parent is known to be in the same process."""
+    fetched: str = ""
+    """Id of a response that was made before and is fetched with its usage: it counts once."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv.wire.merging import Indexed, Pieces, merge, settled
+from playhead_semconv.wire.merging import Blocks, Pieces, merge, settled, updated
 from playhead_semconv.wire.reading import (
     Object,
     integer,
@@ -21,27 +21,33 @@ class MessageFold:
 
     def __init__(self) -> None:
         self._message: Object = {}
-        self._blocks = Indexed()
+        self._blocks = Blocks()
         self._inputs: dict[int, Pieces] = {}
         self._ended = False
 
     def event(self, name: str, value: Object) -> None:
         """Add the next event."""
         kind = text(value.get("type")) or name
-        index = integer(value.get("index")) or 0
+        index = integer(value.get("index"))
         if kind == "message_start":
             self._message = dict(mapping(value.get("message")))
             blocks = sequence(self._message.pop("content", None))
-            self._blocks = Indexed(enumerate(_begun(mapping(block)) for block in blocks))
+            self._blocks = Blocks()
+            for number, block in enumerate(blocks):
+                self._blocks.begin(number, _begun(mapping(block)))
             self._inputs = {}
         elif kind == "content_block_start":
-            self._blocks[index] = _begun(mapping(value.get("content_block")))
+            block = mapping(value.get("content_block"))
+            self._blocks.begin(index, _begun(block), text(block.get("id")))
         elif kind == "content_block_delta":
-            self._delta(index, mapping(value.get("delta")))
+            self._delta(self._blocks.at(index), mapping(value.get("delta")))
+        elif kind == "content_block_stop":
+            self._blocks.end(index)
         elif kind == "message_delta":
-            usage = mapping(self._message.get("usage")) | rest(mapping(value.get("usage")))
+            usage = {"usage": rest(mapping(value.get("usage")))}
             self._message |= rest(mapping(value.get("delta"))) | rest(value, "type", "delta", "usage")
-            self._message["usage"] = usage
+            self._message.setdefault("usage", {})
+            self._message = updated(self._message, usage)
         elif kind == "message_stop":
             self._ended = True
         elif kind == "error":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from playhead_semconv.wire.merging import Indexed, merge, settled
+from playhead_semconv.wire.merging import Blocks, merge, settled, updated
 from playhead_semconv.wire.reading import Object, integer, mapping, parsed_arguments, rest, text
 
 _KINDS = (
@@ -23,7 +23,7 @@ class ConverseFold:
     def __init__(self) -> None:
         self._body: Object = {}
         self._message: Object = {}
-        self._blocks = Indexed()
+        self._blocks = Blocks()
         self._stopped = False
 
     def event(self, name: str, value: Object) -> None:
@@ -38,18 +38,23 @@ class ConverseFold:
                     self._add(kind, mapping(value[kind]))
 
     def _add(self, kind: str, value: Object) -> None:
-        index = integer(value.get("contentBlockIndex")) or 0
+        index = integer(value.get("contentBlockIndex"))
         if kind == "messageStart":
             self._message |= rest(value, "p")
         elif kind == "contentBlockStart":
-            merge(self._blocks.setdefault(index, {}), mapping(value.get("start")))
+            block: Object = {}
+            merge(block, mapping(value.get("start")))
+            self._blocks.begin(index, block)
         elif kind == "contentBlockDelta":
-            self._delta(self._blocks.setdefault(index, {}), mapping(value.get("delta")))
+            at = self._blocks.at(index)
+            self._delta(self._blocks.setdefault(at, {}), mapping(value.get("delta")))
+        elif kind == "contentBlockStop":
+            self._blocks.end(index)
         elif kind == "messageStop":
             self._body |= rest(value, "p")
             self._stopped = True
         elif kind == "metadata":
-            self._body |= rest(value, "p")
+            self._body = updated(self._body, rest(value, "p"))
 
     def _delta(self, block: Object, delta: Object) -> None:
         reasoning = mapping(delta.get("reasoningContent"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from playhead_semconv.wire.google.parts import camel
-from playhead_semconv.wire.merging import Pieces, settled
+from playhead_semconv.wire.merging import Pieces, settled, updated
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, sequence, text
 
 
@@ -18,7 +18,7 @@ class ContentFold:
 
     def event(self, name: str, value: Object) -> None:
         """Add the next response."""
-        self._body |= rest(value, "candidates")
+        self._body = updated(self._body, rest(value, "candidates"))
         for item in sequence(value.get("candidates")):
             candidate = camel(item)
             have = self._candidates.setdefault(integer(candidate.get("index")) or 0, {})

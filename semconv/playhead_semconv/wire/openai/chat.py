@@ -23,8 +23,9 @@ from playhead_semconv.genai.messages import (
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
 from playhead_semconv.wire.dialect import Fold, Plain, ResponseContent, definition, tokens
 from playhead_semconv.wire.media import audio_type
-from playhead_semconv.wire.merging import merge, settled
+from playhead_semconv.wire.merging import merge, settled, updated
 from playhead_semconv.wire.openai.common import content_parts, output_type, refusal, sampling
+from playhead_semconv.wire.openai.tool_call_deltas import ToolCalls
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -231,7 +232,7 @@ class ChoicesFold(ABC):
 
     def event(self, name: str, value: Object) -> None:
         """Add the next chunk."""
-        self._body |= rest(value, "choices")
+        self._body = updated(self._body, rest(value, "choices"))
         for item in sequence(value.get("choices")):
             choice = mapping(item)
             have = self._choices.setdefault(integer(choice.get("index")) or 0, {})
@@ -260,4 +261,7 @@ class ChatFold(ChoicesFold):
     def extend(self, have: Object, choice: Object) -> None:
         """See `ChoicesFold.extend`."""
         message = have.setdefault("message", {})
-        merge(message, mapping(choice.get("delta")) or mapping(choice.get("message")))
+        delta = mapping(choice.get("delta")) or mapping(choice.get("message"))
+        merge(message, {name: value for name, value in delta.items() if name != "tool_calls"})
+        if calls := sequence(delta.get("tool_calls")):
+            message.setdefault("tool_calls", ToolCalls()).add(calls)

@@ -17,8 +17,14 @@ class OpenAIFetchedResponse(OpenAIResponses):
     operation = GenAiOperationName.FETCH_RESPONSE
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
-        """Return the contents of ``body`` without usage, which the call that made it has."""
+        """Return the contents of ``body``, with usage only of a response that was made in background.
+
+        The call that made any other response has its usage. A background call has none: it returns
+        before the model has answered. Readers count the fetches of one response once (`counted_key`).
+        """
         found = super().answer(body, request, cut_short)
+        if body.get("background") is True:
+            return found
         told = {
             name: value
             for name, value in found.attributes.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_semconv.wire.merging import Indexed, Pieces, settled
+from playhead_semconv.wire.merging import Indexed, Pieces, settled, updated
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, sequence, text
 
 ENDINGS = frozenset(
@@ -39,22 +39,45 @@ class ResponseFold:
     def __init__(self) -> None:
         self._response: Object = {}
         self._items = Indexed()
+        self._positions: dict[str | None, int] = {}
+        """Id of an item → its position."""
+        self._last: dict[int | None, int] = {}
+        """Index that the server gives → position of the last item with it."""
         self._ended = False
 
     def event(self, name: str, value: Object) -> None:
         """Add the next event."""
         kind = text(value.get("type")) or name
         if kind in ENDINGS or kind in _STATES:
-            self._response = dict(mapping(value.get("response")))
+            response = mapping(value.get("response"))
+            self._response = updated({"usage": self._response.get("usage")}, response)
             self._ended = self._ended or kind in ENDINGS
         elif kind == "error":
             self._response["error"] = value.get("error") or rest(value, "type")
-        elif (index := integer(value.get("output_index"))) is not None:
+        elif "output_index" in value or "item_id" in value or "item" in value:
             subject, _, action = kind.removeprefix("response.").rpartition(".")
             if subject == "output_item":
-                self._items[index] = dict(mapping(value.get("item")))
+                item = dict(mapping(value.get("item")))
+                begins = action == "added"
+                self._items[self._position(value, text(item.get("id")), begins=begins)] = item
             else:
-                _add(self._items.setdefault(index, {}), subject, action, value)
+                position = self._position(value, text(value.get("item_id")))
+                _add(self._items.setdefault(position, {}), subject, action, value)
+
+    def _position(self, value: Object, identity: str | None, *, begins: bool = False) -> int:
+        """Return the position of an item. Some servers give all items the same index, or none."""
+        if identity in self._positions:
+            return self._positions[identity]
+        index = integer(value.get("output_index"))
+        last = max(self._items, default=-1)
+        if begins:
+            position = last + 1 if index is None or index in self._items else index
+        else:
+            position = self._last.get(index, max(last, 0) if index is None else index)
+        self._last[index] = position
+        if identity:
+            self._positions[identity] = position
+        return position
 
     def done(self) -> None:
         """No-op: some servers send ``[DONE]`` after the last event."""

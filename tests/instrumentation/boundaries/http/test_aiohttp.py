@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 from opentelemetry.instrumentation.utils import suppress_instrumentation
-from support.observed.aiohttp_programs import CASES, Case
+from support.observed.aiohttp_programs import CASES, LEVEL_CASES, Case
 from support.observed.http_programs import EVENTS
 from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
 from support.tapes.sessions import record, recording, replay
@@ -13,6 +13,7 @@ from support.tapes.sessions import record, recording, replay
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity
+from playhead_semconv.settings import Settings
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
@@ -39,6 +40,31 @@ def test_seen_recorded_and_replayed(case: Case):
     assert ends(now) == case.ends
     sizes = [[part.data.size for part in one.parts] for one in tape.exchanges().values()]
     assert [[part.data.size for part in one.parts] for one in now.exchanges().values()] == sizes
+
+
+def outcomes(tape: MemoryTape) -> list[tuple[list[int], str, str]]:
+    """Sizes of the parts, and how each exchange ended."""
+    return [
+        (
+            [part.data.size for part in one.parts],
+            one.end.how if one.end else "none",
+            one.end.error.qualname if one.end and one.end.error else "",
+        )
+        for one in tape.exchanges().values()
+    ]
+
+
+@pytest.mark.parametrize("level", ["exchanges", "causal", "strict"])
+@pytest.mark.parametrize("case", LEVEL_CASES, ids=lambda one: one.name)
+def test_a_replay_ends_each_exchange_as_recorded(case: Case, level: str):
+    settings = Settings(quiet=True, level=level)
+    with ScriptedServer() as server:
+        server.script(case.script())
+        recorded, tape = record(lambda: case.run(server.url), settings=settings)
+    assert ends(tape) == case.ends
+    replayed, now = replay(lambda: case.run(server.url), tape, settings=settings)
+    assert replayed == recorded
+    assert outcomes(now) == outcomes(tape)
 
 
 def get(url: str):

@@ -1,5 +1,7 @@
 """Real clients over a real server: what is seen is unchanged, what is on tape is true, and replays."""
 
+import asyncio
+
 import httpx
 import httpx2
 import pytest
@@ -10,6 +12,7 @@ from support.tapes.sessions import record, recording, replay
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ExchangeId, Fidelity, digest_of
+from playhead_semconv.settings import Settings
 from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 LIBRARIES = [httpx, httpx2]
@@ -56,6 +59,55 @@ def test_seen_recorded_and_replayed(case: Case, library, is_async):
     assert ends(now) == case.ends
     sizes = [[part.data.size for part in one.parts] for one in tape.exchanges().values()]
     assert [[part.data.size for part in one.parts] for one in now.exchanges().values()] == sizes
+
+
+def connection_of(library, url: str):
+    """The events of the connection, its peer, and the parts of the bodies."""
+    seen: list[object] = []
+
+    def trace(name, details):
+        seen.append((name, sorted(details), details.get("port")))
+
+    with library.Client() as client:
+        with client.stream("GET", url, extensions={"trace": trace}) as answer:
+            stream = answer.extensions["network_stream"]
+            seen.append((stream.get_extra_info("server_addr"), answer.read()))
+        with pytest.raises(library.ConnectError):
+            client.get("http://127.0.0.1:1", extensions={"trace": trace})
+    return seen
+
+
+async def connection_of_async(library, url: str):
+    seen: list[object] = []
+
+    async def trace(name, details):
+        seen.append((name, sorted(details), details.get("port")))
+
+    async with library.AsyncClient() as client:
+        async with client.stream("GET", url, extensions={"trace": trace}) as answer:
+            stream = answer.extensions["network_stream"]
+            seen.append((stream.get_extra_info("server_addr"), await answer.aread()))
+        with pytest.raises(library.ConnectError):
+            await client.get("http://127.0.0.1:1", extensions={"trace": trace})
+    return seen
+
+
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("is_async", ASYNC, ids=["sync", "async"])
+def test_a_replay_shows_the_recorded_connection(library, is_async, level):
+    def program():
+        if is_async:
+            return asyncio.run(connection_of_async(library, url))
+        return connection_of(library, url)
+
+    settings = Settings(quiet=True, level=level)
+    with ScriptedServer() as server:
+        url = server.url
+        server.script([json_reply({"a": 1})])
+        recorded, tape = record(program, settings=settings)
+    assert ("connection.connect_tcp.complete", ["return_value"], None) in recorded
+    assert replay(program, tape, settings=settings)[0] == recorded
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda one: one.__name__)
