@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.long import long
 from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
+from playhead_semconv.facts import digest_of
 
 AGENTS = Path(__file__).parent / "agents"
 
@@ -66,3 +70,44 @@ def test_a_worker_that_says_something_else_is_in_the_report(provider, tmp_path):
     assert (status, report["verdict"]) == (3, "blocked")
     found = {one["process"] for one in report["divergences"]}
     assert found == {"fork of workers.py fork", "fork of workers.py fork (2)"}
+
+
+PIPE = """
+import multiprocessing
+
+def child(pipe):
+    pipe.send({"n": 1})
+
+if __name__ == "__main__":
+    ours, theirs = multiprocessing.Pipe()
+    worker = multiprocessing.get_context("fork").Process(target=child, args=(theirs,))
+    worker.start()
+    print(ours.recv())
+    worker.join()
+"""
+
+
+class Evil:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (f"open({str(self._path)!r}, 'w')",)
+
+
+def test_a_message_that_would_run_code_is_refused_by_name(tmp_path: Path):
+    home = Home(tmp_path / "home", {})
+    home.folder.mkdir()
+    (tmp_path / "talk.py").write_text(PIPE)
+    assert home.playhead("record", "talk.py", cwd=tmp_path).returncode == 0
+    assert home.playhead("golden", "add", "last", "--name", "talk", cwd=tmp_path).returncode == 0
+    golden = tmp_path / "tests" / "goldens" / "talk.tape"
+    plain, evil = pickle.dumps({"n": 1}, 4), pickle.dumps({"n": Evil(tmp_path / "ran")}, 4)
+    text = golden.read_text().replace(digest_of(plain).hex(), digest_of(evil).hex())
+    golden.write_text(text.replace(*(base64.b64encode(one).decode() for one in (plain, evil))))
+    done = home.playhead("replay", str(golden), "--trust", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "a recorded message is not loaded: it calls builtins.eval" in done.stdout
+    assert not (tmp_path / "ran").exists()

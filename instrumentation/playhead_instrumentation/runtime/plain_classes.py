@@ -19,7 +19,7 @@ import dataclasses
 import enum
 import os
 import sys
-from types import GetSetDescriptorType, MemberDescriptorType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, cast
 
 from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
@@ -33,14 +33,28 @@ BASES: Final = (object, int, float, complex, str, bytes, list, dict, tuple)
 """Builtin classes from which a class of the program may derive."""
 
 
+MAIN: Final = ("__main__", "__mp_main__")
+"""Names of the program's main module; the second one in the processes that `multiprocessing` spawns."""
+
+
 def class_named(module: str, qualname: str) -> type[Any] | None:
     """The class of that name, if the program has it. Imports nothing and calls no ``__getattr__``."""
+    found = defined(module, qualname)
+    return found if isinstance(found, type) else None
+
+
+def defined(module: str, qualname: str) -> type[Any] | FunctionType | None:
+    """The class or function that a loaded module defines under that name; None if there is none.
+
+    Imports nothing and calls no ``__getattr__``. What the module only imports is not found.
+    """
     found: Any = sys.modules.get(module)
     for name in qualname.split("."):
         found = _namespace(found).get(name)
-    if not isinstance(found, type) or (found.__module__, found.__qualname__) != (module, qualname):
+    if not isinstance(found, type | FunctionType) or found.__qualname__ != qualname:
         return None
-    return cast("type[Any]", found)
+    same = found.__module__ == module or (found.__module__ in MAIN and module in MAIN)
+    return cast("type[Any] | FunctionType", found) if same else None
 
 
 def exception_named(module: str, qualname: str) -> type[Any] | None:
@@ -104,7 +118,7 @@ def object_of(
     """An object with its state, of a data class or of a class of the program. Raises `TypeError`."""
     base = builtin_base(cls)
     is_data = _is_data_class(cls)
-    if base not in BASES or _has_end(cls) or not (is_data or _is_of_program(cls)):
+    if base not in BASES or _has_end(cls) or not (is_data or is_of_program(cls.__module__)):
         raise TypeError("no plain class")
     made: Any = base.__new__(cls, *arguments)
     if items:
@@ -130,6 +144,17 @@ def class_of(cls: type[Any]) -> type[Any]:
     if cls in AS_VALUES or issubclass(cls, kinds) or hasattr(cls, "_fields") or _is_data_class(cls):
         return cls
     raise TypeError("no plain class")
+
+
+def may_be_unpickled(cls: type[Any], *, called: bool) -> bool:
+    """Whether a recorded pickle may make an object of a class; ``called``: by calling the class."""
+    if _has_end(cls):
+        return False
+    if issubclass(cls, enum.Enum | BaseException):
+        return True
+    if called:
+        return False
+    return hasattr(cls, "_fields") or bool(_is_data_class(cls)) or is_of_program(cls.__module__)
 
 
 def builtin_base(cls: type[Any]) -> Any:
@@ -165,13 +190,13 @@ def _is_data_class(cls: type[Any]) -> str:
     return ""
 
 
-def _is_of_program(cls: type[Any]) -> bool:
-    top = cls.__module__.partition(".")[0]
-    if top in sys.stdlib_module_names and top != "__main__":
-        return False
-    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if top == "__main__":
+def is_of_program(module: str) -> bool:
+    """Whether a loaded module is the program's own: neither of the standard library nor installed."""
+    if module in MAIN:
         return True
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    file = _namespace(sys.modules.get(module)).get("__file__")
     return isinstance(file, str) and owner_of(os.path.realpath(file)) is Owner.PROGRAM
 
 

@@ -61,7 +61,7 @@ def _request(comparison: Comparison, found: Match) -> Divergence:
     if found.fidelity is Fidelity.MOVED and found.recorded is not None:
         detail = f"answered by {found.recorded.name}, asked in another place or order"
     elif found.exhausted and found.nearest is not None:
-        detail = f"{found.nearest.name} matches; every recording of it is used"
+        detail = f"{found.nearest.name} matches; {_why_unused(now)}"
     elif found.fidelity is Fidelity.BLOCKED and now.end is not None and now.end.error is not None:
         detail = "" if found.nearest is not None else now.end.error.message.splitlines()[0]
     nearest = found.nearest.name if found.nearest is not None and found.difference else ""
@@ -83,6 +83,14 @@ def _request(comparison: Comparison, found: Match) -> Divergence:
         detail=detail,
         seq=now.first_seq,
     )
+
+
+def _why_unused(now: RecordedExchange) -> str:
+    """Why a matching recording did not answer a blocked request."""
+    error = None if now.end is None else now.end.error
+    if error is not None and error.qualname == "PipeBlocked":
+        return error.message.rpartition("cause: ")[2]
+    return "every recording of it is used"
 
 
 def of_steps(comparison: Comparison) -> dict[int, Fidelity]:

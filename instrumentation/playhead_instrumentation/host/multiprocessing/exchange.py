@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from playhead_instrumentation.driver.call import Call
 from playhead_instrumentation.driver.exceptions import again, record_of
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
+from playhead_instrumentation.host.multiprocessing.recorded_pickles import refusal
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -117,11 +118,16 @@ def _again(played: PlayedExchange, session: Session, call: Call, *_: object) -> 
         call.exhausted(error)
         call.end("error", None, record_of(error, str))
         return None, error
+    data = played.part(0) if played.exchange.parts else None
+    if data is not None and (why := refusal(data)):
+        error = PipeBlocked(played.exchange.ask.key, f"a recorded message is not loaded: {why}")
+        call.exhausted(error)
+        call.end("error", None, record_of(error, str))
+        return None, error
     at = call.arrive(1).wait()
     if end is None or session.driver.ending:
         stay()  # the process ends here, as it did in the recording, where nothing had come
-    if played.exchange.parts:
-        data = played.part(0)
+    if data is not None:
         call.part(data, at)
         call.end("complete")
         return data, None

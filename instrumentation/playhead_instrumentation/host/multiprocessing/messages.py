@@ -32,6 +32,10 @@ PLACED: Final = frozenset("FRAME MEMOIZE PUT BINPUT LONG_BINPUT".split())
 class _Received(io.BytesIO):
     """A message. CPython 3.12.0 and 3.12.1 crash when a `BytesIO` is collected with a view of it."""
 
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.seek(0, io.SEEK_END)  # `recv_bytes_into` takes the position for the size
+
     def getbuffer(self) -> memoryview:
         """A view of the bytes, not of the buffer."""
         return memoryview(self.getvalue())
