@@ -29,6 +29,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_semconv.facts import digest_of
+from playhead_semconv.process.own_descriptors import write_file
 from playhead_semconv.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -38,7 +39,6 @@ CURSOR = "cursor"
 REJECTED = "rejected"
 ENDPOINT = "endpoint"
 FOLDER_MODE = 0o700
-FILE_MODE = 0o600
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}\Z")
 _SEGMENT = re.compile(r"([0-9]{8,})\.(?:tape|head)\Z")
@@ -81,7 +81,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         """Tie the heads to the folder in the spool: if that is deleted, the heads are stale. OSError."""
         if self.heads(instance) != self.home(instance):
             path = self.heads(instance) / COPIED
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+            write_file(path, b"", 0)
 
     def stale(self, instance: bytes) -> bool:
         """Whether the folder in the spool was deleted, so that the heads must not be delivered."""

@@ -7,7 +7,15 @@ import fcntl
 import os
 from pathlib import Path
 
-from playhead_exporter.spool.folders import FILE_MODE, OWNER, make_folder, remove_folder
+from playhead_exporter.spool.folders import OWNER, make_folder, remove_folder
+from playhead_semconv.process.own_descriptors import (
+    Identity,
+    OwnDescriptor,
+    OwnLock,
+    identity,
+    open_own,
+    read_file,
+)
 
 TRIES = 5
 """Attempts to take a lock: a process that checks an owner holds its lock for a moment."""
@@ -16,43 +24,41 @@ TRIES = 5
 class OwnerLock:
     """An exclusive lock on an instance folder. The kernel releases it when the process ends."""
 
-    def __init__(self, folder: Path, fd: int) -> None:
+    def __init__(self, folder: Path, file: OwnDescriptor) -> None:
         self.folder = folder
-        self._fd = fd
+        self._held = OwnLock(file)
 
     @classmethod
     def take(cls, folder: Path) -> OwnerLock | None:
         """Lock ``folder``; None if another process holds the lock or the folder does not exist."""
         path = folder / OWNER
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            file = open_own(path, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            here = os.fstat(fd)
-            there = os.stat(path)
-            if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if identity(file.number) != _identity_of(path):
                 raise BlockingIOError(errno.EAGAIN, "the folder was removed meanwhile")
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+            os.ftruncate(file.number, 0)
+            os.pwrite(file.number, f"{os.getpid()}\n".encode(), 0)
         except (BlockingIOError, FileNotFoundError):
-            os.close(fd)
+            file.close()
             return None
         except OSError as problem:
             if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                return cls(folder, fd)
-            os.close(fd)
+                return cls(folder, file)
+            file.close()
             raise
-        return cls(folder, fd)
+        return cls(folder, file)
 
     def release(self) -> None:
         """Release the lock."""
-        os.close(self._fd)
+        self._held.release()
 
     def forget_after_fork(self) -> None:
-        """In a forked child: close the inherited descriptor; the parent keeps the lock."""
-        os.close(self._fd)
+        """In a forked child: close what is inherited; the parent keeps the lock."""
+        self._held.forget()
 
 
 class OwnedFolders:
@@ -91,24 +97,28 @@ class OwnedFolders:
             lock.forget_after_fork()
 
 
+def _identity_of(path: Path) -> Identity:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
 def owner_alive(folder: Path) -> bool:
     """Whether a process holds the lock of ``folder``. Has no side effects."""
     try:
-        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CLOEXEC)
+        file = open_own(folder / OWNER, os.O_RDWR)
     except OSError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
+    with file:
+        try:
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False
 
 
 def owner_pid(folder: Path) -> int | None:
     """Process id of the last owner of ``folder``, or None if unknown."""
     try:
-        return int((folder / OWNER).read_text("ascii"))
+        return int(read_file(folder / OWNER))
     except (OSError, ValueError):
         return None

@@ -11,7 +11,6 @@ import msgspec
 
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
-    FILE_MODE,
     SpoolFolders,
     make_folder,
     remove_folder,
@@ -21,6 +20,7 @@ from playhead_exporter.spool.folders import (
 from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_semconv.facts import Fact
+from playhead_semconv.process.own_descriptors import open_own, read_file
 from playhead_semconv.tape.frames import Scan, next_frame
 
 
@@ -83,7 +83,7 @@ def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
 
 def _complete(head: Path, home: Path, number: int) -> None:
     """Copy the complete frames of ``head`` to its segment, then delete it. On OSError it stays."""
-    data = head.read_bytes()
+    data = read_file(head)
     scan = Scan(data)
     frames, end = sum(1 for _ in scan), scan.end
     if next_frame(data, scan.end) is not None:  # behind damage: delivery continues there
@@ -91,13 +91,10 @@ def _complete(head: Path, home: Path, number: int) -> None:
     if frames > 1:
         make_folder(home)
         path = home / segment_name(number, "tape")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            done = os.fstat(fd).st_size
+        with open_own(path, os.O_RDWR | os.O_CREAT) as file:
+            done = os.fstat(file.number).st_size
             while done < end:
-                done += os.pwrite(fd, data[done:end], done)
-        finally:
-            os.close(fd)
+                done += os.pwrite(file.number, data[done:end], done)
     head.unlink()
 
 
