@@ -84,6 +84,7 @@ def started(settings, folder, *words):
             **os.environ,
             "PLAYHEAD_QUIET": "1",
             "PLAYHEAD_SPOOL_DIR": settings.spool_dir,
+            "PLAYHEAD_DESTINATION": settings.destination,
             "PLAYHEAD_ENDPOINT": settings.endpoint,
         },
         stdin=subprocess.PIPE,

@@ -4,7 +4,7 @@
 
     <spool>/                        0700, never deleted
         <instance>/                 32 hex digits, one per process instance
-            owner                   locked while that process lives
+            owner                   locked while that process lives; where its tape goes
             00000001.tape           segment: the copy of a head on disk
             cursor                  how far the tape is delivered
         rejected/                   what an endpoint refused permanently, with the reason
@@ -28,6 +28,8 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.own_descriptors import write_file
 from playhead_semconv.settings import Settings
@@ -56,6 +58,12 @@ class SpoolFolders(msgspec.Struct, frozen=True):
     spool: Path
     shared: Path | None
     """Folder of the heads in shared memory; None if there is no shared memory."""
+    destination: str = ""
+    """Where the tapes of this process go: a data folder and its store, or an endpoint."""
+    also: tuple[str, ...] = ()
+    """Destinations of other processes whose tapes this one delivers, too."""
+    everything: bool = False
+    """Whether this process delivers the tapes of all others, whatever their destination."""
 
     @classmethod
     def of(cls, settings: Settings, shared_memory: Path | None = SHARED_MEMORY) -> SpoolFolders:
@@ -67,7 +75,14 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         )
         if shared is not None:
             shared = shared / digest_of(os.fsencode(spool)).hex()[:16]
-        return cls(spool, shared)
+        return cls(spool, shared, settings.destination or address(settings))
+
+    def delivers(self, destination: str) -> bool:
+        """Whether this process delivers the tape of a dead one.
+
+        ``destination``: of the dead process; empty if an earlier version left it, which named none.
+        """
+        return self.everything or destination in ("", self.destination, *self.also)
 
     def home(self, instance: bytes) -> Path:
         """Folder of the segments of an instance on disk."""
@@ -102,6 +117,14 @@ class SpoolFolders(msgspec.Struct, frozen=True):
             if folder is not None and folder.is_dir():
                 found |= {name for name in os.listdir(folder) if _INSTANCE.match(name)}
         return [bytes.fromhex(name) for name in sorted(found)]
+
+
+def address(settings: Settings) -> str:
+    """The destination of a process that was given none: its endpoint."""
+    try:
+        return Endpoint.parse(settings.endpoint, settings.protocol).base
+    except ConfigurationError:
+        return settings.endpoint
 
 
 def make_folder(folder: Path) -> None:

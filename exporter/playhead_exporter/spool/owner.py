@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from playhead_exporter.spool.folders import OWNER, make_folder, remove_folder
 from playhead_semconv.process.own_descriptors import (
@@ -29,8 +31,11 @@ class OwnerLock:
         self._held = OwnLock(file)
 
     @classmethod
-    def take(cls, folder: Path) -> OwnerLock | None:
-        """Lock ``folder``; None if another process holds the lock or the folder does not exist."""
+    def take(cls, folder: Path, destination: str | None = None) -> OwnerLock | None:
+        """Lock ``folder``; None if another process holds the lock or the folder does not exist.
+
+        ``destination``: where the tape in it goes; None: where it went before.
+        """
         path = folder / OWNER
         try:
             file = open_own(path, os.O_RDWR | os.O_CREAT)
@@ -40,8 +45,9 @@ class OwnerLock:
             fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if identity(file.number) != _identity_of(path):
                 raise BlockingIOError(errno.EAGAIN, "the folder was removed meanwhile")
+            text = _text(owner_destination(folder) if destination is None else destination)
             os.ftruncate(file.number, 0)
-            os.pwrite(file.number, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(file.number, text, 0)
         except (BlockingIOError, FileNotFoundError):
             file.close()
             return None
@@ -64,7 +70,8 @@ class OwnerLock:
 class OwnedFolders:
     """The instance folders that this process owns, each locked."""
 
-    def __init__(self) -> None:
+    def __init__(self, destination: str) -> None:
+        self._destination = destination
         self._locks: dict[str, OwnerLock] = {}
 
     def take(self, folder: Path) -> None:
@@ -74,7 +81,7 @@ class OwnedFolders:
             if key in self._locks:
                 return
             make_folder(folder)
-            lock = OwnerLock.take(folder)
+            lock = OwnerLock.take(folder, self._destination)
             if lock is not None:
                 self._locks[key] = lock
                 return
@@ -119,6 +126,19 @@ def owner_alive(folder: Path) -> bool:
 def owner_pid(folder: Path) -> int | None:
     """Process id of the last owner of ``folder``, or None if unknown."""
     try:
-        return int(read_file(folder / OWNER))
+        return int(read_file(folder / OWNER).partition(b"\n")[0])
     except (OSError, ValueError):
         return None
+
+
+def owner_destination(folder: Path) -> str:
+    """Where the tape in ``folder`` goes; empty if that is not stated, as by earlier versions."""
+    try:
+        destination: Any = json.loads(read_file(folder / OWNER).partition(b"\n")[2])
+    except (OSError, ValueError):
+        return ""
+    return destination if isinstance(destination, str) else ""
+
+
+def _text(destination: str) -> bytes:
+    return f"{os.getpid()}\n{json.dumps(destination)}\n".encode()

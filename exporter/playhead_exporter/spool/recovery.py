@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from playhead_exporter.spool.folders import (
     segment_name,
     segment_numbers,
 )
-from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
+from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_destination, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_semconv.facts import Fact
 from playhead_semconv.process.own_descriptors import open_own, read_file
@@ -48,7 +48,8 @@ class Left(msgspec.Struct):
 
 
 def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
-    """Take over the tape of ``instance``; None if its process lives, or another one has taken it.
+    """Take over the tape of ``instance``; None if its process lives, or another one has taken it, or
+    its destination is another one.
 
     Heads whose spool was deleted are deleted. Otherwise segments on disk are first completed from the
     heads, as far as the disk takes it.
@@ -58,6 +59,8 @@ def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
         for folder in dict.fromkeys((folders.heads(instance), folders.home(instance)))
         if folder.is_dir()
     ]
+    if not folders.delivers(_destination(taken)):
+        return None
     locks: list[OwnerLock] = []
     for folder in taken:
         lock = OwnerLock.take(folder)
@@ -79,6 +82,10 @@ def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
     if home.is_dir() and home not in taken:
         taken.append(home)
     return Left(LeftSegments(instance, folders), taken, locks)
+
+
+def _destination(taken: Iterable[Path]) -> str:
+    return next((found for folder in taken if (found := owner_destination(folder))), "")
 
 
 def _complete(head: Path, home: Path, number: int) -> None:
@@ -125,6 +132,8 @@ class Pending(msgspec.Struct, frozen=True):
     bytes: int
     agent: str
     """``service.name`` of its resource."""
+    destination: str
+    """Where they go; empty if an earlier version left them."""
 
 
 def pending(folders: SpoolFolders) -> Iterator[Pending]:
@@ -163,4 +172,5 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
             spans,
             size,
             agent,
+            _destination(taken),
         )
