@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
 from support.servers.endpoints import Reply, http_endpoint
 from support.tapes.spools import chunk, outlet_for
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.folders import OWNER
+
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 def leave(settings):
