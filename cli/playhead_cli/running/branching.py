@@ -98,10 +98,12 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverF
 
 
 def delivered(session: Session, house: ReceiverForRun) -> None:
-    """Deliver what dead processes left in their spools."""
-    from playhead_exporter.push import push
+    """Deliver what dead processes left in their spools, but for what goes to another data folder."""
+    from playhead_exporter.push import pending, push
 
-    report = push(delivering_to(session.settings, house.listening()))
+    found = {one.destination for one in pending(session.settings)}
+    endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
+    report = push(delivering_to(session.settings, house.listening()), also=endpoints)
     if report.problem:
         session.say(f"not everything is delivered: {report.problem}")
 
