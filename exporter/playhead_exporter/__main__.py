@@ -24,6 +24,9 @@ def main(arguments: list[str] | None = None) -> int:
         if name == "push":
             command.add_argument("--endpoint", metavar="URL", help="where to deliver")
             command.add_argument("--protocol", choices=("http/protobuf", "grpc"))
+            command.add_argument(
+                "--all", action="store_true", help="also what was recorded for another destination"
+            )
     options = parser.parse_args(arguments)
     flags = {
         "spool_dir": options.spool,
@@ -32,14 +35,14 @@ def main(arguments: list[str] | None = None) -> int:
     }
     try:
         settings = resolve(os.environ, flags=flags).settings
-        return _push(settings) if options.command == "push" else _list(settings)
+        return _push(settings, options.all) if options.command == "push" else _list(settings)
     except PlayheadError as problem:
         print(problem, file=sys.stderr)
         return problem.exit_status
 
 
-def _push(settings: Settings) -> int:
-    report = push(settings)
+def _push(settings: Settings, everything: bool) -> int:
+    report = push(settings, everything=everything)
     tally = report.tally
     print(f"delivered {tally.facts} facts, {tally.spans} spans")
     if tally.rejected or tally.partly_refused:
@@ -47,6 +50,11 @@ def _push(settings: Settings) -> int:
     dead = [one for one in report.remaining if not one.alive]
     if report.problem:
         print(f"{report.problem}; {sum(one.facts for one in dead)} facts remain", file=sys.stderr)
+    if report.elsewhere:
+        facts = sum(one.facts for one in report.elsewhere)
+        print(
+            f"{facts} facts were recorded for another destination; to send them: --all", file=sys.stderr
+        )
     return 1 if dead or report.problem or tally.rejected else 0
 
 

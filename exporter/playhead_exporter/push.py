@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.rejected import Rejected
@@ -25,6 +27,8 @@ class PushReport:
     """What was delivered, and what was refused."""
     remaining: list[Pending]
     """Tapes that stay: of living processes, which deliver them, or that could not be delivered."""
+    elsewhere: list[Pending]
+    """Tapes of dead processes that go to another destination, and stay, too."""
     problem: str = ""
     """The endpoint's answer that ended the push; empty if everything was delivered."""
 
@@ -42,13 +46,16 @@ def push(
     *,
     attempts: int = 3,
     instances: frozenset[bytes] | None = None,
+    also: tuple[str, ...] = (),
+    everything: bool = False,
 ) -> PushReport:
     """Deliver what dead processes left in the spool of ``settings``. Blocks; agents may run meanwhile.
 
+    Only what goes to the destination of ``settings`` or to those of ``also``; with ``everything`` all.
     Gives up after ``attempts`` answers in a row that nothing can be taken now. ``instances``: deliver
     only theirs. Raises `ConfigurationError` if the settings name no endpoint.
     """
-    folders = SpoolFolders.of(settings)
+    folders = msgspec.structs.replace(SpoolFolders.of(settings), also=also, everything=everything)
     _, open_transport = transport_opener(settings)
     notices = DeliveryNotices(settings.quiet)
     budget = DiskBudget(folders.spool, settings.spool_budget_bytes)
@@ -56,4 +63,7 @@ def push(
     learn = None if settings.endpoint_kind == "other" else _forget
     shipper = Shipper(folders, Route(open_transport, learn), reporting, only=instances)
     problem = shipper.deliver_left_once(attempts)
-    return PushReport(shipper.tally, pending(settings), problem)
+    left = pending(settings)
+    elsewhere = [one for one in left if not one.alive and not folders.delivers(one.destination)]
+    remaining = [one for one in left if one not in elsewhere]
+    return PushReport(shipper.tally, remaining, elsewhere, problem)

@@ -24,7 +24,7 @@ from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Shown
 from playhead_receiver.host.late_app import LateApp
 from playhead_receiver.host.listening import HttpServer, bind, bracketed, port_taken
-from playhead_receiver.host.writer_lock import WriterLock
+from playhead_receiver.host.writer_lock import WriterLock, store_mark
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.store import Store, open_store
@@ -194,6 +194,7 @@ class Receiver:
                 self.query_endpoint,
                 key,
                 passing=self._embedded,
+                store=store_mark(self._storage.url),
             )
         except BaseException:
             self.stop(drain_s=0)

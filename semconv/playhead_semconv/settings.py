@@ -20,6 +20,9 @@ from playhead_semconv.errors import ConfigurationError, nearest
 RECORDED_BY = "PLAYHEAD_RECORDED_BY"
 """Variable of all that one `playhead record` runs: a word by which it finds what they recorded."""
 
+RECORDED_RUNS = "PLAYHEAD_RECORDED_RUNS"
+"""Variable of the same: a file to which each process adds a JSON line with its run."""
+
 
 def _setting(default: Any, doc: str, otel: str = "", choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"doc": doc, "otel": otel, "choices": choices})
@@ -35,6 +38,11 @@ class Settings:
     protocol: str = _setting("http/protobuf", "http/protobuf or grpc.")
     endpoint_kind: str = _setting(
         "auto", "auto: ask the endpoint; playhead; or other: spans travel to it whole."
+    )
+    destination: str = _setting(
+        "",
+        "What the endpoint stands for, if its address changes. Undelivered facts go to the same"
+        " destination only. `playhead record` sets it to its data folder. Default: the endpoint.",
     )
     token: str = _setting("", "Bearer token for the endpoint. From the environment only.")
     certificate: str = _setting(

@@ -1,5 +1,6 @@
 """Claims in SQLite: one of many gets an effect, and a process that dies leaves it unknown."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -29,6 +30,23 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+CLOSES_AND_REUSES = """
+import json, os, sys
+from playhead_checkpoint.claims import open_claims
+opened = open_claims(sys.argv[1])
+first = opened.claim("run", "first", "refund")
+numbers = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2]
+os.closerange(3, max(numbers) + 1)
+own = os.open(sys.argv[1] + "/own", os.O_RDWR | os.O_CREAT)
+for number in range(3, max(numbers) + 1):
+    os.dup2(own, number)
+opened.claim("run", "second", "refund")
+opened.done(first.attempt, b"{}")
+print(json.dumps([os.fstat(own).st_size, open(sys.argv[1] + "/own", "rb").read().decode()]), flush=True)
+sys.stdin.read()
+"""
+
+
 def claims(folder: Path) -> SqliteClaims:
     opened = open_claims(str(folder))
     assert isinstance(opened, SqliteClaims)
@@ -42,6 +60,21 @@ class TestInAFolder(ClaimsConformance):
 
     def open_claims(self):
         return claims(self.folder)
+
+
+def test_numbers_that_the_program_closes_and_uses_again_are_the_programs_alone(tmp_path):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CLOSES_AND_REUSES, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdin is not None and child.stdout is not None
+    assert json.loads(child.stdout.readline()) == [0, ""]
+    opened = claims(tmp_path)
+    assert opened.claim("run", "first", "refund").state == "done"
+    assert opened.claim("run", "second", "refund").state == "busy"
+    child.communicate("", timeout=60)
 
 
 def test_while_the_process_lives_the_effect_is_under_way_and_after_its_death_unknown(tmp_path):

@@ -40,7 +40,7 @@ def test_what_waits_is_named_and_can_be_delivered_and_shown_by_that_name(home: H
     waits = r"playhead: run ([0-9a-f]{8}) waits in the spool, \d+ facts and \d+ spans, nothing lost: "
     found = re.match(waits, said)
     assert found is not None and f"{NOBODY}: " in said, done.stderr
-    pushed = home.playhead("spool", "push")
+    pushed = home.playhead("spool", "push", "--all")
     assert pushed.returncode == 0, pushed.stderr
     assert home.playhead("show", found[1]).stdout.startswith("agent-1 success")
 
@@ -51,7 +51,7 @@ def test_in_json_it_is_one_object(home: Home):
     said = json.loads(done.stderr)
     assert (said["name"], said["endpoint"], said["exit_code"]) == (None, NOBODY, 0)
     assert said["undelivered"]["facts"] > 0 and NOBODY in said["problem"]
-    assert home.playhead("spool", "push").returncode == 0
+    assert home.playhead("spool", "push", "--all").returncode == 0
     [run] = home.runs()
     assert run["trace_id"] == said["trace_id"]
 

@@ -106,7 +106,7 @@ def check(tmp_path: Path, launcher: str, level: str, content: str) -> None:
 
     assert leaks(everywhere(), wanted) == {}
     if launcher == "opentelemetry-instrument":
-        pushed = home.playhead("spool", "push")
+        pushed = home.playhead("spool", "push", "--all")
         assert pushed.returncode == 0, pushed.stderr
     for name, verb in {
         "tree": ("show", "last", "--all"),

@@ -152,7 +152,7 @@ def test_a_database_that_is_locked_is_not_lost(dead: Dead):
 def test_a_dead_run_goes_on_on_another_machine(dead: Dead, tmp_path: Path):
     tape, there = tmp_path / "dead.tape", tmp_path / "there"
     here = {name: value for name, value in dead.environ.items() if name != "PLAYHEAD_ENDPOINT"}
-    for words in (("spool", "push"), ("export", "-o", str(tape))):
+    for words in (("spool", "push", "--all"), ("export", "-o", str(tape))):
         done = playhead(*words, environ=here, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     dead.folder.rename(tmp_path / "gone")

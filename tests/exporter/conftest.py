@@ -16,8 +16,13 @@ def endpoint():
 
 @pytest.fixture
 def settings(tmp_path):
-    """Nobody listens at their endpoint."""
-    found = Settings(spool_dir=str(tmp_path / "spool"), endpoint=nobody(), export_interval_ms=10)
+    """No process listens at their endpoint. Its address changes, and its destination stays."""
+    found = Settings(
+        spool_dir=str(tmp_path / "spool"),
+        endpoint=nobody(),
+        destination="tests",
+        export_interval_ms=10,
+    )
     yield found
     forget(found)
 

@@ -27,6 +27,7 @@ def run(script, settings, **environ):
     environ = {
         **os.environ,
         "PLAYHEAD_SPOOL_DIR": settings.spool_dir,
+        "PLAYHEAD_DESTINATION": settings.destination,
         "PLAYHEAD_ENDPOINT": settings.endpoint,
         "PLAYHEAD_PROTOCOL": settings.protocol,
         "PYTHONPATH": str(Path(__file__).parents[1]),

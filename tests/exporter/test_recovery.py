@@ -50,6 +50,7 @@ def environ(settings, **more):
         **os.environ,
         "PLAYHEAD_QUIET": "1",
         "PLAYHEAD_SPOOL_DIR": settings.spool_dir,
+        "PLAYHEAD_DESTINATION": settings.destination,
         "PLAYHEAD_ENDPOINT": settings.endpoint,
         **more,
     }
@@ -460,6 +461,7 @@ def test_the_command_line(settings, endpoint):
     def command(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "playhead_exporter", *arguments, "--spool", settings.spool_dir],
+            env=environ(settings),
             capture_output=True,
             text=True,
             timeout=60,

@@ -10,34 +10,38 @@ import os
 import secrets
 from pathlib import Path
 
+from playhead_semconv.process.own_descriptors import OwnLock, open_own
+
 
 class Holders:
     """The locks in ``folder``. Safe from any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = ("", -1)
-        """Name and descriptor of the lock of this process."""
+        self._name = ""
+        self._lock: OwnLock | None = None
+        """Name and lock of this process."""
 
     @property
     def own(self) -> str:
         """The name of this process, under which it counts as living from now to its end. `OSError`."""
-        while not self._own[0]:
+        while not self._name:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             name = secrets.token_hex(16)
-            held = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            held = open_own(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(held.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.stat(self._folder / name)
+                os.write(held.number, b"\n")
             except (BlockingIOError, FileNotFoundError):
-                os.close(held)  # another process has just swept it away, between the two calls
+                held.close()  # another process has just swept it away, between the two calls
             else:
-                self._own = name, held
-        return self._own[0]
+                self._name, self._lock = name, OwnLock(held)
+        return self._name
 
     def is_own(self, name: str) -> bool:
         """Whether this process has this name."""
-        return name == self._own[0]
+        return name == self._name
 
     def sweep(self) -> None:
         """Remove the files of processes that have died."""
@@ -64,15 +68,16 @@ class Holders:
 
     def close(self) -> None:
         """This process claims no longer."""
-        name, held = self._own
-        self._own = "", -1
+        name, lock = self._name, self._lock
+        self._name, self._lock = "", None
         if name:
             (self._folder / name).unlink(missing_ok=True)
-            os.close(held)
+        if lock is not None:
+            lock.release()
 
     def forget(self) -> None:
         """In the child of a fork: the lock is the parent's, and ends with it."""
-        _, held = self._own
-        self._own = "", -1
-        if held >= 0:
-            os.close(held)
+        lock = self._lock
+        self._name, self._lock = "", None
+        if lock is not None:
+            lock.forget()

@@ -9,9 +9,9 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from playhead_checkpoint.claims.holders import Holders
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
@@ -52,7 +52,6 @@ class SqliteClaims:
         self._path = Path(folder) / FILE
         self._holders = Holders(Path(folder) / HOLDERS)
         self._lock = threading.Lock()
-        self._open: sqlite3.Connection | None = None
         self._going: set[bytes] = set()
         """The attempts of this process that have not ended."""
         _OPENED.add(self)
@@ -103,19 +102,13 @@ class SqliteClaims:
             return database.execute("DELETE FROM claim WHERE lineage = ?", (lineage,)).rowcount
 
     def close(self) -> None:
-        """Close the file. What this process has claimed and not ended is unknown from now on."""
+        """What this process has claimed and not ended is unknown from now on."""
         with self._lock:
-            if self._open is not None:
-                self._open.close()
-            self._open = None
             self._holders.close()
 
     def forget(self) -> None:
-        """In the child of a fork: lock and connection are the parent's, and are not touched."""
+        """In the child of a fork: the lock is the parent's, and is not touched."""
         self._lock = threading.Lock()
-        if self._open is not None:
-            _INHERITED.append(self._open)
-        self._open = None
         self._going = set()
         self._holders.forget()
 
@@ -142,30 +135,22 @@ class SqliteClaims:
 
     @contextmanager
     def _changing(self) -> Generator[sqlite3.Connection, None, None]:
-        """A transaction, for this thread alone; its errors as those of playhead."""
+        """A transaction, for this thread alone; its errors as those of playhead.
+
+        The file is open for the transaction only. SQLite writes by number, and the program may close
+        numbers that it did not open and use them for files of its own.
+        """
         with self._lock:
             try:
-                database = self._connection()
-                database.execute("BEGIN IMMEDIATE")
-                try:
+                with closing(_FILE.connect(self._path, "synchronous=FULL")) as database:
+                    database.execute("BEGIN IMMEDIATE")
                     yield database
                     database.execute("COMMIT")
-                except BaseException:
-                    if database.in_transaction:
-                        database.execute("ROLLBACK")
-                    raise
             except (sqlite3.Error, OSError) as problem:
                 raise error_of(self._path, problem) from problem
 
-    def _connection(self) -> sqlite3.Connection:
-        if self._open is None:
-            self._open = _FILE.connect(self._path, "synchronous=FULL")
-        return self._open
-
 
 _OPENED: Final[weakref.WeakSet[SqliteClaims]] = weakref.WeakSet()
-_INHERITED: Final[list[Any]] = []
-"""Connections of parents: to close one here could remove files that the parent uses."""
 
 
 def _in_child() -> None:

@@ -13,7 +13,8 @@ from playhead_cli.configuration import for_children
 from playhead_cli.running.kept_provider import found_by
 from playhead_cli.running.receiver_token import token_for
 from playhead_cli.session import Session
-from playhead_receiver.host.writer_lock import Listening
+from playhead_receiver.host.data_folder import data_dir
+from playhead_receiver.host.writer_lock import Listening, store_mark
 from playhead_semconv.errors import ConfigurationError, UsageError
 from playhead_semconv.settings import Resolved, Settings
 
@@ -85,7 +86,14 @@ def delivering_to(settings: Settings, receiver: Listening) -> Settings:
         protocol="http/protobuf",
         endpoint_kind="playhead",
         token=token_for(settings, receiver),
+        destination=data_destination(settings),
     )
+
+
+def data_destination(settings: Settings) -> str:
+    """What a receiver of the data folder stands for, whatever its address: the folder and its store."""
+    place = os.path.realpath(data_dir(settings))
+    return f"{place} {store_mark(settings.store)}".rstrip()
 
 
 def recorded_environment(
@@ -104,6 +112,7 @@ def recorded_environment(
         child["PLAYHEAD_ENDPOINT"] = receiver.http
         child["PLAYHEAD_PROTOCOL"] = "http/protobuf"
         child["PLAYHEAD_ENDPOINT_KIND"] = "playhead"
+        child["PLAYHEAD_DESTINATION"] = data_destination(resolved.settings)
         child.pop("PLAYHEAD_TOKEN", None)
         if token := token_for(resolved.settings, receiver):
             child["PLAYHEAD_TOKEN"] = token

@@ -17,6 +17,7 @@ import click
 from playhead_cli.failures import show_failure
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.running.told_receiver import tell_receiver
 from playhead_cli.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from playhead_cli.printed.runs import PrintedBranch
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_cli.targets.run_argument import Target
-    from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_replay import RecordedExchange, Run, Surroundings
     from playhead_replay.forks.ready_fork import Fork
     from playhead_replay.forks.resume import Decide
@@ -59,33 +59,36 @@ def started(
     words = [command.script, *command.arguments]
     environ = with_kept_provider(session, around.inherited, words, Path(command.cwd))
     around = replace(around, environ=environ)
-    with TemporaryDirectory(prefix="playhead-fork-") as scratch:
-        ready = fork.prepare(Path(scratch), around, checks)
-        for line in ready.different:
-            session.say(line)
-        for name in ready.lacking:
-            session.say(f"{name} is not set: what goes on for real has a stand-in for it")
-        ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
-        if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
-            ours.setdefault("OTEL_SERVICE_NAME", agent)
-        environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.listening())
-        since_ns = time.time_ns()
+    with recorded_runs() as reports:
+        with TemporaryDirectory(prefix="playhead-fork-") as scratch:
+            ready = fork.prepare(Path(scratch), around, checks)
+            for line in ready.different:
+                session.say(line)
+            for name in ready.lacking:
+                session.say(f"{name} is not set: what goes on for real has a stand-in for it")
+            ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
+            if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+                ours.setdefault("OTEL_SERVICE_NAME", agent)
+            environ = recorded_environment(
+                {**ready.environ, **ours}, session.resolved, house.listening()
+            )
+            since_ns = time.time_ns()
+            try:
+                pid, status = run_child(ready.words, environ | reports.variables)
+            except OSError as problem:
+                raise PlayheadError(
+                    f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
+                ) from problem
         try:
-            pid, status = run_child(ready.words, environ)
-        except OSError as problem:
-            raise PlayheadError(
-                f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
-            ) from problem
-    try:
-        made = _recorded(session, house, pid, since_ns)
-        seconds = (time.time_ns() - since_ns) / 1e9
-        tell_receiver(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
-        asked = bool(checks or session.settings.checks)
-        return status or int(asked and made is not None and bool(made.failed_checks)), made
-    except Exception as problem:
-        show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-        session.say("what is not delivered is in the spool: playhead spool push")
-        return status, None
+            made = _recorded(session, house, reports, pid, since_ns)
+            seconds = (time.time_ns() - since_ns) / 1e9
+            tell_receiver(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
+            asked = bool(checks or session.settings.checks)
+            return status or int(asked and reports.failed_checks > 0), made
+        except Exception as problem:
+            show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+            session.say("what is not delivered is in the spool: playhead spool push")
+            return status, None
 
 
 @contextmanager
@@ -105,23 +108,26 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverF
 
 
 def delivered(session: Session, house: ReceiverForRun) -> None:
-    """Deliver what dead processes left in their spools."""
-    from playhead_exporter.push import push
+    """Deliver what dead processes left in their spools, but for what goes to another data folder."""
+    from playhead_exporter.push import pending, push
 
-    report = push(delivering_to(session.settings, house.listening()))
+    found = {one.destination for one in pending(session.settings)}
+    endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
+    report = push(delivering_to(session.settings, house.listening()), also=endpoints)
     if report.problem:
         session.say(f"not everything is delivered: {report.problem}")
 
 
-def _recorded(session: Session, house: ReceiverForRun, pid: int, since_ns: int) -> Run | None:
-    from playhead_cli.running.recorded_run import find_recorded
+def _recorded(
+    session: Session, house: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
+) -> Run | None:
     from playhead_cli.targets.run_argument import load_run
     from playhead_receiver.store import open_store
 
     delivered(session, house)
     store = open_store(session.store, read_only=True)
     try:
-        found: RunSummary | None = find_recorded(store, pid, since_ns)
+        found = reports.find(store, pid, since_ns)
         return None if found is None else load_run(store, found.trace_id)[0]
     finally:
         store.close()

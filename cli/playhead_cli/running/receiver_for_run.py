@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_receiver.host.data_folder import data_dir
-from playhead_receiver.host.writer_lock import Listening, WriterLock, running
-from playhead_semconv.errors import StoreBusy
+from playhead_receiver.host.writer_lock import Listening, WriterLock, running, store_mark
+from playhead_semconv.errors import PlayheadError, StoreBusy
 
 if TYPE_CHECKING:
     from playhead_receiver.server import Receiver
@@ -26,6 +26,9 @@ POLL_S = 0.02
 
 LOOPBACK = "127.0.0.1"
 
+STORES = "stores"
+"""Folder in the data folder with the files of receivers that write to a database instead."""
+
 BACKLOG = 2048
 """Largest number of connections that wait while the receiver starts."""
 
@@ -33,7 +36,9 @@ BACKLOG = 2048
 class ReceiverForRun:
     """Finds a receiver for a data folder, and embeds one if there is none.
 
-    The receiver of another process may go away at any time; `listening` checks again on each call.
+    The receiver of another process may go away at any time; `listening` checks again on each call. One
+    that is embedded in another command ends with that command: then this process embeds the next one, at
+    the same address, which its agent knows.
     """
 
     def __init__(
@@ -48,11 +53,27 @@ class ReceiverForRun:
         self._blobs = blobs
         self._references = references
         self._own: Starting | None = None
+        self._embedding = threading.Lock()
+        self._is_closed = False
+        self._successor: threading.Thread | None = None
 
     @property
     def embedded(self) -> bool:
         """Whether the receiver runs in this process."""
         return self._own is not None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the receiver, apart from that of one that writes to another database."""
+        mark = store_mark(self._store)
+        found = running(self._data_dir) if mark else None
+        if not mark or (found is not None and found.store == mark):
+            return self._data_dir
+        return self._data_dir / STORES / mark
+
+    def running(self) -> Listening | None:
+        """The receiver that runs now; None if there is none."""
+        return running(self.folder)
 
     def soon(self) -> Listening:
         """The receiver of the data folder, without waiting until an embedded one has started.
@@ -60,10 +81,12 @@ class ReceiverForRun:
         Requests to it wait until then. `StoreBusy` as in `listening`, `StoreUnavailable` if the folder
         is not writable.
         """
-        if self._own is None and running(self._data_dir) is None:
+        if self._own is None and self.running() is None:
             with suppress(StoreBusy):
-                self._embed()
-        return self.listening() if self._own is None else self._own.listening
+                self._embed(WriterLock.take(self.folder))
+        if self._own is not None:
+            return self._own.listening
+        return self.listening()
 
     def listening(self) -> Listening:
         """The receiver of the data folder, with its current address.
@@ -71,18 +94,21 @@ class ReceiverForRun:
         `StoreBusy` when a process holds the folder for long and does not listen; errors of starting an
         embedded receiver.
         """
-        if self._own is not None:
-            self._own.wait()
-            return self._own.listening
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            found = running(self._data_dir)
+            own = self._own
+            if own is not None:
+                own.wait()
+                return own.listening
+            found = self.running()
             if found is not None and found.http:
+                if found.passing:
+                    self._follow(found)
                 return found
             try:
                 if found is None:
-                    self._embed()
-                    return self.listening()
+                    self._embed(WriterLock.take(self.folder))
+                    continue
             except StoreBusy:
                 if time.monotonic() > deadline:
                     raise
@@ -96,13 +122,37 @@ class ReceiverForRun:
 
     def close(self) -> None:
         """Stop the embedded receiver. Idempotent."""
-        own, self._own = self._own, None
+        with self._embedding:
+            self._is_closed = True
+            own, self._own = self._own, None
         if own is not None:
             own.stop()
 
-    def _embed(self) -> None:
-        lock = WriterLock.take(self._data_dir)
+    def _follow(self, found: Listening) -> None:
+        if self._successor is None:
+            self._successor = threading.Thread(
+                target=self._succeed, args=(found,), name="playhead-successor", daemon=True
+            )
+            self._successor.start()
 
+    def _succeed(self, before: Listening) -> None:
+        """Wait for the end of the command that embeds ``before``, then embed a receiver in its place."""
+        with suppress(PlayheadError, OSError):  # at the end `listening` finds or embeds another one
+            lock = WriterLock.take(self.folder, waits=True)
+            try:
+                self._embed(lock, int(before.http.rpartition(":")[2]))
+            except OSError:
+                lock.release()
+
+    def _embed(self, lock: WriterLock, port: int = 0) -> None:
+        """Embed a receiver that listens at ``port``; 0: any. OSError if the port is in use."""
+        with self._embedding:
+            if self._is_closed or self._own is not None:
+                lock.release()
+            else:
+                self._own = Starting(self._make(lock), lock, port)
+
+    def _make(self, lock: WriterLock) -> Callable[[socket.socket], Receiver]:
         def receiver(listener: socket.socket) -> Receiver:
             from playhead_receiver.configuration import Addresses, Configuration, Had, Storage
             from playhead_receiver.server import Receiver
@@ -113,20 +163,22 @@ class ReceiverForRun:
                 storage=Storage(self._store, self._blobs),
                 references=References.named(self._references),
             )
-            return Receiver(self._data_dir, configuration, had=Had(lock, listener))
+            return Receiver(lock.folder, configuration, had=Had(lock, listener))
 
-        self._own = Starting(receiver, lock)
+        return receiver
 
 
 class Starting:
     """An embedded receiver that is loaded and started in a thread; its socket listens at once."""
 
-    def __init__(self, make: Callable[[socket.socket], Receiver], lock: WriterLock) -> None:
+    def __init__(
+        self, make: Callable[[socket.socket], Receiver], lock: WriterLock, port: int = 0
+    ) -> None:
         self._make = make
         self._lock = lock
         self._receiver: Receiver | None = None
         self._problem: BaseException | None = None
-        self._listener = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
+        self._listener = socket.create_server((LOOPBACK, port), backlog=BACKLOG)
         self.listening = Listening(os.getpid(), f"http://{LOOPBACK}:{self._listener.getsockname()[1]}")
         self._thread = threading.Thread(target=self._start, name="playhead-starting", daemon=True)
         self._thread.start()

@@ -1,40 +1,103 @@
-"""Finds the run of a process that has just been recorded."""
+"""Finds the run of a program that has just been recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import json
+import os
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from playhead_receiver.store.values.run_summaries import Query
+import msgspec
+
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.settings import RECORDED_BY, RECORDED_RUNS
 
 if TYPE_CHECKING:
     from playhead_receiver.store.protocol.store import Store
-    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_receiver.store.values.run_summaries import Query, RunSummary
 
-NEWEST = 100
-"""Largest number of runs that are checked, those that started while the process ran."""
+PAGE = 100
+SKEW_NS = 60_000_000_000
+"""How far the clock of the machine may be set back while a program runs."""
 
-SKEW_NS = 1_000_000_000
+
+class RecordedRuns:
+    """What the processes of a program report while they are recorded, in a file that they know."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        self._word: Final = os.urandom(8).hex()
+
+    @property
+    def word(self) -> str:
+        """The word by which the processes are recognized whose reports do not arrive."""
+        return self._word
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables by which the processes know where to report."""
+        return {RECORDED_BY: self._word, RECORDED_RUNS: str(self._path)}
+
+    @property
+    def failed_checks(self) -> int:
+        """How many checks have failed, whether or not what was recorded has been delivered."""
+        return sum("failed" in line for line in self._lines())
+
+    def is_recorded(self) -> bool:
+        """Whether a process has recorded something."""
+        return any("trace" in line for line in self._lines())
+
+    def find(self, store: Store, pid: int, since_ns: int) -> RunSummary | None:
+        """The run of process ``pid``, which was started at ``since_ns``; None if there is none.
+
+        If that process is not Python itself (``uv run``, a shell, make), a run of one of its children:
+        the first that is not empty, else the first.
+        """
+        from playhead_receiver.store.values.run_summaries import Query
+
+        traces = frozenset(bytes.fromhex(line["trace"]) for line in self._lines() if "trace" in line)
+        since = None if traces else since_ns - SKEW_NS
+        query = Query(mode=None, limit=PAGE, traces=traces or None, started_from_ns=since)
+        below: list[RunSummary] = []
+        for run in _runs(store, query):
+            for start in (_start_of(store, bytes.fromhex(instance)) for instance in run.instances):
+                if start.get(a.PLAYHEAD_PROCESS_RECORDED_BY) != self._word:
+                    continue
+                if start.get(a.PLAYHEAD_PROCESS_PID) == pid:
+                    return run
+                below.append(run)
+        return min(below, key=lambda run: (not run.steps, run.is_empty, run.started_ns), default=None)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        try:
+            return [json.loads(line) for line in self._path.read_bytes().splitlines()]
+        except (OSError, ValueError):
+            return []
 
 
-def find_recorded(store: Store, pid: int, since_ns: int, by: str = "") -> RunSummary | None:
-    """The run of process ``pid``, which was started at ``since_ns``; None if there is none.
+@contextmanager
+def recorded_runs() -> Generator[RecordedRuns]:
+    """`RecordedRuns` with a file for the time of the context."""
+    number, path = tempfile.mkstemp(prefix="playhead-runs-")
+    os.close(number)
+    try:
+        yield RecordedRuns(Path(path))
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
 
-    If that process is not Python itself (``uv run``, a shell, make), a run of one of its children, which
-    are recognized by the word ``by``: the first that is not empty, else the first.
-    """
-    below: list[RunSummary] = []
-    for run in store.runs(Query(mode=None, limit=NEWEST)):
-        if run.started_ns < since_ns - SKEW_NS:
-            continue
-        starts = [_start_of(store, bytes.fromhex(instance)) for instance in run.instances]
-        if any(at.get(a.PLAYHEAD_PROCESS_PID) == pid for at in starts):
-            return run
-        if by and any(at.get(a.PLAYHEAD_PROCESS_RECORDED_BY) == by for at in starts):
-            below.append(run)
-    return min(below, key=lambda run: (not run.steps, run.is_empty, run.started_ns), default=None)
+
+def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
+    """All runs of a query, page by page."""
+    from playhead_receiver.store.runs.listing import place_of
+
+    while page := list(store.runs(query)):
+        yield from page
+        query = msgspec.structs.replace(query, after=place_of(page[-1], query))
 
 
 def _start_of(store: Store, instance: bytes) -> Mapping[str, Any]:

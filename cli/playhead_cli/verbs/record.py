@@ -23,11 +23,11 @@ from playhead_cli.running.agent import (
     with_kept_provider,
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
+from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.session import Session
-from playhead_receiver.host.writer_lock import running
+from playhead_receiver.host.writer_lock import running, store_mark
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError
-from playhead_semconv.settings import RECORDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,9 +66,9 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
         session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
-    with signals_held():
+    with signals_held(), recorded_runs() as reports:
         inherited = with_kept_provider(session, os.environ, agent.words, Path.cwd())
-        status = _recorded(Record(session, agent, interpreter, inherited))
+        status = _recorded(Record(session, agent, interpreter, inherited, reports))
     return die_as(status)
 
 
@@ -82,6 +82,8 @@ class Record:
     """The interpreter."""
     inherited: Mapping[str, str]
     """The environment that it inherits."""
+    reports: RecordedRuns
+    """What its processes report of what they record."""
     house: ReceiverForRun | None = None
     """Where its facts are stored; None where the user named an endpoint."""
 
@@ -92,13 +94,14 @@ class Record:
         """
         session = self.session
         since_ns = time.time_ns()
-        by = os.urandom(8).hex()
-        environ = recorded_environment(self.inherited, session.resolved, receiver) | {RECORDED_BY: by}
-        pid, status = self._run(environ)
+        environ = recorded_environment(self.inherited, session.resolved, receiver)
+        pid, status = self._run(environ | self.reports.variables)
         if not pid:
             return status
+        failed = self.reports.failed_checks if session.settings.checks else 0
+        status = status or int(failed > 0)
         try:
-            return self._conclude(pid, status, since_ns, by)
+            self._conclude(pid, status, since_ns, failed)
         except Exception as problem:
             # The agent has run, and its status is the result, whatever we make of it afterwards.
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
@@ -123,8 +126,11 @@ class Record:
         except OSError as problem:
             raise PlayheadError(f"{self.python} cannot be started", cause=str(problem)) from problem
 
-    def _conclude(self, pid: int, status: int, since_ns: int, by: str) -> int:
-        """Deliver what the agent left behind and say what was recorded. The exit status."""
+    def _conclude(self, pid: int, status: int, since_ns: int, failed: int) -> None:
+        """Deliver what the agent left behind and say what was recorded.
+
+        ``failed``: the number of its failed checks.
+        """
         session, house = self.session, self.house
         settings = session.settings
         if house is not None:
@@ -132,24 +138,25 @@ class Record:
         problem = _pushed(settings)
         if house is not None:
             house.close()  # at its end an embedded receiver determines what calls mean
-        found = running(session.data_dir)
-        if house is None and (problem or found is None or found.http != settings.endpoint.rstrip("/")):
-            self._say_sent(by, status, problem)
-            return status
+        found = running(session.data_dir) if house is None else house.running()
+        theirs = found is not None and found.store != store_mark(session.settings.store)
+        if theirs or (
+            house is None and (problem or found is None or found.http != settings.endpoint.rstrip("/"))
+        ):
+            self._say_sent(settings.endpoint, status, problem)
+            return
         if problem:
             session.say(f"not everything is delivered: {problem}")
-        from playhead_cli.running.recorded_run import find_recorded
-        from playhead_cli.targets.run_argument import load_run
         from playhead_receiver.store import open_store
 
-        failed = 0
         store = open_store(session.store, read_only=True)
         try:
-            run = find_recorded(store, pid, since_ns, by)
-            if run is not None and settings.checks:
-                failed = len(load_run(store, run.trace_id)[0].failed_checks)
+            run = self.reports.find(store, pid, since_ns)
         finally:
             store.close()
+        if run is None and self.reports.is_recorded():
+            self._say_sent(settings.endpoint, status, problem or "it has not arrived in the store yet")
+            return
         if run is None:
             if session.as_json:
                 session.print_json(recorded_object(status), to_stderr=True)
@@ -157,19 +164,16 @@ class Record:
                 "nothing was recorded: the program asked nothing of a model, a tool or the network"
             )
             session.suggest("playhead doctor")
-            return status
-        status = status or int(failed > 0)
+            return
         pages = found.query if found is not None and not found.passing else ""
         _summarize(session, run, status, failed, pages)
-        return status
 
-    def _say_sent(self, by: str, status: int, problem: str) -> None:
+    def _say_sent(self, endpoint: str, status: int, problem: str) -> None:
         """Say that what was recorded is at the endpoint, or, with ``problem``, that it waits for it."""
         from playhead_cli.running.undelivered import undelivered
 
         session = self.session
-        endpoint = session.settings.endpoint
-        left = undelivered(session.settings, by) if problem else None
+        left = undelivered(session.settings, self.reports.word) if problem else None
         if session.as_json:
             told = recorded_object(status)
             told["endpoint"], told["problem"] = endpoint, problem or None
@@ -212,7 +216,8 @@ def _pushed(settings: Settings) -> str:
     from playhead_exporter.spool.folders import SpoolFolders
     from playhead_exporter.spool.recovery import pending
 
-    if not any(one.facts or one.spans for one in pending(SpoolFolders.of(settings))):
+    folders = SpoolFolders.of(settings)
+    if not any(one.facts or one.spans for one in pending(folders) if folders.delivers(one.destination)):
         return ""
     from playhead_exporter.push import push  # heavy, and mostly nothing is left
 

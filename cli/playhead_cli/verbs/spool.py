@@ -41,20 +41,26 @@ def ls(session: Session) -> None:
 
 
 @verb("push", short_help="deliver it")
-def push(session: Session) -> int:
+@click.option(
+    "--all", "everything", is_flag=True, help="Also what was recorded for another destination."
+)
+def push(session: Session, everything: bool) -> int:
     """Deliver what dead processes left behind.
 
-    To the endpoint of the settings; where none is set, to the receiver of the data folder, which is
-    embedded where it does not run. Exit status 1 when something could not be delivered.
+    To the endpoint of the settings; if none is set, to the receiver of the data folder, which is
+    embedded if it does not run. What was recorded for another data folder or endpoint stays, unless you
+    say --all. Exit status 1 when something could not be delivered.
     """
     from playhead_cli.running.receiver_for_run import receiver_for
     from playhead_exporter.push import push as deliver
+    from playhead_exporter.spool.folders import address
 
-    settings = session.settings
+    settings, also = session.settings, ()
     with receiver_for(session.settings) as house:
         if session.resolved.origins["endpoint"] == "default":
+            also = (address(settings),)  # of agents to which no endpoint was given either
             settings = delivering_to(settings, house.listening())
-        report = deliver(settings)
+        report = deliver(settings, also=also, everything=everything)
     left = [one for one in report.remaining if not one.alive]
     tally = report.tally
     if session.as_json:
@@ -76,6 +82,9 @@ def push(session: Session) -> int:
         if left:
             session.say(f"still there: {report.problem or 'somebody else is at it'}")
             _print(session, left)
+        if report.elsewhere:
+            session.say(f"recorded for another destination: {count(len(report.elsewhere), 'process')}")
+            session.say("to deliver them here, too: playhead spool push --all")
     return 1 if left or report.problem else 0
 
 

@@ -27,6 +27,7 @@ from playhead_exporter.shipping.endpoint_answers import (
 )
 from playhead_exporter.shipping.trust import Trust
 from playhead_semconv.process import interpreter_sockets
+from playhead_semconv.process.own_descriptors import Identity, identity
 
 PROTOBUF = "application/x-protobuf"
 RETRYABLE = frozenset((429, 502, 503, 504))
@@ -48,14 +49,17 @@ class _Native:
     sock: Any
     socket_options: Any
     _dns_host: str
+    _file: Identity = None
 
     def _new_conn(self) -> socket.socket:
         """As urllib3 does it, and with its errors."""
         connection: Any = self
         try:
-            return interpreter_sockets.connect(
+            made = interpreter_sockets.connect(
                 (self._dns_host, self.port), self.timeout, self.socket_options or ()
             )
+            self._file = identity(made.fileno())
+            return made
         except _socket.gaierror as problem:
             raise NameResolutionError(self.host, connection, problem) from problem
         except TimeoutError as problem:
@@ -66,7 +70,19 @@ class _Native:
     @property
     def is_connected(self) -> bool:
         """Whether the next request can be sent over it."""
-        return isinstance(self.sock, _socket.socket) and interpreter_sockets.is_open(self.sock)
+        sock = self.sock
+        return (
+            isinstance(sock, _socket.socket)
+            and interpreter_sockets.is_own(sock, self._file)
+            and interpreter_sockets.is_open(sock)
+        )
+
+    def close(self) -> None:
+        """Close the socket, unless the program has done so."""
+        if isinstance(self.sock, _socket.socket):
+            interpreter_sockets.detach_lost(self.sock, self._file)
+        connection: Any = super()
+        connection.close()
 
 
 class _Connection(_Native, urllib3.HTTPConnectionPool.ConnectionCls):  # pyright: ignore

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from playhead_exporter.shipping.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About
-from playhead_exporter.spool.folders import ENDPOINT, FILE_MODE, make_folder
+from playhead_exporter.spool.folders import ENDPOINT, make_folder
 from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.process.own_descriptors import read_file, write_file
 
 KINDS = ("auto", "playhead", "other")
 
@@ -45,7 +46,7 @@ class EndpointKind:
 
     def _remembered(self) -> bool:
         try:
-            found: Any = json.loads(self._path.read_text("utf-8"))
+            found: Any = json.loads(read_file(self._path))
         except (OSError, ValueError):
             return True
         return not (isinstance(found, dict) and cast(dict[str, Any], found).get(self._base) is False)
@@ -54,9 +55,7 @@ class EndpointKind:
         draft = self._path.with_suffix(".draft")
         try:
             make_folder(self._path.parent)
-            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                json.dump({self._base: playhead}, file)
+            write_file(draft, json.dumps({self._base: playhead}).encode())
             os.replace(draft, self._path)
         except OSError:
             return  # it is asked again next time

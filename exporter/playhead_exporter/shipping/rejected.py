@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import FILE_MODE, REJECTED, make_folder
+from playhead_exporter.spool.folders import REJECTED, make_folder
 from playhead_semconv.errors import ReceiverRefused
+from playhead_semconv.process.own_descriptors import write_file
 
 if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request
@@ -40,8 +41,8 @@ class Rejected:
         if self._budget.allows(len(body)):
             try:
                 make_folder(self.folder)
-                _write(self.folder / f"{name}.otlp", body)
-                _write(self.folder / f"{name}.txt", f"{reason}\n".encode())
+                write_file(self.folder / f"{name}.otlp", body, os.O_EXCL)
+                write_file(self.folder / f"{name}.txt", f"{reason}\n".encode(), os.O_EXCL)
                 kept = f"it is kept as {self.folder / name}.otlp"
             except OSError as problem:
                 kept = f"and it could not be kept: {problem.strerror}"
@@ -63,14 +64,8 @@ class Rejected:
             return ""
         try:
             make_folder(self.folder)
-            _write(place, data)
-            _write(place.with_suffix(".txt"), f"{damage}\n".encode())
+            write_file(place, data, os.O_EXCL)
+            write_file(place.with_suffix(".txt"), f"{damage}\n".encode(), os.O_EXCL)
         except OSError as problem:
             return f"; it could not be kept: {problem.strerror}"
         return f"; it is kept as {place}"
-
-
-def _write(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from playhead_exporter.delivery_notices import DeliveryNotices
 from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import FILE_MODE, remove_file, segment_name
+from playhead_exporter.spool.folders import remove_file, segment_name
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
+from playhead_semconv.process.own_descriptors import OwnDescriptor, open_own
 
 PIECE_BYTES = 256 * 1024
 INTERVAL_S = 0.1
@@ -53,7 +54,7 @@ class Copier:
         self._notices = notices
         self._sync = sync
         self._write = write
-        self._fds: dict[int, int] = {}
+        self._files: dict[int, OwnDescriptor] = {}
         self._writing_since: float | None = None
         self._problem = ""
         self._bell = Bell()
@@ -123,8 +124,8 @@ class Copier:
             if self.stalled():
                 break
         if not self.thread.is_alive():
-            while self._fds:
-                os.close(self._fds.popitem()[1])
+            while self._files:
+                self._files.popitem()[1].close()
         self._say_losses()
 
     def _run(self) -> None:
@@ -183,8 +184,8 @@ class Copier:
             self._problem = ""
             self._notices.over("disk", f"the spool {self._folders.spool} is written again")
         self._writing_since = None
-        for number in [number for number in self._fds if number not in self._spool.heads]:
-            os.close(self._fds.pop(number))  # delivered before it was copied completely
+        for number in [number for number in self._files if number not in self._spool.heads]:
+            self._files.pop(number).close()  # delivered before it was copied completely
         self._copied.tell()
         self._spool.prepare()
         self._spool.settle_if_free()
@@ -204,16 +205,16 @@ class Copier:
                 )
                 return False
             self._writing_since = time.monotonic()
-            fd = self._fd(head)
             place = head.copied
             with memoryview(head.map) as data:
                 while place < end:
                     with data[place : min(end, place + PIECE_BYTES)] as piece:
-                        place += self._write(fd, piece, place)
+                        place += self._write(self._fd(head), piece, place)
                     if not self._sync:
                         head.copied = place
                     self._writing_since = time.monotonic()
             if self._sync:
+                fd = self._fd(head)
                 os.fdatasync(fd)
                 os.posix_fallocate(fd, 0, 1)  # fails if the journal has stopped; a sync may not
                 head.copied = place
@@ -223,21 +224,23 @@ class Copier:
         return True
 
     def _fd(self, head: Head) -> int:
-        fd = self._fds.get(head.number)
-        if fd is None:
+        """The number of the segment; it is opened again if the program has closed it."""
+        file = self._files.get(head.number)
+        fd = -1 if file is None else file.number
+        if fd < 0:
             home = self._folders.home(self._instance)
             self._spool.owned.take(home)
             with contextlib.suppress(OSError):
                 self._folders.tie(self._instance)
             path = home / segment_name(head.number, "tape")
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            self._fds[head.number] = fd
+            opened = open_own(path, os.O_RDWR | os.O_CREAT)
+            self._files[head.number], fd = opened, opened.number
         return fd
 
     def _finish(self, head: Head) -> None:
-        fd = self._fds.pop(head.number, None)
-        if fd is not None:
-            os.close(fd)
+        file = self._files.pop(head.number, None)
+        if file is not None:
+            file.close()
         self._spool.heads.pop(head.number, None)
         head.remove()
         self._copied.tell()

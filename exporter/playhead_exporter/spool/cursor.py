@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from playhead_exporter.spool.folders import CURSOR, FILE_MODE
+from playhead_exporter.spool.folders import CURSOR
+from playhead_semconv.process.own_descriptors import read_file, write_file
 
 
 class Position(NamedTuple):
@@ -22,7 +23,7 @@ START = Position(0, 0)
 def load_cursor(home: Path) -> Position:
     """Read the cursor in ``home``; the start of the tape if there is no valid one."""
     try:
-        segment, offset = (home / CURSOR).read_text("ascii").split()
+        segment, offset = read_file(home / CURSOR).split()
         return Position(int(segment), int(offset))
     except (OSError, ValueError):
         return START
@@ -36,11 +37,7 @@ def store_cursor(home: Path, position: Position) -> bool:
     path = home / CURSOR
     draft = path.with_suffix(".draft")
     try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-        try:
-            os.write(fd, f"{position.segment} {position.offset}\n".encode("ascii"))
-        finally:
-            os.close(fd)
+        write_file(draft, f"{position.segment} {position.offset}\n".encode("ascii"))
         os.replace(draft, path)
     except OSError:
         return False

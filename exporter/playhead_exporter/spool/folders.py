@@ -4,7 +4,7 @@
 
     <spool>/                        0700, never deleted
         <instance>/                 32 hex digits, one per process instance
-            owner                   locked while that process lives
+            owner                   locked while that process lives; where its tape goes
             00000001.tape           segment: the copy of a head on disk
             cursor                  how far the tape is delivered
         rejected/                   what an endpoint refused permanently, with the reason
@@ -28,7 +28,10 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.facts import digest_of
+from playhead_semconv.process.own_descriptors import write_file
 from playhead_semconv.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -38,7 +41,6 @@ CURSOR = "cursor"
 REJECTED = "rejected"
 ENDPOINT = "endpoint"
 FOLDER_MODE = 0o700
-FILE_MODE = 0o600
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}\Z")
 _SEGMENT = re.compile(r"([0-9]{8,})\.(?:tape|head)\Z")
@@ -56,6 +58,12 @@ class SpoolFolders(msgspec.Struct, frozen=True):
     spool: Path
     shared: Path | None
     """Folder of the heads in shared memory; None if there is no shared memory."""
+    destination: str = ""
+    """Where the tapes of this process go: a data folder and its store, or an endpoint."""
+    also: tuple[str, ...] = ()
+    """Destinations of other processes whose tapes this one delivers, too."""
+    everything: bool = False
+    """Whether this process delivers the tapes of all others, whatever their destination."""
 
     @classmethod
     def of(cls, settings: Settings, shared_memory: Path | None = SHARED_MEMORY) -> SpoolFolders:
@@ -67,7 +75,14 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         )
         if shared is not None:
             shared = shared / digest_of(os.fsencode(spool)).hex()[:16]
-        return cls(spool, shared)
+        return cls(spool, shared, settings.destination or address(settings))
+
+    def delivers(self, destination: str) -> bool:
+        """Whether this process delivers the tape of a dead one.
+
+        ``destination``: of the dead process; empty if an earlier version left it, which named none.
+        """
+        return self.everything or destination in ("", self.destination, *self.also)
 
     def home(self, instance: bytes) -> Path:
         """Folder of the segments of an instance on disk."""
@@ -81,7 +96,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         """Tie the heads to the folder in the spool: if that is deleted, the heads are stale. OSError."""
         if self.heads(instance) != self.home(instance):
             path = self.heads(instance) / COPIED
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+            write_file(path, b"", 0)
 
     def stale(self, instance: bytes) -> bool:
         """Whether the folder in the spool was deleted, so that the heads must not be delivered."""
@@ -102,6 +117,14 @@ class SpoolFolders(msgspec.Struct, frozen=True):
             if folder is not None and folder.is_dir():
                 found |= {name for name in os.listdir(folder) if _INSTANCE.match(name)}
         return [bytes.fromhex(name) for name in sorted(found)]
+
+
+def address(settings: Settings) -> str:
+    """The destination of a process that was given none: its endpoint."""
+    try:
+        return Endpoint.parse(settings.endpoint, settings.protocol).base
+    except ConfigurationError:
+        return settings.endpoint
 
 
 def make_folder(folder: Path) -> None:

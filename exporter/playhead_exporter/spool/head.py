@@ -7,7 +7,8 @@ import os
 import zlib
 from pathlib import Path
 
-from playhead_exporter.spool.folders import FILE_MODE, remove_file, segment_name
+from playhead_exporter.spool.folders import remove_file, segment_name
+from playhead_semconv.process.own_descriptors import map_file, open_own
 from playhead_semconv.tape.frames import HEAD, MAGIC
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -43,15 +44,13 @@ class Head:
         self.number = number
         self.path = folder / segment_name(number, "head")
         self.size = -(-size // PAGE_BYTES) * PAGE_BYTES
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        try:
-            os.posix_fallocate(fd, 0, self.size)
-            self.map = mmap.mmap(fd, self.size, mmap.MAP_SHARED | _POPULATE)
-        except OSError:
-            os.unlink(self.path)
-            raise
-        finally:
-            os.close(fd)
+        with open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+            try:
+                os.posix_fallocate(file.number, 0, self.size)
+                self.map = map_file(file.number, self.size, flags=mmap.MAP_SHARED | _POPULATE)
+            except OSError:
+                os.unlink(self.path)
+                raise
         start = len(MAGIC)
         self.map[:start] = MAGIC
         self.map[start : start + len(header)] = header

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 from pathlib import Path
+from typing import Any
 
-from playhead_exporter.spool.folders import FILE_MODE, OWNER, make_folder, remove_folder
+from playhead_exporter.spool.folders import OWNER, make_folder, remove_folder
+from playhead_semconv.process.own_descriptors import (
+    Identity,
+    OwnDescriptor,
+    OwnLock,
+    identity,
+    open_own,
+    read_file,
+)
 
 TRIES = 5
 """Attempts to take a lock: a process that checks an owner holds its lock for a moment."""
@@ -16,49 +26,52 @@ TRIES = 5
 class OwnerLock:
     """An exclusive lock on an instance folder. The kernel releases it when the process ends."""
 
-    def __init__(self, folder: Path, fd: int) -> None:
+    def __init__(self, folder: Path, file: OwnDescriptor) -> None:
         self.folder = folder
-        self._fd = fd
+        self._held = OwnLock(file)
 
     @classmethod
-    def take(cls, folder: Path) -> OwnerLock | None:
-        """Lock ``folder``; None if another process holds the lock or the folder does not exist."""
+    def take(cls, folder: Path, destination: str | None = None) -> OwnerLock | None:
+        """Lock ``folder``; None if another process holds the lock or the folder does not exist.
+
+        ``destination``: where the tape in it goes; None: where it went before.
+        """
         path = folder / OWNER
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            file = open_own(path, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            here = os.fstat(fd)
-            there = os.stat(path)
-            if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if identity(file.number) != _identity_of(path):
                 raise BlockingIOError(errno.EAGAIN, "the folder was removed meanwhile")
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+            text = _text(owner_destination(folder) if destination is None else destination)
+            os.ftruncate(file.number, 0)
+            os.pwrite(file.number, text, 0)
         except (BlockingIOError, FileNotFoundError):
-            os.close(fd)
+            file.close()
             return None
         except OSError as problem:
             if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                return cls(folder, fd)
-            os.close(fd)
+                return cls(folder, file)
+            file.close()
             raise
-        return cls(folder, fd)
+        return cls(folder, file)
 
     def release(self) -> None:
         """Release the lock."""
-        os.close(self._fd)
+        self._held.release()
 
     def forget_after_fork(self) -> None:
-        """In a forked child: close the inherited descriptor; the parent keeps the lock."""
-        os.close(self._fd)
+        """In a forked child: close what is inherited; the parent keeps the lock."""
+        self._held.forget()
 
 
 class OwnedFolders:
     """The instance folders that this process owns, each locked."""
 
-    def __init__(self) -> None:
+    def __init__(self, destination: str) -> None:
+        self._destination = destination
         self._locks: dict[str, OwnerLock] = {}
 
     def take(self, folder: Path) -> None:
@@ -68,7 +81,7 @@ class OwnedFolders:
             if key in self._locks:
                 return
             make_folder(folder)
-            lock = OwnerLock.take(folder)
+            lock = OwnerLock.take(folder, self._destination)
             if lock is not None:
                 self._locks[key] = lock
                 return
@@ -91,24 +104,41 @@ class OwnedFolders:
             lock.forget_after_fork()
 
 
+def _identity_of(path: Path) -> Identity:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
 def owner_alive(folder: Path) -> bool:
     """Whether a process holds the lock of ``folder``. Has no side effects."""
     try:
-        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CLOEXEC)
+        file = open_own(folder / OWNER, os.O_RDWR)
     except OSError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
+    with file:
+        try:
+            fcntl.flock(file.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False
 
 
 def owner_pid(folder: Path) -> int | None:
     """Process id of the last owner of ``folder``, or None if unknown."""
     try:
-        return int((folder / OWNER).read_text("ascii"))
+        return int(read_file(folder / OWNER).partition(b"\n")[0])
     except (OSError, ValueError):
         return None
+
+
+def owner_destination(folder: Path) -> str:
+    """Where the tape in ``folder`` goes; empty if that is not stated, as by earlier versions."""
+    try:
+        destination: Any = json.loads(read_file(folder / OWNER).partition(b"\n")[2])
+    except (OSError, ValueError):
+        return ""
+    return destination if isinstance(destination, str) else ""
+
+
+def _text(destination: str) -> bytes:
+    return f"{os.getpid()}\n{json.dumps(destination)}\n".encode()

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
-    FILE_MODE,
     SpoolFolders,
     make_folder,
     remove_folder,
     segment_name,
     segment_numbers,
 )
-from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_pid
+from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_destination, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_semconv.facts import Fact
+from playhead_semconv.process.own_descriptors import open_own, read_file
 from playhead_semconv.tape.frames import Scan, next_frame
 
 
@@ -48,7 +48,8 @@ class Left(msgspec.Struct):
 
 
 def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
-    """Take over the tape of ``instance``; None if its process lives, or another one has taken it.
+    """Take over the tape of ``instance``; None if its process lives, or another one has taken it, or
+    its destination is another one.
 
     Heads whose spool was deleted are deleted. Otherwise segments on disk are first completed from the
     heads, as far as the disk takes it.
@@ -58,6 +59,8 @@ def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
         for folder in dict.fromkeys((folders.heads(instance), folders.home(instance)))
         if folder.is_dir()
     ]
+    if not folders.delivers(_destination(taken)):
+        return None
     locks: list[OwnerLock] = []
     for folder in taken:
         lock = OwnerLock.take(folder)
@@ -81,9 +84,13 @@ def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
     return Left(LeftSegments(instance, folders), taken, locks)
 
 
+def _destination(taken: Iterable[Path]) -> str:
+    return next((found for folder in taken if (found := owner_destination(folder))), "")
+
+
 def _complete(head: Path, home: Path, number: int) -> None:
     """Copy the complete frames of ``head`` to its segment, then delete it. On OSError it stays."""
-    data = head.read_bytes()
+    data = read_file(head)
     scan = Scan(data)
     frames, end = sum(1 for _ in scan), scan.end
     if next_frame(data, scan.end) is not None:  # behind damage: delivery continues there
@@ -91,13 +98,10 @@ def _complete(head: Path, home: Path, number: int) -> None:
     if frames > 1:
         make_folder(home)
         path = home / segment_name(number, "tape")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            done = os.fstat(fd).st_size
+        with open_own(path, os.O_RDWR | os.O_CREAT) as file:
+            done = os.fstat(file.number).st_size
             while done < end:
-                done += os.pwrite(fd, data[done:end], done)
-        finally:
-            os.close(fd)
+                done += os.pwrite(file.number, data[done:end], done)
     head.unlink()
 
 
@@ -128,6 +132,8 @@ class Pending(msgspec.Struct, frozen=True):
     bytes: int
     agent: str
     """``service.name`` of its resource."""
+    destination: str
+    """Where they go; empty if an earlier version left them."""
 
 
 def pending(folders: SpoolFolders) -> Iterator[Pending]:
@@ -166,4 +172,5 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
             spans,
             size,
             agent,
+            _destination(taken),
         )

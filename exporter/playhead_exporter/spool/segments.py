@@ -10,6 +10,7 @@ from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
 from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.facts import Fact
+from playhead_semconv.process.own_descriptors import read_file
 from playhead_semconv.tape.frames import (
     FACT,
     MAGIC,
@@ -148,7 +149,7 @@ class LiveSegments:
         head = self._spool.heads.get(number)
         if head is not None:
             return memoryview(head.map)[: head.written]
-        return (self._spool.folders.home(self._instance) / segment_name(number, "tape")).read_bytes()
+        return read_file(self._spool.folders.home(self._instance) / segment_name(number, "tape"))
 
     @property
     def facts(self) -> int:
@@ -213,10 +214,10 @@ class LeftSegments:
         """From the head if it exists, because it includes everything in the copy."""
         for folder in self._heads:
             try:
-                return (folder / segment_name(number, "head")).read_bytes()
+                return read_file(folder / segment_name(number, "head"))
             except (FileNotFoundError, NotADirectoryError):
                 continue
-        return (self._home / segment_name(number, "tape")).read_bytes()
+        return read_file(self._home / segment_name(number, "tape"))
 
     def load(self) -> Position:
         """The stored cursor."""

@@ -90,7 +90,7 @@ class Spool:
         self._prepared: Head | None = None
         self._begun = False
         self._numbers = itertools.count(1)
-        self.owned = OwnedFolders()
+        self.owned = OwnedFolders(self.folders.destination)
         """Folders with heads or segments of this instance."""
         self._lost: tuple[int, int] | None = None
         self.lost_facts = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Fact
+from playhead_semconv.process.own_descriptors import map_file
 from playhead_semconv.tape.frames import scan_whole
 from playhead_semconv.tape.indexed_tapes import IndexedTape, MemoryTape, gather
 
@@ -19,7 +20,8 @@ def load(path: Path) -> IndexedTape:
     The file is memory-mapped: only the parts in use are in memory.
     """
     with open(path, "rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
+        size = path.stat().st_size
+        mapped = map_file(file.fileno(), size, access=mmap.ACCESS_READ) if size else None
     data = memoryview(mapped or b"")
     tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
     tape.require_whole()

@@ -36,6 +36,7 @@ from playhead_semconv.control.messages import (
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.process import interpreter_sockets
 from playhead_semconv.process.interpreter_threads import Bell, Thread
+from playhead_semconv.process.own_descriptors import Identity, identity
 from playhead_semconv.settings import Settings
 
 AGAIN_S = 1.0
@@ -82,21 +83,26 @@ class Address:
             made = http.client.HTTPSConnection(
                 self._host, self._port, timeout=timeout_s, context=self._trust
             )
+        opened: list[Identity] = []
+
+        def connected(address: tuple[str, int], timeout_s: float, _: None) -> socket.socket:
+            connection = interpreter_sockets.connect(address, timeout_s)
+            opened.append(identity(connection.fileno()))
+            return connection
+
         connects: Any = made
-        connects._create_connection = _connected
+        connects._create_connection = connected
         try:
             made.request("POST", f"{self._path}{path}", msgspec.json.encode(message), self._headers)
             answer = made.getresponse()
             data = answer.read(MOST_ORDERS_BYTES + 1)
         finally:
+            if connects.sock is not None and opened:
+                interpreter_sockets.detach_lost(connects.sock, opened[-1])
             made.close()
         if answer.status != 200 or len(data) > MOST_ORDERS_BYTES:
             raise UnexpectedAnswer(f"the receiver answered {answer.status} at {path}")
         return data
-
-
-def _connected(address: tuple[str, int], timeout_s: float, _: None) -> socket.socket:
-    return interpreter_sockets.connect(address, timeout_s)
 
 
 class UnexpectedAnswer(Exception):

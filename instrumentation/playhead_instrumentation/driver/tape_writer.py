@@ -6,12 +6,18 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from playhead_instrumentation.runtime import at_fork
 from playhead_semconv.facts import Fact
+from playhead_semconv.process.own_descriptors import open_own
 from playhead_semconv.tape.frames import MAGIC, Header, encode
+
+FLAGS: Final = os.O_WRONLY | os.O_APPEND
+
+_write: Final = os.write
 
 
 class TapeWriter:
@@ -44,7 +50,7 @@ class TapeWriter:
             seq, self._next = self._next, self._next + 1
             fact = msgspec.structs.replace(fact, instance=self._instance, seq=seq)
             try:
-                os.write(self._file, encode(fact))
+                _write(self._number(), encode(fact))
             except OSError:
                 return seq
         return seq
@@ -52,14 +58,20 @@ class TapeWriter:
     def _begin(self, path: Path) -> None:
         self._instance = os.urandom(16)
         self._next = 0
-        self._file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
-        os.write(self._file, MAGIC + encode(Header(self._instance, time.time_ns())))
+        self._file = open_own(path, FLAGS | os.O_CREAT | os.O_TRUNC)
+        _write(self._file.number, MAGIC + encode(Header(self._instance, time.time_ns())))
+
+    def _number(self) -> int:
+        """The number of the file; it is opened again if the program has closed it."""
+        if self._file.number < 0:
+            self._file = open_own(self._path, FLAGS)
+        return self._file.number
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()
-        os.close(self._file)
+        self._file.close()
         if self.of_child is not None:
             self._path, self.of_child = self.of_child, None
-            self._begin(self._path)
         else:
-            self._begin(self._path.with_suffix(f".{os.getpid()}{self._path.suffix}"))
+            self._path = self._path.with_suffix(f".{os.getpid()}{self._path.suffix}")
+        self._begin(self._path)

@@ -22,6 +22,7 @@ from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.agent_name import named
 from playhead_instrumentation.session.own_identity import own_identity
+from playhead_instrumentation.session.recorded_runs import report
 from playhead_instrumentation.session.surroundings import Imported, surroundings_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -168,6 +169,7 @@ class ProcessFacts:
             if origin and a.PLAYHEAD_ORIGIN_INSTANCE in attributes:
                 attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = origin
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
+        report(trace=self._run()[0].hex())
         Thread(f"{lanes.OWN_THREADS}heartbeat", functools.partial(self._beat, self._over)).start()
 
     def _beat(self, over: Over) -> None:

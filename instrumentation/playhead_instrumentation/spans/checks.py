@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.notices import Notices
+from playhead_instrumentation.session.recorded_runs import report
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -112,6 +113,7 @@ def _failed(one: _Named, span: ReadableSpan, lane: int, said: str) -> None:
     context = span.get_span_context()
     if session is None or context is None:
         return
+    report(failed=one.name)
     said, name = session.redactor.text(said), session.redactor.text(span.name)
     Notices().problem(f"check {one.name} failed at {name}: {said}")
     session.sink.append(

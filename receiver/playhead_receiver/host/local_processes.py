@@ -1,4 +1,4 @@
-"""Which processes that ran on this machine have ended."""
+"""Which processes of this machine live, and which have ended."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import os
 from playhead_semconv.process.process_identity import BOOT, NAMESPACE, machine, seen_in, split
 
 
-def has_ended(pid: int, told: str) -> bool:
-    """Whether process ``pid`` with the identity ``told`` is known to have ended.
+def lives(pid: int, told: str) -> bool | None:
+    """Whether process ``pid`` with the identity ``told`` lives.
 
-    False where that cannot be known from here: on another machine, in another container, or where no
-    identity was told.
+    None if that cannot be known from here: on another machine, in another container, or without an
+    identity.
     """
     place, started = split(told)
     try:
         if not place or pid <= 0 or place != _here():
-            return False
+            return None
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
+        return False
     except PermissionError:
         pass  # it lives, and is another user's
     except (OSError, OverflowError, ValueError):
-        return False
+        return None
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             seen = seen_in(file.read())
     except (OSError, ValueError):
-        return False
-    return seen.is_dead or seen.started != started
+        return None
+    return not seen.is_dead and seen.started == started
 
 
 def _here() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
+from playhead_semconv.facts import digest_of
 
 FILE = "receiver.lock"
 PATIENCE_S = 0.5
@@ -33,6 +34,13 @@ class Listening(msgspec.Struct, frozen=True):
     """A token for users who may read the data folder. Valid until the process ends."""
     passing: bool = False
     """Whether it is embedded in a command, and ends with it."""
+    store: str = ""
+    """`store_mark` of the database that it writes to; empty: the data directory."""
+
+
+def store_mark(url: str) -> str:
+    """A short name of a database that does not contain its credentials; empty for none."""
+    return digest_of(url.encode()).hex()[:16] if url else ""
 
 
 class WriterLock:
@@ -42,11 +50,17 @@ class WriterLock:
         self._path = path
         self._descriptor: int | None = descriptor
 
+    @property
+    def folder(self) -> Path:
+        """The data directory."""
+        return self._path.parent
+
     @classmethod
-    def take(cls, data_dir: str | os.PathLike[str]) -> WriterLock:
+    def take(cls, data_dir: str | os.PathLike[str], *, waits: bool = False) -> WriterLock:
         """Take the lock; make the directory if it is missing. `StoreBusy` names the holder, if any.
 
-        `StoreUnavailable` if the directory cannot be used.
+        ``waits``: until the holder has released it, however long. `StoreUnavailable` if the directory
+        cannot be used.
         """
         folder = Path(data_dir)
         try:
@@ -59,6 +73,8 @@ class WriterLock:
                 cause=str(problem),
                 hint="choose another: --data-dir DIR",
             ) from problem
+        if waits:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         began_s = time.monotonic()
         while not _locked(descriptor, fcntl.LOCK_EX):
             holder = _read(descriptor)
@@ -78,11 +94,12 @@ class WriterLock:
         key: str = "",
         *,
         passing: bool = False,
+        store: str = "",
     ) -> None:
         """Record in the lock file where this process listens, and the key that admits callers."""
         if self._descriptor is None:
             return
-        listening = Listening(os.getpid(), http, grpc, query, key, passing)
+        listening = Listening(os.getpid(), http, grpc, query, key, passing, store)
         text = msgspec.json.encode(listening) + b"\n"
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))

@@ -8,10 +8,14 @@ the two import waits for each other, for ever.
 from __future__ import annotations
 
 import _socket
+import os
 import socket
+import stat
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
+
+from playhead_semconv.process.own_descriptors import Identity, identity, moved_up
 
 
 def _unpatched() -> type[socket.socket]:
@@ -43,7 +47,8 @@ def connect(
     """
     problem: OSError | None = None
     for family, kind, protocol, _, place in _socket.getaddrinfo(*address, 0, _socket.SOCK_STREAM):
-        made = Socket(family, kind, protocol)
+        made = Socket(fileno=moved_up(Socket(family, kind, protocol).detach(), _is_socket))
+        file = identity(made.fileno())
         try:
             for option in options:
                 made.setsockopt(*option)
@@ -52,8 +57,25 @@ def connect(
             return made
         except OSError as error:
             problem = error
+            detach_lost(made, file)
             made.close()
     raise problem or OSError(f"{address[0]} has no address")
+
+
+def _is_socket(status: os.stat_result) -> bool:
+    return stat.S_ISSOCK(status.st_mode)
+
+
+def is_own(connection: Any, file: Identity) -> bool:
+    """Whether a socket still is ``file``: the program has not closed its number and used it again."""
+    number: int = connection.fileno()
+    return number >= 0 and identity(number) == file
+
+
+def detach_lost(connection: Any, file: Identity) -> None:
+    """Take the number from a socket that is no longer ``file``, so that closing it closes nothing."""
+    if not is_own(connection, file):
+        connection.detach()
 
 
 def is_open(connection: _socket.socket) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from playhead_instrumentation.session.own_identity import own_identity
-from playhead_receiver.host.local_processes import has_ended
+from playhead_receiver.host.local_processes import lives
 
 TELLS = """
 import sys
@@ -32,8 +32,8 @@ def other() -> Iterator[tuple[subprocess.Popen[str], str]]:
 def test_a_process_that_lives_has_not_ended(other: tuple[subprocess.Popen[str], str]):
     process, told = other
     assert told.count("/") == 2
-    assert not has_ended(process.pid, told)
-    assert not has_ended(os.getpid(), own_identity())
+    assert lives(process.pid, told)
+    assert lives(os.getpid(), own_identity())
 
 
 def test_a_killed_process_has_ended_before_anybody_waits_for_it(
@@ -42,14 +42,14 @@ def test_a_killed_process_has_ended_before_anybody_waits_for_it(
     process, told = other
     process.send_signal(signal.SIGKILL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert has_ended(process.pid, told)
+    assert lives(process.pid, told) is False
     process.wait()
-    assert has_ended(process.pid, told)
+    assert lives(process.pid, told) is False
 
 
 def test_a_number_that_is_used_again_is_another_process(other: tuple[subprocess.Popen[str], str]):
     process, told = other
-    assert has_ended(process.pid, told.rpartition("/")[0] + "/1")
+    assert lives(process.pid, told.rpartition("/")[0] + "/1") is False
 
 
 def test_nothing_is_known_of_other_machines_and_containers(
@@ -59,9 +59,9 @@ def test_nothing_is_known_of_other_machines_and_containers(
     boot, namespace, started = told.split("/")
     process.kill()
     process.wait()
-    assert not has_ended(process.pid, f"{'0' * len(boot)}/{namespace}/{started}")
-    assert not has_ended(process.pid, f"{boot}/1/{started}")
+    assert lives(process.pid, f"{'0' * len(boot)}/{namespace}/{started}") is None
+    assert lives(process.pid, f"{boot}/1/{started}") is None
     for nonsense in ("", "/", "//", "x/y", "a/b/c/d", told[:-1] + "x" * 9):
-        assert not has_ended(0, nonsense)
-    assert not has_ended(1 << 70, told)
-    assert not has_ended(-1, told)
+        assert lives(0, nonsense) is None
+    assert lives(1 << 70, told) is None
+    assert lives(-1, told) is None

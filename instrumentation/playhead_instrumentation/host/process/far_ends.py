@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Final
 
+from playhead_semconv.process.own_descriptors import OwnDescriptor
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,7 +18,7 @@ class FarEnds:
     def __init__(self, drain: Callable[[str], None]) -> None:
         """``drain``: makes the program's end of a stream unreadable again."""
         self._drain: Final = drain
-        self._held: dict[str, int] = {}
+        self._held: dict[str, OwnDescriptor] = {}
         self._offered: set[str] = set()
 
     def __bool__(self) -> bool:
@@ -24,13 +26,14 @@ class FarEnds:
 
     def hold(self, stream: str, number: int) -> None:
         """Take ``number`` as the other end of a stream. It is closed here."""
-        self._held[stream] = number
+        self._held[stream] = OwnDescriptor(number)
 
     def offer(self, following: str, ended: set[str]) -> None:
         """Make only the pipe with the next data readable, for a program that waits for several."""
         for stream in ("stdout", "stderr"):
-            number = self._held.get(stream)
-            if number is None:
+            held = self._held.get(stream)
+            number = -1 if held is None else held.number
+            if number < 0:
                 continue
             if stream in ended:
                 self.let_go(stream)
@@ -43,16 +46,16 @@ class FarEnds:
 
     def let_go(self, stream: str) -> None:
         """Close the other end of a stream."""
-        number = self._held.pop(stream, None)
+        held = self._held.pop(stream, None)
         self._offered.discard(stream)
-        if number is not None:
-            os.close(number)
+        if held is not None:
+            held.close()
 
     def release(self) -> None:
         """Close all ends."""
         held = list(self._held.values())
         self._held.clear()
         self._offered.clear()
-        for number in held:
+        for each in held:
             with contextlib.suppress(OSError):
-                os.close(number)
+                each.close()

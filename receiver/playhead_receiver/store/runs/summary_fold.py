@@ -117,13 +117,15 @@ class InstanceRow(msgspec.Struct, frozen=True):
     """The last sequence number that is known to have been assigned."""
     ranges: list[tuple[int, int]]
     """The numbers of the stored facts: first and last of each stretch, ascending."""
-    gone: bool = False
-    """Whether it is known to have ended, though it has not said so."""
+    lives: bool | None = None
+    """Whether the process is known to live, or to have ended without a word; None: neither is known."""
 
     def alive(self, now_ns: int) -> bool:
         """Whether the process counts as running."""
+        if self.exited:
+            return False
         silent_ns = now_ns - self.seen_ns
-        return not (self.exited or self.gone) and silent_ns < MISSED_HEARTBEATS * self.heartbeat_ns
+        return silent_ns < MISSED_HEARTBEATS * self.heartbeat_ns if self.lives is None else self.lives
 
     def missing(self) -> list[tuple[int, int]]:
         """Ranges of numbers that were assigned and are missing, first and last included."""

@@ -129,3 +129,16 @@ def test_a_lane_that_never_comes_costs_one_force(missing):
         schedule.went_on(order[released])
     assert entered == [number for number in range(5) if number != missing]
     assert forced == (0 if missing == 4 else 1)
+
+
+@pytest.mark.parametrize("arrivals", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_those_who_come_late_go_in_the_order_of_the_tape_and_before_all_others(arrivals):
+    order = deliver(*((number, 0) for number in range(5)))
+    schedule = Schedule(order)
+    assert not schedule.arrive(3, order[3])
+    assert not schedule.arrive(4, order[4])
+    assert schedule.force() == 3
+    assert schedule.went_on(order[3]) is None
+    for number in arrivals:
+        assert not schedule.arrive(number, order[number])
+    assert [schedule.release() for _ in range(4)] == [0, 1, 2, 4]

@@ -63,3 +63,50 @@ def test_who_waits_for_a_database_that_is_away_waits_for_one_attempt():
     assert hands.attempts == [1, 8]
     assert {(one.cause, one.hint) for one in said} == {("refused", "start it")}
     assert len(set(map(id, said))) == 9
+
+
+class Keeps(Away):
+    """A database that notes in which order it is asked; the first write waits for `go_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        self.begun.set()
+        self.go_on.wait()
+        self.done.append(f"write {len(batches)}")
+        return [Receipt(0, 0, 0)] * len(batches)
+
+    def transact(self, action: Callable[[Any], Any], forgets: bool) -> Any:
+        self.done.append("transact")
+        return action(None)
+
+
+def test_other_work_between_batches_that_wait_is_done_and_in_its_turn():
+    hands = Keeps()
+    writer: Writer[Any] = Writer(hands)
+    results: list[str] = []
+    threads: list[threading.Thread] = []
+
+    def start(call: Callable[[], object]) -> None:
+        waiting = writer._jobs.qsize()  # pyright: ignore[reportPrivateUsage]
+        threads.append(threading.Thread(target=call, daemon=True))
+        threads[-1].start()
+        if len(threads) > 1:
+            until(lambda: writer._jobs.qsize() > waiting, "it waits")  # pyright: ignore[reportPrivateUsage]
+        else:
+            assert hands.begun.wait(60)
+
+    for _ in range(2):
+        start(lambda: writer.write(Prepared([], [], {}, 0)))
+    start(lambda: results.append(writer.run(lambda database: "done")))
+    start(lambda: writer.write(Prepared([], [], {}, 0)))
+    start(lambda: results.append("emptied" if writer.checkpoint() else "held"))
+    hands.go_on.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    writer.close()
+    assert hands.done == ["write 1", "write 1", "transact", "write 1"]
+    assert sorted(results) == ["done", "emptied"]

@@ -21,7 +21,7 @@ from playhead_receiver.store.runs.summary_fold import (
 )
 from playhead_receiver.store.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.reading.dead_processes import without_the_dead
+from playhead_receiver.store.sql.reading.living_processes import with_life
 from playhead_receiver.store.values.run_summaries import RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_receiver.store.writing.prepare import PreparedSpan
@@ -97,7 +97,7 @@ def _summaries(
     ):
         members.setdefault(trace_id, []).append(instance)
     processes = instances_of(db, {one for some in members.values() for one in some})
-    instances = without_the_dead(db, processes, now_ns)
+    instances = with_life(db, processes)
     marks: dict[bytes, list[str]] = {}
     for trace_id, word in _among(
         db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"

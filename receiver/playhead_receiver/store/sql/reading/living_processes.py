@@ -1,4 +1,4 @@
-"""Which processes have ended without a word, on the machine that reads the store."""
+"""Which processes that have not reported their end live, on the machine that reads the store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.host.local_processes import has_ended
+from playhead_receiver.host.local_processes import lives
 from playhead_receiver.store.runs.summary_fold import InstanceRow
 from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.writing.prepare import bare_run
@@ -21,14 +21,10 @@ _told: dict[bytes, tuple[int, str]] = {}
 """By process instance: its number and its identity."""
 
 
-def without_the_dead(
-    db: Db, instances: Mapping[int, InstanceRow], now_ns: int
-) -> dict[int, InstanceRow]:
-    """The instances, by row; those that seem to live and do not are marked `InstanceRow.gone`."""
+def with_life(db: Db, instances: Mapping[int, InstanceRow]) -> dict[int, InstanceRow]:
+    """The instances, by row, with `InstanceRow.lives`, as far as this machine knows it."""
     return {
-        row: msgspec.structs.replace(one, gone=has_ended(*_identity(db, row, one)))
-        if one.alive(now_ns)
-        else one
+        row: one if one.exited else msgspec.structs.replace(one, lives=lives(*_identity(db, row, one)))
         for row, one in instances.items()
     }
 
