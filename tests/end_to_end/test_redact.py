@@ -38,7 +38,7 @@ def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     wanted = {"key": KEY.encode()}
     assert leaks(texts(home.data_dir), wanted), "the scanner does not see the store"
     shown = home.playhead("show", "last")
-    assert "1 value was told for a credential late" in shown.stdout + shown.stderr
+    assert "1 credential was recognized only after recording started" in shown.stdout + shown.stderr
     assert "playhead redact agent-1" in shown.stdout + shown.stderr
 
     dry = home.playhead("redact", "last", "--dry-run")

@@ -15,7 +15,8 @@ PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
 
 CLASSES = {
     "shapes of providers": "keys and tokens that begin as their providers document: {shapes}; JSON Web"
-    " Tokens, private keys in PEM, `Bearer …`, `Basic …`",
+    " Tokens, private keys in PEM, `Bearer …`, `Basic …`, tokens of Telegram, secrets of Azure clients,"
+    " addresses of webhooks (Slack, Discord, Teams), `curl -u user:…`, `sshpass -p …`",
     "names": "what stands under {names}, in every way of writing them, also behind a prefix; {alone}"
     " where they are opaque: JSON fields, JSON within strings, settings, forms, parts of multipart, XML",
     "headers": "`authorization`, cookies, and names with `token`, `key`, `secret`, `password`, `auth`,"
@@ -43,7 +44,10 @@ NOT_HIDDEN = {
 }
 """What is not hidden."""
 
-WITHOUT_START = ("private key", "netrc", "bearer", "basic")
+WITHOUT_START = (
+    "private key", "netrc", "bearer", "basic", "curl", "sshpass", "Telegram", "Azure client secret",
+    "address of a webhook",
+)  # fmt: skip
 BODY = "aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ"
 
 
@@ -56,18 +60,26 @@ class Planted(NamedTuple):
     value: str
 
 
-def _key(start: str, number: int) -> str:
+def key_of(start: str, number: int, *, hexed: bool) -> str:
     n = f"{number:03d}"
     special = {
         "AKIA": f"AKIAIOSFODNN7{n}EXAM",
+        "ABIA": f"ABIAIOSFODNN7{n}EXAM",
+        "ACCA": f"ACCAIOSFODNN7{n}EXAM",
+        "A3-": f"A3-{n}ABC-ABCDEF-{n}12-ABCDE-12345-A1B2C",
+        "SK": f"SK{n}" + "0123456789abcdef0123456789abc",
+        "re_": f"re_{n}abcde_{BODY}",
+        "pat.": f"pat.{n}{BODY[:20]}.{BODY[:24]}.{BODY[:20]}",
+        "sat.": f"sat.{n}{BODY[:20]}.{BODY[:24]}.{BODY[:20]}",
         "ASIA": f"ASIAIOSFODNN7{n}EXAM",
         "SG.": f"SG.{n}{BODY[:22]}.{BODY}",
         "dapi": f"dapi{n}" + "0123456789abcdef0123456789abc",
         "eyJ": f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi{n}fQ.{BODY}",
         "hf_": f"hf_{n}{BODY}",
     }
-    hexed = ("dop_v1_", "doo_v1_", "shpat_", "shpss_", "shpca_")
-    return special.get(start, start + (f"{n}abcdef" * 4 if start in hexed else f"{n}{BODY}"))
+    if hexed:
+        return special.get(start, start + f"{n}abcdef" * 3 + n + f"{number + 1:03d}"[:2])
+    return special.get(start, f"{start}{n}{BODY}")
 
 
 def planted() -> list[Planted]:
@@ -78,11 +90,9 @@ def planted() -> list[Planted]:
         found.append(Planted(kind, place or PLACES[len(found) % len(PLACES)], text, value))
 
     for shape in SHAPES:
-        for start in (
-            shape.starts if shape.name not in ("private key", "netrc", "bearer", "basic") else ()
-        ):
+        for start in shape.starts if shape.name not in WITHOUT_START else ():
             for wrapped in ("my key: {}", '{{"note": "{}"}}'):
-                value = _key(start, len(found))
+                value = key_of(start, len(found), hexed="a-f" in shape.rest)
                 put("shapes of providers", wrapped.format(value), value)
     value = f"MIIEvQIBADAN{len(found)}Bgkqhki"
     put("shapes of providers", f"-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----", value)

@@ -93,7 +93,7 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 
 def _late(run: Run) -> list[Any]:
-    """Values that may stand in the run, as they were told for credentials after they came."""
+    """Say how many credentials were recognized only after recording started."""
     from rich.text import Text
 
     from playhead_cli.views.words import count
@@ -106,9 +106,11 @@ def _late(run: Run) -> list[Any]:
     }
     if not told:
         return []
-    was = "was" if len(told) == 1 else "were"
-    said = f"  {count(len(told), 'value')} {was} told for a credential late, and may stand here:"
-    return [Text(f"{said} playhead redact {run.name}", style="dim")]
+    were, they = ("was", "it") if len(told) == 1 else ("were", "they")
+    said = (
+        f"  {count(len(told), 'credential')} {were} recognized only after recording started;"
+    )
+    return [Text(f"{said} {they} may appear in this run: playhead redact {run.name}", style="dim")]
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:

@@ -86,7 +86,7 @@ _PART: Final = re.compile(
 """What follows the name of a multipart part."""
 _OPTION: Final = re.compile(rb"\s+([^\s\"'\\-][^\s\"'\\]*)")
 _ADDRESS: Final = re.compile(
-    rb"://(?:[^/?#@\s:\"'\\]*:([^/?#@\s\"'\\]+)|(?=[^@]*[0-9])([A-Za-z0-9_.~%-]{16,}))@"
+    rb"://(?:[^/?#@\s:\"'\\]*:([^/?#@\s\"'\\]+)|(?=[^@]{0,255}[0-9])([A-Za-z0-9_.~%-]{16,}))@"
 )
 _HARMLESS: Final = re.compile(
     rb"\A(?:[$<{%].*|\*+|\[redacted\]|\.{3,}|(?:string|str|text|number|integer|int|bool|boolean|object|none|null"
@@ -201,6 +201,7 @@ class Finder:
         if not hits and not self._fresh:
             return []
         spans: list[CredentialSpan] = []
+        shaped = 0  # where the last shape ended: what begins within it is part of it
         for index, begin, end in hits:
             meaning = meanings[index]
             span: CredentialSpan | None
@@ -214,7 +215,10 @@ class Finder:
             elif meaning is _PIECES:
                 span = CredentialSpan(begin, end, Kind.PIECE)
             elif isinstance(meaning, _Shape):
+                if begin < shaped:
+                    continue
                 span = _shaped(data, begin, meaning)
+                shaped = span.end if span is not None and span.kind is Kind.SHAPE else shaped
             elif meaning is _MASKS:
                 span = _mask(data, begin)
             else:
