@@ -143,6 +143,7 @@ acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/r
 
 demo: .venv-demo/ready web ## record the example agents, look at a run, replay them with the provider gone
 	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo
+	@echo "next: . .venv-demo/bin/activate    # so that this terminal finds playhead, then go on with README.md"
 
 incident: .venv-demo/ready ## from an agent that is stuck to the test that keeps it mended, offline
 	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo incident
