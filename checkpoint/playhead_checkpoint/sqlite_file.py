@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
 from playhead_semconv.process.interpreter_threads import Bell, now_s
 
-_WAIT_S: Final = 60.0
+WAIT_S: Final = 60.0
 """Seconds for which another process may hold the file."""
 _POLL_S: Final = 0.002
 
@@ -38,7 +38,7 @@ class SqliteFile(NamedTuple):
         with suppress(FileExistsError):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             os.close(os.open(os.path.realpath(path), flags, 0o600))
-        found = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        found = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
         try:
             for line in (*pragmas, "secure_delete=ON", "trusted_schema=OFF"):
                 found.execute(f"PRAGMA {line}")
@@ -58,7 +58,7 @@ class SqliteFile(NamedTuple):
         """
         address = f"{path.absolute().as_uri()}?mode=ro"
         found = sqlite3.connect(
-            address, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=True
+            address, timeout=WAIT_S, isolation_level=None, check_same_thread=False, uri=True
         )
         try:
             found.execute("PRAGMA trusted_schema=OFF")
@@ -101,7 +101,7 @@ class SqliteFile(NamedTuple):
 
 def _turn_log_on(database: sqlite3.Connection) -> None:
     """Turn WAL mode on. Where another process is just about to do so, SQLite does not wait by itself."""
-    until_s = now_s() + _WAIT_S
+    until_s = now_s() + WAIT_S
     while True:
         try:
             database.execute("PRAGMA journal_mode=WAL")

@@ -24,7 +24,7 @@ from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Shown
 from playhead_receiver.host.late_app import LateApp
 from playhead_receiver.host.listening import HttpServer, bind, bracketed, port_taken
-from playhead_receiver.host.writer_lock import WriterLock, store_mark
+from playhead_receiver.host.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.store import Store, open_store
@@ -292,7 +292,12 @@ class Receiver:
 
     def _start_http(self, tenants: Tenants, guard: Guard) -> None:
         host, port = self._addresses.host, self._addresses.http_port
-        app = http_app(tenants, guard, limit_bytes=self._taking.limit_bytes)
+        app = http_app(
+            tenants,
+            guard,
+            limit_bytes=self._taking.limit_bytes,
+            destination=destination_of(self.data_dir, self._storage.url),
+        )
         self._http = HttpServer(
             self._by_known_names(app, guard),
             self._listener or bind(host, port, "--http-port"),

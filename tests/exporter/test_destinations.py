@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from support.servers.endpoints import Reply, http_endpoint
+from support.servers.endpoints import Reply
 from support.tapes.spools import chunk, outlet_for
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders
-from playhead_exporter.spool.folders import OWNER
+from playhead_exporter.spool.folders import OWNER, address
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -47,13 +47,12 @@ def test_a_push_says_what_it_leaves_and_takes_it_on_demand(settings, endpoint):
 
 
 def test_without_a_data_folder_the_endpoint_is_the_destination(settings, endpoint):
-    with http_endpoint() as first:
-        first.rule = lambda path, body: Reply(503, {"Retry-After": "3600"})
-        own = replace(settings, destination="", endpoint=first.url)
-        leave(own)
-        assert push(replace(own, endpoint=endpoint.url)).tally.facts == 0
-        first.rule = lambda path, body: Reply()
-        assert push(own).tally.facts == 1
+    leave(replace(settings, destination=""))  # its endpoint is away
+    [left] = pending(settings)
+    assert left.destination == address(settings)
+    elsewhere = replace(settings, endpoint=endpoint.url)
+    assert push(elsewhere).tally.facts == 0
+    assert push(elsewhere, also=(left.destination,)).tally.facts == 1
 
 
 def test_who_failed_to_deliver_leaves_the_destination_as_it_was(settings, endpoint):
@@ -73,3 +72,14 @@ def test_a_spool_of_an_earlier_version_names_no_destination_and_goes_to_any(sett
             (folder / OWNER).write_text("1234\n")
     assert opened.sink.instance != left
     assert push(replace(settings, endpoint=endpoint.url, destination="/data/two")).tally.facts == 1
+
+
+def test_a_tape_waits_where_another_receiver_listens_at_the_address(settings, endpoint):
+    endpoint.rule = lambda path, body: Reply(421)
+    to = replace(settings, endpoint=endpoint.url, destination="/data/one")
+    leave(to)
+    report = push(to)
+    assert (report.tally.facts, len(report.remaining)) == (0, 1)
+    assert "421" in report.problem
+    endpoint.rule = lambda path, body: Reply()
+    assert push(to).tally.facts == 1

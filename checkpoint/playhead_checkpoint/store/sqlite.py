@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.sqlite_file import SqliteFile, error_of
+from playhead_checkpoint.sqlite_file import WAIT_S, SqliteFile, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.session import Session
@@ -51,6 +51,9 @@ _READ_AS_COUNTED: Final = (
 _FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ERRORS: Final = (sqlite3.Error, OSError)
+
+_LOG_TIMEOUT_MS: Final = 200
+"""How long the emptying of the log, which holds all writers, waits for readers."""
 
 
 class _Use:
@@ -220,7 +223,13 @@ class SqliteCheckpoints(SqlCheckpoints):
     def _tidy(self) -> None:
         with self._using() as database:
             database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            # Until it ends nothing can be written, so it does not wait for readers: the next deletion or
+            # the end of the last connection empties the log.
+            database.execute(f"PRAGMA busy_timeout={_LOG_TIMEOUT_MS}").fetchall()
+            try:
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                database.execute(f"PRAGMA busy_timeout={int(WAIT_S * 1000)}").fetchall()
 
     def _broken(self, database: Session) -> Iterator[str]:
         for (line,) in database.execute("PRAGMA integrity_check"):

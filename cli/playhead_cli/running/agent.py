@@ -14,7 +14,7 @@ from playhead_cli.running.kept_provider import found_by
 from playhead_cli.running.receiver_token import token_for
 from playhead_cli.session import Session
 from playhead_receiver.host.data_folder import data_dir
-from playhead_receiver.host.writer_lock import Listening, store_mark
+from playhead_receiver.host.writer_lock import Listening, destination_of
 from playhead_semconv.errors import ConfigurationError, UsageError
 from playhead_semconv.settings import Resolved, Settings
 
@@ -92,8 +92,7 @@ def delivering_to(settings: Settings, receiver: Listening) -> Settings:
 
 def data_destination(settings: Settings) -> str:
     """What a receiver of the data folder stands for, whatever its address: the folder and its store."""
-    place = os.path.realpath(data_dir(settings))
-    return f"{place} {store_mark(settings.store)}".rstrip()
+    return destination_of(data_dir(settings), settings.store)
 
 
 def recorded_environment(

@@ -107,9 +107,7 @@ def _late(run: Run) -> list[Any]:
     if not told:
         return []
     were, they = ("was", "it") if len(told) == 1 else ("were", "they")
-    said = (
-        f"  {count(len(told), 'credential')} {were} recognized only after recording started;"
-    )
+    said = f"  {count(len(told), 'credential')} {were} recognized only after recording started;"
     return [Text(f"{said} {they} may appear in this run: playhead redact {run.name}", style="dim")]
 
 

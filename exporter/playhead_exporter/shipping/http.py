@@ -26,11 +26,14 @@ from playhead_exporter.shipping.endpoint_answers import (
     read_about,
 )
 from playhead_exporter.shipping.trust import Trust
+from playhead_semconv.facts import digest_of
 from playhead_semconv.process import interpreter_sockets
 from playhead_semconv.process.own_descriptors import Identity, identity
 
 PROTOBUF = "application/x-protobuf"
-RETRYABLE = frozenset((429, 502, 503, 504))
+DESTINATION = "Playhead-Destination"
+"""Header with the digest of the destination: another receiver at the address answers 421."""
+RETRYABLE = frozenset((421, 429, 502, 503, 504))
 BAD_DATA = frozenset((400, 413, 415, 422))
 COMPRESS_LEVEL = 1
 CONNECT_TIMEOUT_S = 2.0
@@ -123,11 +126,14 @@ class HttpTransport:
         token: str,
         trust: Trust = Trust(),  # noqa: B008, frozen
         headers: Mapping[str, str] | None = None,
+        destination: str = "",
     ) -> None:
-        """Opens no connection yet."""
+        """Opens no connection yet. ``destination``: what the receiver must be; empty: any."""
         self._endpoint = endpoint
         self._headers = {"Content-Type": PROTOBUF, "User-Agent": "playhead"}
         self._headers.update(headers or {})
+        if destination:
+            self._headers[DESTINATION] = digest_of(destination.encode()).hex()
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pool = urllib3.PoolManager(

@@ -30,7 +30,7 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
             return GrpcTransport(endpoint, settings.token, trust)
         from playhead_exporter.shipping.http import HttpTransport
 
-        return HttpTransport(endpoint, settings.token, trust)
+        return HttpTransport(endpoint, settings.token, trust, destination=settings.destination)
 
     return endpoint, open_transport
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from playhead_receiver.host.durable_files import create_database
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 
 FILE = "access.sqlite"
@@ -57,7 +57,7 @@ class AccessFile:
         with self.reading() as db:
             if db is None:
                 return
-            os.close(os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            create_database(folder / FILE)
             copy = apsw.Connection(str(folder / FILE))
             with copy.backup("main", db, "main") as going:
                 going.step()
@@ -94,7 +94,7 @@ class AccessFile:
     def _open(self) -> apsw.Connection:
         if self._db is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            create_database(self.path)
             db = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
             db.pragma("journal_mode", "wal")

@@ -18,7 +18,7 @@ from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
 from playhead_receiver.control import agents
 from playhead_receiver.endpoints.about import about
-from playhead_receiver.endpoints.refusal import http_status, is_retryable, status_of
+from playhead_receiver.endpoints.refusal import Misdirected, http_status, is_retryable, status_of
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.intake.encodings import (
     MAX_BYTES,
@@ -31,8 +31,12 @@ from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.tenants.tenants import Tenants
 from playhead_semconv.control.messages import LISTEN, REPORT
 from playhead_semconv.errors import PlayheadError, TooLarge
+from playhead_semconv.facts import digest_of
 
 PROTOBUF = "application/x-protobuf"
+DESTINATION = "playhead-destination"
+"""Header by which playhead's exporter names the receiver that it means: after a kill, another one may
+listen at the same port."""
 JSON = "application/json"
 STALL_S = 20.0
 """Seconds that a sender may be silent in the middle of a request."""
@@ -54,8 +58,14 @@ THREADS = 16
 """Most requests that are decompressed, read and stored at once; more wait."""
 
 
-def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) -> Starlette:
-    """The ASGI application. ``guard`` admits exports; they go to the tenant of their token."""
+def http_app(
+    tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES, destination: str = ""
+) -> Starlette:
+    """The ASGI application. ``guard`` admits exports; they go to the tenant of their token.
+
+    ``destination``: what this receiver stands for; senders that name another one are refused.
+    """
+    own = digest_of(destination.encode()).hex()
     limiter: list[anyio.CapacityLimiter] = []
 
     def threads() -> anyio.CapacityLimiter:
@@ -72,6 +82,8 @@ def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) ->
                 with Share(tenants.budget) as share:
                     try:
                         caller = guard.admit(request.headers.get("authorization", ""), "ingest")
+                        if request.headers.get(DESTINATION, own) != own:
+                            raise Misdirected("this receiver writes to another data folder or database")
                         _check_kind(kind)
                         _check_announced(request, limit_bytes)
                         awaits_word = False

@@ -11,11 +11,17 @@ from google.rpc.status_pb2 import Status
 from playhead_receiver.access.guard import Forbidden, Unauthenticated
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Overloaded
 from playhead_receiver.intake.encodings import UnsupportedEncoding
-from playhead_semconv.errors import PlayheadError, StoreError, TooLarge
+from playhead_semconv.errors import PlayheadError, StoreError, TooLarge, UsageError
+
+
+class Misdirected(UsageError):
+    """The request is for another receiver."""
 
 
 def http_status(problem: PlayheadError) -> int:
-    """HTTP status of a refusal. Only 429 and 503 ask the sender to try again."""
+    """HTTP status of a refusal. Only 421, 429 and 503 ask the sender to try again."""
+    if isinstance(problem, Misdirected):
+        return 421
     if isinstance(problem, Overloaded):
         return 429
     if isinstance(problem, StoreError):

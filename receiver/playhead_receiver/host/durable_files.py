@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -42,6 +43,16 @@ class Witness:
 def confirm(descriptor: int) -> None:
     """OSError if the file system accepts no changes any more. An empty file has one byte afterwards."""
     os.posix_fallocate(descriptor, 0, 1)
+
+
+def create_database(path: Path) -> None:
+    """Create the empty file of a database with mode 0600, if it is missing. OSError.
+
+    An existing file is not opened: closing it would drop the POSIX locks of this process's connections,
+    and another program that closes the database would then delete the log under them.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def keep(path: Path, data: bytes) -> None:

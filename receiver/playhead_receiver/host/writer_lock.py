@@ -43,6 +43,11 @@ def store_mark(url: str) -> str:
     return digest_of(url.encode()).hex()[:16] if url else ""
 
 
+def destination_of(data_dir: str | os.PathLike[str], url: str) -> str:
+    """Where a receiver stores, whatever its address: its data folder, and a mark of its database."""
+    return f"{os.path.realpath(data_dir)} {store_mark(url)}".rstrip()
+
+
 class WriterLock:
     """The right to write to a data directory: a file lock, held until `release` or process end."""
 

@@ -33,8 +33,10 @@ from support.starting.running import until
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.host.writer_lock import destination_of
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
+from playhead_semconv.facts import digest_of
 from playhead_semconv.otlp import pack, pack_resource, resource_logs, set_attributes
 from playhead_semconv.otlp_bytes.protobuf import field
 
@@ -579,3 +581,16 @@ def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
         right = {**PROTOBUF, "authorization": "Bearer s3cret"}
         assert client.post("/v1/traces", content=body, headers=right).status_code == 200
         assert len(stored(receiver)) == 3
+
+
+def test_what_is_meant_for_another_receiver_is_refused(receiver: Receiver, client: httpx.Client):
+    body = spans_request().SerializeToString()
+
+    def sent(folder: Path | str) -> int:
+        meant = {"playhead-destination": digest_of(destination_of(folder, "").encode()).hex()}
+        return client.post("/v1/traces", content=body, headers={**PROTOBUF, **meant}).status_code
+
+    assert sent("/data/of/somebody/else") == 421
+    assert stored(receiver) == []
+    assert sent(receiver.data_dir) == 200
+    assert len(stored(receiver)) == 3

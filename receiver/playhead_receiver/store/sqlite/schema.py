@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from playhead_receiver.host.durable_files import create_database
 from playhead_receiver.store.sqlite.migration import LINKS, LOOKED, TOMBSTONES, to_6, to_9, to_12
 from playhead_semconv.errors import StoreUnavailable
 
@@ -16,6 +17,9 @@ FILE = "store.sqlite"
 VERSION = 13
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
+LOG_TIMEOUT_MS = 200
+"""How long the emptying of a log, which holds all writers, waits for readers."""
+_READ_ONLY = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
 STATEMENTS = 300
 """How many statements of the writer stay prepared: more than it has."""
 
@@ -239,11 +243,26 @@ def speaking_of(path: Path) -> Generator[None]:
         ) from problem
 
 
+def empty_log(connection: apsw.Connection) -> bool:
+    """Checkpoint and empty the log; False if a reader needs it.
+
+    It waits only for a moment: until it ends, nothing else can be written.
+    """
+    connection.set_busy_timeout(LOG_TIMEOUT_MS)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return True
+
+
 def open_writer(path: Path) -> apsw.Connection:
     """Open the single writing connection. Makes folder and tables if they are missing, and migrates."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        create_database(path)
     except OSError as problem:
         raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
     connection = apsw.Connection(
@@ -302,8 +321,12 @@ def open_reader(path: Path) -> apsw.Connection:
 
 def _require_new(path: Path) -> None:
     """Check that a file without a schema version is a new one. `StoreUnavailable` if it is damaged."""
-    with open(path, "rb") as file:
-        begin = file.read(len(FIRST_BYTES))
+    # Read by SQLite: a plain `open` and `close` would drop the locks of this process's connections.
+    file = apsw.VFSFile("", os.path.realpath(path), _READ_ONLY)
+    try:
+        begin = file.xRead(min(len(FIRST_BYTES), file.xFileSize()), 0)
+    finally:
+        file.xClose()
     if begin and begin != FIRST_BYTES:
         raise StoreUnavailable(
             f"the file {path} is damaged and cannot be used",

@@ -6,7 +6,6 @@ the store (`unsearch`), in the same transaction, and removed from the index afte
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from playhead_receiver.host.durable_files import create_database
 from playhead_receiver.store.content.texts import address_of, frame_of, last_address
 from playhead_receiver.store.content.words import folded_words, phrases
 from playhead_receiver.store.protocol.search import LOOKED_AT, AskedFor, Hit, Lag
@@ -22,7 +22,7 @@ from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.search.searcher import Searcher
-from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, empty_log, speaking_of
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class SqliteSearch(Searcher):
         super().__init__(reader, store, references)
         self._path = folder / FILE
         self._lock = threading.Lock()
+        self._holds_deleted = False
+        """Whether the log could not be emptied after a deletion, because of a reader."""
 
     # Building
 
@@ -77,6 +79,8 @@ class SqliteSearch(Searcher):
             count = 0
             with db:
                 count = self._index(db)
+            if self._holds_deleted:
+                self._holds_deleted = not empty_log(db)
             return count
         except BaseException:
             self._signatures.forget()
@@ -118,7 +122,7 @@ class SqliteSearch(Searcher):
                 self._signatures.forget()
                 for table in ("fact_words", "text_words"):
                     db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._holds_deleted = not empty_log(db)
         finally:
             db.close()
 
@@ -137,7 +141,7 @@ class SqliteSearch(Searcher):
             self._remove()
         if not self._path.exists():
             self._signatures.forget()
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            create_database(self._path)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
         db.pragma("journal_mode", "wal")

@@ -12,7 +12,7 @@ from playhead_receiver.host.durable_files import Witness
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.sql.writing.rows import RowWriter
 from playhead_receiver.store.sqlite.checkpoints import Checkpoints
-from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.store.sqlite.schema import empty_log, open_writer, speaking_of
 from playhead_receiver.store.sqlite.tables import SqliteTables
 from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
@@ -63,13 +63,9 @@ class SqliteBackend:
                 self._rows.forget()
 
     def empty_log(self) -> bool:
-        """Checkpoint and empty the log; False if a reader held an older snapshot too long."""
+        """Checkpoint and empty the log; False if a reader holds an older snapshot."""
         with speaking_of(self._path):
-            try:
-                self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:
-                return False
-        return True
+            return empty_log(self.db)
 
     def close(self) -> None:
         """Close the connection."""
