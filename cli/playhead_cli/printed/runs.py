@@ -25,6 +25,7 @@ class PrintedRun(TypedDict):
     version: str
     environment: str
     conversation: str
+    conversations: list[str]
     status: RunStatus
     mode: str
     origin: str

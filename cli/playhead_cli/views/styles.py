@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.control import strip_control_codes
 from rich.text import Span, Text
 
 ERROR, FAINT, NUMBER, TITLE = "bold red", "dim", "cyan", "bold"
@@ -13,9 +14,10 @@ STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "
 def styled(parts: Sequence[tuple[str, str]]) -> Text:
     """A line of texts and their styles. Faster than appending one to the other."""
     spans: list[Span] = []
-    end = 0
+    plain = ""
     for text, style in parts:
-        begin, end = end, end + len(text)
+        begin = len(plain)
+        plain += strip_control_codes(text)  # `Text` would, too, and the spans would be off
         if style:
-            spans.append(Span(begin, end, style))
-    return Text("".join(text for text, _ in parts), spans=spans)
+            spans.append(Span(begin, len(plain), style))
+    return Text(plain, spans=spans)

@@ -110,7 +110,7 @@ class _Finder:
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
         """The texts of a span that hold all words that are searched for; else those that hold some.
 
-        The index found the span, so there is always one: at least the excerpt of the index.
+        None if only attributes of the recorder hold them.
         """
         trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
         whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
@@ -127,7 +127,7 @@ class _Finder:
         return (
             [one for one in others if self._held(one.text) == 1]
             or [one for one in [*speeches, *others] if self._held(one.text)]
-            or [Speech("request" if hit.is_request else "step", hit.excerpt)]
+            or ([Speech("request", hit.excerpt)] if hit.is_request else [])
         )
 
     def _held(self, said: str) -> float:

@@ -74,6 +74,8 @@ def other_texts_of(envelope: ResourceSpans, references: References) -> Iterator[
     for event in span.events:
         yield Speech("event", event.name)
     for name, value in sorted((at | references.resolved(at)[0]).items()):
+        if name.startswith("playhead."):  # words of the recorder, which are found in all runs
+            continue
         yield from (Speech(name, text) for text in _texts_in(_decoded(value)))
 
 

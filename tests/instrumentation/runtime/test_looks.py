@@ -73,7 +73,7 @@ OTHERWISE = {
     "multiprocessing.pool.ThreadPool._repopulate_pool",
     # Their own boundaries replace them.
     *("os.urandom", "os.getrandom", "random._urandom", "builtins.input", "getpass.getpass"),
-    *("sys.exit", "signal.raise_signal"),
+    *("sys.exit", "os._exit", "signal.raise_signal"),
     *("os.cpu_count", "os.getlogin", "os.getloadavg", "os.uname", "os.getpid", "os.getppid"),
     *("os.get_terminal_size", "os.isatty", "socket.gethostname"),
     "wsgiref.simple_server.WSGIServer.serve_forever",

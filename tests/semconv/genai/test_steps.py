@@ -6,7 +6,7 @@ import pytest
 
 from playhead_semconv.genai.steps import MOST_AROUND, CallTime, Nesting, Role
 
-OTHER, REQUEST, STEP, CALL, OWN = Role
+OTHER, SERVED, REQUEST, STEP, CALL, OWN = Role
 
 TREES = {
     "an SDK's own span inside of ours": ({"a": ("", OWN), "b": ("a", CALL), "c": ("b", REQUEST)}, "a"),

@@ -91,7 +91,7 @@ def run_agent(
 
 def push_leftovers(environ: Mapping[str, str]) -> None:
     """Deliver what a dead process left in its spool."""
-    push(resolve(environ).settings)
+    push(resolve(environ).settings, everything=True)
 
 
 def instances(store: Store) -> list[bytes]:

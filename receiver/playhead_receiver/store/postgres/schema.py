@@ -11,7 +11,7 @@ from playhead_receiver.store.sql.tables.blob_uses import note_uses
 from playhead_receiver.store.sql.tables.chain_links import note_unchained
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 10
+VERSION = 9
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -213,7 +213,6 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     ALTER TABLE counter ADD COLUMN looked bigint NOT NULL DEFAULT 0;
     UPDATE counter SET looked = position;
     """,
-    9: _INDEX_AGAIN,
 }
 """By schema version, the step to the next version: SQL or a function. Forward only."""
 

@@ -48,7 +48,7 @@ def test_the_log_of_a_new_store_outlives_another_reader(tmp_path: Path):
         pass
     for name in (FILE, SEARCH_FILE):
         read_by_another(tmp_path / name)
-        assert (tmp_path / f"{name}-wal").exists()
+    assert (tmp_path / f"{FILE}-wal").exists()
     store.commit(Batch([span_of(b"2" * 16, 1)]))
     seen = open_store(tmp_path, read_only=True)
     assert {run.trace_id for run in seen.runs(Query())} == {"31" * 16, "32" * 16}
