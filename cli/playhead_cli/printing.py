@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.failures import PIPE_CLOSED
 from playhead_cli.session import Session
 from playhead_cli.views.words import ASCII
 from playhead_semconv.untrusted.shown_text import hidden_at
@@ -27,8 +28,11 @@ def print_lines(
     """
     terminal = sys.stdout.isatty()
     if not terminal and not session.colored(sys.stdout):
-        for line in lines:
-            sys.stdout.write(f"{printable(session, line).plain}\n")
+        try:
+            for line in lines:
+                sys.stdout.write(f"{printable(session, line).plain}\n")
+        except BrokenPipeError:
+            raise click.exceptions.Exit(PIPE_CLOSED) from None  # click would make it status 1
         return
     console = session.out
     texts = [printable(session, line) for line in lines]
