@@ -104,6 +104,7 @@ KEPT = frozenset(
         "playhead.checkpoint.digest",
         "playhead.checkpoint.id",
         "playhead.checkpoint.kind",
+        "playhead.checkpoint.label",
         "playhead.checkpoint.parent",
         "playhead.checkpoint.size_bytes",
         "playhead.checkpoint.states",
@@ -278,7 +279,6 @@ KEPT = frozenset(
 DIGESTED = frozenset(
     (
         "playhead.artifact.name",
-        "playhead.checkpoint.label",
         "playhead.checkpoint.name",
         "playhead.checkpoint.thread",
         "playhead.database.path",

@@ -202,7 +202,7 @@ def test_two_recordings_at_once_share_a_receiver_that_may_go_away(home: Home, tm
         assert second.stdout is not None and second.stdout.readline()
         _, said = first.communicate("\n", timeout=PATIENCE_S)
         assert first.returncode == 0, said
-        assert running(home.data_dir) is None
+        until(lambda: running(home.data_dir) is not None, "the receiver of the second recording")
         _, said = second.communicate("\n", timeout=PATIENCE_S)
         assert second.returncode == 0, said
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import time
 from contextlib import suppress
@@ -11,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
-from playhead_semconv.facts import digest_of
 
 FILE = "receiver.lock"
 PATIENCE_S = 0.5
@@ -40,7 +40,7 @@ class Listening(msgspec.Struct, frozen=True):
 
 def store_mark(url: str) -> str:
     """A short name of a database that does not contain its credentials; empty for none."""
-    return digest_of(url.encode()).hex()[:16] if url else ""
+    return hashlib.sha256(url.encode()).hexdigest()[:16] if url else ""
 
 
 def destination_of(data_dir: str | os.PathLike[str], url: str) -> str:
