@@ -93,7 +93,7 @@ def celery_on_redis(home: Home, level: str, pool: str, asks: str, *more: str) ->
     finally:
         server.stop()
     assert (client.returncode, worker.returncode) == (0, 0), client.stderr
-    runs = home.runs()
+    runs = home.runs("--all")
     assert len(runs) == 2
     for run in runs:
         identical(home, run["name"], 5)

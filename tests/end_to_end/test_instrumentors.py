@@ -104,7 +104,7 @@ def test_a_command_is_instrumented_with_nothing_but_playhead_either(home: Home):
     (home.folder / "agent.py").write_text(SAYS)
     done = home.playhead("record", "--", "env", sys.executable, "agent.py")
     assert (done.returncode, done.stdout) == (0, "another 0\n"), done.stderr
-    assert home.runs()[0]["agent"] == "agent"
+    assert home.runs("--all")[0]["agent"] == "agent"
 
 
 def test_a_program_that_instruments_itself_works(home: Home):
