@@ -296,7 +296,8 @@ class Receiver:
             tenants,
             guard,
             limit_bytes=self._taking.limit_bytes,
-            destination=destination_of(self.data_dir, self._storage.url),
+            # A receiver of a database may have another folder than the one that senders name.
+            destination="" if self._storage.url else destination_of(self.data_dir, ""),
         )
         self._http = HttpServer(
             self._by_known_names(app, guard),

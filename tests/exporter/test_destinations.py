@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.servers.endpoints import Reply
+from support.starting.running import until
 from support.tapes.spools import chunk, outlet_for
 
 from playhead_exporter.push import pending, push
@@ -18,6 +19,7 @@ def leave(settings):
     outlet = outlet_for(settings)
     opened = outlet.__enter__()
     opened.sink.append(chunk())
+    until(lambda: any(one.facts for one in pending(settings)), "the fact is on disk")
     opened.close(0)
     opened.sink.unlock()
     return opened

@@ -179,4 +179,5 @@ def _transcript(monkeypatch: pytest.MonkeyPatch, command: str, columns: int, col
     with terminal(monkeypatch, columns, colour=colour) as shown:
         run([*command.split(), "--no-config"])
     text = _MOVES.sub("", _ADDRESS.sub(r"\g<1>50000", shown.text))
+    text = re.sub(r"…\d{1,5}/", "…0/", text)  # an address that is cut within its port
     return f"$ playhead {command}\n{text.replace(chr(27), '␛')}\n"
