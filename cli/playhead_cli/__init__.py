@@ -1,13 +1,10 @@
 """The command line ``playhead``: one file per verb, loaded on demand."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
-from __future__ import annotations
-
-import _signal as signal  # the built-in base of `signal`, loaded already, because ^C may come at once
-from collections.abc import Sequence
+import _signal as signal  # built in: ^C may come at any moment, so nothing here reads a file
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """The entry point. ^C during loading ends the process as it ends any program."""
     handler = signal.getsignal(signal.SIGINT)
     ours = handler is signal.default_int_handler

@@ -1,9 +1,7 @@
 """``python -m playhead_instrumentation record|replay|…``: see `bootstrap.command_line`."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
-from __future__ import annotations
-
-import _signal as signal  # what `signal` rests on: there at once, and ^C may come at once
+import _signal as signal  # built in: ^C may come at any moment, so nothing here reads a file
 import sys
 
 
