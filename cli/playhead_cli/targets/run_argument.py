@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 LATEST = "last"
 SUFFIX = ".tape"
 """Ending of tape files, as `playhead_replay.tape_files.tape_file` has it, which takes long to load."""
-ALLOCATIONS = 100_000
-"""Objects made before Python searches for garbage."""
 TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
@@ -84,9 +81,6 @@ def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
     """The run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
     from playhead_replay import Run
 
-    # All of it lives until the command ends: to search it for garbage again and again took a third of
-    # the time of a run with 50,000 spans.
-    gc.set_threshold(ALLOCATIONS, 20, 100)
     summary = store.resolve(name)
     return Run.load(store, summary.trace_id), summary
 
