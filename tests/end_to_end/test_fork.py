@@ -167,7 +167,7 @@ def test_a_changed_program_is_played_as_far_as_it_agrees(stage: Stage):
     finally:
         script.write_text(source)
     assert done.returncode == 0, done.stderr
-    assert "the program parts from the tape" in done.stderr
+    assert "the program no longer matches the recording" in done.stderr
     assert 'now "question 9"' in done.stderr
     assert live[0].json["messages"][-1]["content"] == "question 9"
     with stored(stage.folder, "last") as [fork]:

@@ -158,7 +158,7 @@ def target_of(text: str) -> tuple[str, str]:
     """RUN[:HALT]: the run, and which of those that wait; empty: the only one."""
     target = parse_target(text)
     if target.is_file:
-        raise UsageError(f"{text} is a file, and does not run", hint="playhead fork, to go on from it")
+        raise UsageError(f"{text} is a file, not a live run", hint="playhead fork continues from it")
     return target.run, target.point
 
 
@@ -209,4 +209,4 @@ def show(session: Session, run: str, state: dict[str, Any]) -> None:
     for line in lines_of(run, state):
         click.echo(visible(line))
     if not state["taken"]:
-        session.say("the agent has not answered yet; it gets the order when it does")
+        session.say("the agent has not responded yet; it will receive the command")

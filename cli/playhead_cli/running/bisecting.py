@@ -88,7 +88,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
     place = os.path.relpath(golden)
     shown = subprocess.run(["git", "show", f"{BAD_COMMIT}:./{place}"], capture_output=True, check=False)
     if shown.returncode:
-        raise TapeMissing(f"there is no golden at {golden}")
+        raise TapeMissing(f"no golden at {golden}")
     with tempfile.TemporaryDirectory(prefix="playhead-bisect-") as scratch:
         copy = Path(scratch, golden.name)
         copy.write_bytes(shown.stdout)

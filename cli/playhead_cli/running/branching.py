@@ -87,7 +87,7 @@ def started(
             return status or int(asked and reports.failed_checks > 0), made
         except Exception as problem:
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-            session.say("what is not delivered is in the spool: playhead spool push")
+            session.say("undelivered data is in the spool: playhead spool push")
             return status, None
 
 
@@ -115,7 +115,7 @@ def delivered(session: Session, house: ReceiverForRun) -> None:
     endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
     report = push(delivering_to(session.settings, house.listening()), also=endpoints)
     if report.problem:
-        session.say(f"not everything is delivered: {report.problem}")
+        session.say(f"not everything was delivered: {report.problem}")
 
 
 def _recorded(

@@ -45,8 +45,8 @@ def command(session: Session, target: str, url: str | None, label: str, wait: st
         click.echo(visible(str(name)))
         session.suggest(f"playhead state {run}:{name}")
     elif made["made"]:
-        session.say("it is made, and not delivered yet")
+        session.say("the checkpoint was created but not delivered yet")
         session.suggest(f"playhead checkpoints {run}")
     else:
-        session.say("the agent has not come to its next step; the checkpoint is made there")
+        session.say("the agent has not reached its next step; the checkpoint will be created there")
     return 0 if made["made"] else 1

@@ -39,7 +39,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
             raise UsageError(f"{target.run} is a file", hint=f"rm {shlex.quote(target.run)}")
         if target.point:
             raise UsageError(
-                f"a run is deleted as a whole, not its step {target.point}",
+                f"a run can only be deleted as a whole, not its step {target.point}",
                 hint=f"playhead delete {target.run}",
             )
     with reading(session) as store:

@@ -113,7 +113,7 @@ def _keep(session: Session, stage: Stage) -> int:
 def _stop(session: Session) -> int:
     from playhead_cli.demo.keeping import stop
 
-    session.say("the demo's provider has ended" if stop(session.data_dir) else "none was running")
+    session.say("the demo's provider was stopped" if stop(session.data_dir) else "none was running")
     return 0
 
 
@@ -129,7 +129,7 @@ def _print_variables(session: Session) -> int:
     """Print the variables of the kept provider. `UsageError` where none runs."""
     found = _variables(session)
     if found is None:
-        raise UsageError("the demo's provider does not run", hint="playhead demo --keep")
+        raise UsageError("the demo's provider is not running", hint="playhead demo --keep")
     if session.as_json:
         _print_object(session, None, found, 0)
         return 0

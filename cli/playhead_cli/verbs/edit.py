@@ -51,13 +51,13 @@ def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
         return "", [edit for _, edit in parsed]
     if roots != {STATE}:
         raise UsageError(
-            f"{', '.join(sorted(roots))} cannot be edited together while it waits",
+            f"{', '.join(sorted(roots))} cannot be edited together",
             hint="request.…, function.… of a tool, or state.NAME.…",
         )
     steps = [steps_of(edit.path) for _, edit in parsed]
     names = {str(first[0]) if first else "" for first in steps}
     if len(names) != 1 or not all(names):
-        raise UsageError("one state is edited at a time", hint="state.NAME.PATH=VALUE")
+        raise UsageError("only one state can be edited at a time", hint="state.NAME.PATH=VALUE")
     made = [
         msgspec.structs.replace(edit, path=path_of(first[1:]))
         for (_, edit), first in zip(parsed, steps, strict=True)

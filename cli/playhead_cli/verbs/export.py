@@ -66,7 +66,9 @@ def command(
         path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
         if path == STDOUT:
             if form == "tape":
-                raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")
+                raise UsageError(
+                    "a tape must be written to a file", hint="playhead export RUN -o run.tape"
+                )
             for line in found.lines():
                 sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
             return
@@ -108,7 +110,7 @@ def _signing(path: Path, form: str) -> Signs:
     from playhead_receiver.custody.signing import Signing, private_key
 
     if form != "tape":
-        raise UsageError("only a tape is signed", hint="playhead export RUN --sign KEY -o run.tape")
+        raise UsageError("only a tape can be signed", hint="playhead export RUN --sign KEY -o run.tape")
     key = private_key(path, lambda: _passphrase(path))
     return lambda keeper, trace_id: Signing(keeper, key, trace_id)
 

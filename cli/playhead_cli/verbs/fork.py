@@ -161,7 +161,7 @@ def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace
         found = checkpoint_named(run, text)
         if found.tape is not run.tape:
             raise UsageError(
-                f"{found.name} of {run.name} was made in a child process: no fork begins there",
+                f"{found.name} of {run.name} was created in a child process: a fork cannot start there",
                 hint=f"playhead checkpoints {run.name}",
             )
         return ForkPlace(found.name, found.seq), None

@@ -131,7 +131,7 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
     for one in kept.agent:
         name, _, text = one.rpartition("=")
         if not name:
-            raise UsageError(f"--agent {one} says no time", hint=f"--agent {one or 'NAME'}=1d")
+            raise UsageError(f"--agent {one} has no time", hint=f"--agent {one or 'NAME'}=1d")
         by_agent[name] = duration_s(text)
     if kept.share is not None:
         said["success_share"] = kept.share
@@ -147,7 +147,7 @@ def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
 
     name, word = given
     if word not in MARKS:
-        raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
+        raise UsageError(f"{word} is not a mark", hint=f"use one of: {', '.join(MARKS)}")
     run = carry_out(session, Mark(name, word, on)).run
     if session.as_json:
         printed: PrintedMark = {"schema_version": 1, "run": run, "mark": word, "on": on}

@@ -92,7 +92,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     path = keeping.folder / file
     if path.exists() and not keeping.force:
         raise UsageError(
-            f"there is a golden at {path}", hint=f"playhead golden add RUN --name {keeping.name} --force"
+            f"a golden exists at {path}", hint=f"playhead golden add RUN --name {keeping.name} --force"
         )
     wanted = parse_target(target)
     purpose = Purpose(keeping.description, keeping.expect)
@@ -121,9 +121,9 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
         session.say('a test fails where an edit answers, unless it says tape.replay(…, edited="allow")')
     for (_, found), same in groupby(wrong, lambda one: (one[0].subject, one[1])):
         conditions = ", ".join(str(condition) for condition, _ in same)
-        session.say(f"this run does not fulfil: {conditions}; it has {found}")
+        session.say(f"this run does not meet: {conditions}; it has {found}")
     if wrong:
-        session.say("the test is red until the program is mended")
+        session.say("the test fails until the program is fixed")
     session.suggest(f"pytest -k {keeping.name}")
 
 
@@ -220,7 +220,7 @@ def _path_of(folder: Path, name: str) -> Path:
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
-    raise UsageError(f"there is no golden {name} in {folder}", hint="playhead golden ls")
+    raise UsageError(f"no golden {name} in {folder}", hint="playhead golden ls")
 
 
 def _described(folder: Path, path: Path) -> PrintedGoldenItem:

@@ -59,13 +59,13 @@ def _say(session: Session, found: Incoming, rejected: int, names: list[str], new
     from playhead_cli.views.words import count
 
     for name in names:
-        session.say(f"imported {name}" if new else f"{name} was here already")
+        session.say(f"imported {name}" if new else f"{name} exists already")
     if not names:
-        session.say("the file holds no run")
+        session.say("the file contains no run")
     if rejected:
-        session.say(f"{count(rejected, 'record')} of it were not taken")
+        session.say(f"{count(rejected, 'record')} were not imported")
     if found.damage:
-        session.say(f"{found.damage}; what stands before it was taken")
+        session.say(f"{found.damage}; the data before it was imported")
     for name in names[:1]:
         session.suggest(f"playhead show {name}")
 

@@ -114,7 +114,8 @@ class Record:
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
             if not session.as_json:
                 sys.stderr.write(
-                    "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+                    "playhead: the run is only in the spool (not delivered yet); to deliver it: "
+                    "playhead spool push\n"
                 )
                 sys.stderr.flush()
         return status
@@ -153,7 +154,7 @@ class Record:
             self._say_sent(settings.endpoint, status, problem)
             return
         if problem:
-            session.say(f"not everything is delivered: {problem}")
+            session.say(f"not everything was delivered: {problem}")
         from playhead_receiver.store import open_store
 
         store = open_store(session.store, read_only=True)
@@ -162,14 +163,12 @@ class Record:
         finally:
             store.close()
         if run is None and self.reports.is_recorded():
-            self._say_sent(settings.endpoint, status, problem or "it has not arrived in the store yet")
+            self._say_sent(settings.endpoint, status, problem or "it has not reached the store yet")
             return
         if run is None:
             if session.as_json:
                 session.print_json(recorded_object(status), to_stderr=True)
-            session.say(
-                "nothing was recorded: the program asked nothing of a model, a tool or the network"
-            )
+            session.say("nothing was recorded: the program called no model, no tool and no network")
             session.suggest("playhead doctor")
             return
         pages = found.query if found is not None and not found.passing else ""
@@ -192,7 +191,7 @@ class Record:
             session.say(f"{left}: {problem}")
             session.suggest("playhead spool push")
         elif problem:
-            session.say(f"recorded; what came before waits in the spool: {problem}")
+            session.say(f"recorded; earlier data waits in the spool: {problem}")
         else:
             session.say(f"recorded to {endpoint}")
 

@@ -50,13 +50,13 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
     target = parse_target(run)
     if target.is_file or target.point:
-        raise UsageError("a stored run is redacted as a whole", hint="playhead redact RUN")
+        raise UsageError("a stored run can only be redacted as a whole", hint="playhead redact RUN")
     given = [line.strip() for line in values or () if line.strip()]
     short = [one for one in given if len(one) < SHORTEST]
     if short:
         raise UsageError(
-            f"a value of fewer than {SHORTEST} characters stands in what has nothing to do with it",
-            hint="give whole values, one a line",
+            f"a value of fewer than {SHORTEST} characters also occurs in unrelated data",
+            hint="give whole values, one per line",
         )
     handle, name = tempfile.mkstemp(dir=session.data_dir, prefix="redacted-", suffix=".tape")
     os.close(handle)

@@ -48,6 +48,6 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
         session.print_json(printed)
     else:
         session.say(
-            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} found by their bytes"
+            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} identified from requests"
         )
     return 0

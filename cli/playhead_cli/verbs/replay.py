@@ -147,7 +147,7 @@ def command(
         tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
-            session.say(f"the replay did not come to step {found.step.number}")
+            session.say(f"the replay did not reach step {found.step.number}")
     if wanted.junitxml is not None:
         words = ["playhead", "replay", target or run.name, *(["--force"] if allowed.force else [])]
         again = shlex.join([*words, *program.words()])

@@ -26,7 +26,7 @@ def command(session: Session, folder: Path) -> None:
 
     if session.settings.store:
         raise UsageError(
-            "a store on PostgreSQL is put back by PostgreSQL's own tools",
+            "a store on PostgreSQL is restored with PostgreSQL's own tools",
             cause="objects go back to where they were, access.sqlite into the data folder",
             hint=f"pg_restore -d {session.store_name} runs.dump",
         )

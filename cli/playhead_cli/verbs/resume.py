@@ -118,5 +118,5 @@ def _require_dead(run: Run) -> None:
     except PermissionError:
         pass
     raise UsageError(
-        f"{run.name} still runs, as process {pid}", hint=f"follow it: playhead tail {run.name}"
+        f"{run.name} is still running, as process {pid}", hint=f"follow it: playhead tail {run.name}"
     )

@@ -35,7 +35,7 @@ def command(
     wanted = parse_target(target)
     if wanted.point:
         raise UsageError(
-            "a rollback names its place once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
+            "name the checkpoint once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
         )
     words = [wanted.run, "--at", to]
     words += ["--in-place"] * in_place + ["--trust"] * trust

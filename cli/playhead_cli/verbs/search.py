@@ -42,7 +42,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     asked = read_language(text, Query(limit=limit))
     if not asked.text:
         instead = f"playhead ls {shlex.quote(text)}" if text else "playhead search WORD"
-        raise UsageError("there is no word to search for", hint=instead)
+        raise UsageError("no word to search for", hint=instead)
     store = searchable(session)
     try:
         found = find_passages(store, asked, References.named(session.settings.references))
@@ -59,7 +59,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     if session.as_json:
         return 0 if found else 1
     if not found:
-        session.say("that was said in no run")
+        session.say("no run contains that")
         return 1
     runs = len({one.run.trace_id for one in found})
     more = f"; more with -n {limit * 5}" if len(found) == limit else ""
@@ -82,7 +82,7 @@ def _rebuild(session: Session) -> int:
         left: PrintedIndex = {"schema_version": 1, "behind": behind}
         session.print_json(left)
     elif behind:
-        session.say(f"the receiver makes the index anew: {behind} groups of spans and facts to go")
+        session.say(f"the receiver is rebuilding the index: {behind} groups of spans and facts left")
     else:
-        session.say("the index is made anew")
+        session.say("the index was rebuilt")
     return 0

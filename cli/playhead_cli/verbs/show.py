@@ -166,7 +166,7 @@ def _raw(run: Run, point: Point, raw: str) -> bytes:
     exchanges = [point.exchange] if point.exchange is not None else run.exchanges_of(point.step)
     if not exchanges:
         raise UsageError(
-            f"step {point.step.number} of {run.name} has no exchange, so no bytes",
+            f"step {point.step.number} of {run.name} has no exchange, so there are no bytes",
             hint=f"playhead show {run.name}:{point.step.number}",
         )
     return exchanges[-1].request if raw == "request" else exchanges[-1].response

@@ -76,13 +76,13 @@ def push(session: Session, everything: bool) -> int:
         delivered = f"{count(tally.facts, 'fact')} and {count(tally.spans, 'span')}"
         session.say(f"delivered {delivered} to {settings.endpoint}")
         if tally.rejected:
-            session.say(f"{tally.rejected} were refused for good; they are kept in the spool, rejected/")
+            session.say(f"{tally.rejected} were rejected; they are in rejected/ of the spool")
         if left:
-            session.say(f"still there: {report.problem or 'somebody else is at it'}")
+            session.say(f"not delivered: {report.problem or 'another process is delivering it'}")
             _print(session, left)
         if report.elsewhere:
             session.say(f"recorded for another destination: {count(len(report.elsewhere), 'process')}")
-            session.say("to deliver them here, too: playhead spool push --all")
+            session.say("to deliver them here: playhead spool push --all")
     return 1 if left or report.problem else 0
 
 

@@ -65,7 +65,7 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
         return
     print_lines(session, _table(by, found))
     if found["truncated"]:
-        session.say(f"these are the newest {MOST_RUNS} runs: narrow them down, e.g. since:7d")
+        session.say(f"these are the newest {MOST_RUNS} runs: narrow the query, e.g. since:7d")
 
 
 def _stats(store: Store, asked: Any, by: By) -> PrintedStats:

@@ -103,7 +103,7 @@ def _printer(session: Session, *, named: bool = False) -> AbstractContextManager
 
 def _follow(session: Session, wanted: Target, limit: int) -> int:
     if wanted.is_file:
-        raise UsageError("a tape file does not go on", hint=f"playhead show {wanted.run}")
+        raise UsageError("a tape file is not a live run", hint=f"playhead show {wanted.run}")
     from playhead_cli.targets.live_fold import Following
 
     with reading(session) as store:
@@ -130,7 +130,7 @@ def _follow_all(session: Session, text: str, limit: int) -> None:
 
     asked = read_language(text, Query(mode=None))
     if asked.text:
-        raise UsageError("what is to be said cannot be waited for", hint="use fields: agent:NAME")
+        raise UsageError("a text search cannot be followed", hint="use fields: agent:NAME")
     with reading(session) as store, _printer(session, named=True) as printer:
         _print_all(store, asked.query, printer, limit)
 

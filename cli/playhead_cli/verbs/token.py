@@ -73,12 +73,12 @@ def create(
         session.print_json(printed)
         return
     click.echo(text)
-    session.say("this token is shown once")
+    session.say("this token is shown only once")
     for line in recipe.lines():
         click.echo(line, err=True)
     if is_first:
         _say_closed(session, found, delivers=recipe.delivers)
-        session.say(f"to open it again: playhead token revoke {token.id}")
+        session.say(f"to undo: playhead token revoke {token.id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _say_closed(session: Session, found: Listening | None, *, delivers: bool) ->
     else:
         session.say("the next playhead up requires a token")
     if not delivers:
-        session.say("agents need one of their own: playhead token create agents --scope ingest")
+        session.say("agents need a token: playhead token create agents --scope ingest")
 
 
 @verb("list")
@@ -182,9 +182,9 @@ def revoke(session: Session, token: str) -> None:
         session.print_json(printed)
         return
     for one in ended:
-        session.say(f"{one.name} ({one.id}) opens nothing any more")
+        session.say(f"{one.name} ({one.id}) is revoked")
     if open_again:
-        session.say("no token is left: the receiver is open to everybody on this machine")
+        session.say("no tokens left: the receiver is open to every user of this machine")
 
 
 for one in (create, list_all, revoke):

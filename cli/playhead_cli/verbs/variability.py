@@ -29,7 +29,7 @@ def command(session: Session, targets: tuple[str, ...], agent: str | None, limit
     names = list(targets) or _latest(session, agent, limit)
     if len(names) < 2:
         raise UsageError(
-            "there is nothing to compare: name two runs or more",
+            "nothing to compare: name two runs or more",
             hint="playhead variability RUN RUN, or playhead variability --agent NAME",
         )
     with ExitStack() as opened:

@@ -40,7 +40,7 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
 
         return verify_file(session, file, key)
     if key is not None:
-        raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
+        raise UsageError("--key needs a FILE", hint="playhead verify FILE --key KEY")
     from playhead_cli.views.custody import tombstone_line, tombstone_object
     from playhead_cli.views.words import count
     from playhead_receiver.store import open_store
@@ -124,11 +124,11 @@ def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, s
         session.say(f"and {len(found) - MOST_SHOWN} more")
     runs = list(names.values())
     if any(one.what == "database" for one in found):
-        session.say(f"{whose}the file itself is damaged: playhead restore FOLDER --data-dir NEW")
+        session.say(f"{whose}the database file is damaged: playhead restore FOLDER --data-dir NEW")
     elif runs:
         named = " ".join(runs[:MOST_NAMED]) + (" …" if len(runs) > MOST_NAMED else "")
         rest = "; all others are whole" if all(one.runs for one in found) else ""
         session.say(f"{whose}it concerns {count(len(runs), 'run')}: {named}{rest}")
         session.say(
-            f"a backup may have them whole; to let go of what is damaged: playhead delete {named}"
+            f"a backup may have them undamaged; to delete the damaged runs: playhead delete {named}"
         )
