@@ -1,4 +1,4 @@
-"""Other programs read, copy and close the files of a receiver under load: what it acknowledged is there."""
+"""Other programs read, copy and close the files of a receiver under load, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
 """Other programs that open, read and close the database files of a store."""
 
+import os
 from pathlib import Path
 
-from support.foreign_programs import read_by_another
+import pytest
+from support.foreign_programs import held_by_another, read_by_another
+from support.starting.running import until
 from support.tapes.batches import span_of
 
 from playhead_receiver.store import Batch, Query, open_store
+from playhead_receiver.store.sqlite import checkpoints
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import FILE as SEARCH_FILE
 
@@ -22,4 +26,22 @@ def test_the_log_of_a_new_store_outlives_another_reader(tmp_path: Path):
     seen = open_store(tmp_path, read_only=True)
     assert {run.trace_id for run in seen.runs(Query())} == {"31" * 16, "32" * 16}
     seen.close()
+    store.close()
+
+
+def test_a_log_that_a_reader_held_back_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(checkpoints, "DUE_PAGES", 5)
+    monkeypatch.setattr(checkpoints, "AT_MOST_PAGES", 20)
+    store, log = open_store(tmp_path), tmp_path / f"{FILE}-wal"
+    numbers = iter(range(1, 1 << 20))
+
+    def commit() -> int:
+        number = next(numbers)
+        store.commit(Batch([span_of(number.to_bytes(16, "big"), 1, text=os.urandom(4000).hex())]))
+        return log.stat().st_size
+
+    with held_by_another(tmp_path / FILE):
+        while commit() < 1 << 20:
+            pass
+    until(lambda: commit() == log.stat().st_size == commit() == commit(), "the log begins again")
     store.close()
