@@ -257,5 +257,5 @@ def _sum(one: Deleted, other: Deleted) -> Deleted:
         one.facts + other.facts,
         one.blobs + other.blobs,
         one.checkpoints + other.checkpoints,
-        other.wiped,
+        one.wiped and other.wiped,
     )
