@@ -33,8 +33,8 @@ from playhead_semconv.secrets import (
     is_field,
     replaced,
 )
-from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, masked, united
+from playhead_semconv.secrets.named_values import Kind
 from playhead_semconv.secrets.responses import scrubber
 from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber

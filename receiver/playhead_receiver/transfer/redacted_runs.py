@@ -23,7 +23,7 @@ from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.otlp.any_values import set_value
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
-from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.named_values import Kind
 from playhead_semconv.secrets.responses import decoded, scrubber
 from playhead_semconv.secrets.rules import RULES, SecretNames
 from playhead_semconv.secrets.spellings import spellings, those_told
