@@ -59,6 +59,9 @@ MOST_SEEN = 500
 MOST_LATE = 100
 """Values learned late that one report holds at most."""
 
+LARGEST: Final = (1 << 63) - 1
+"""The largest number of an attribute."""
+
 MOST_PACKED_BYTES = 1 << 20
 """A larger compressed body is not decompressed for the search."""
 
@@ -272,7 +275,8 @@ class Redactor:
             kept = json.loads(replaced(data, spans))
         except ValueError:
             return PLACEHOLDER
-        return next(iter(kept.values()))
+        found = next(iter(kept.values()))
+        return min(found, LARGEST) if isinstance(found, int) else found  # what OTLP can carry
 
     def text(self, text: str) -> str:
         """Return ``text`` without its credentials, with folders as the recorded process had them."""

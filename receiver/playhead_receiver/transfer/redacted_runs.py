@@ -92,7 +92,8 @@ class Redaction:
         """``value``, a text or a number, without what its ``name`` marks as a credential."""
         try:
             data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            return next(iter(json.loads(self._without(data)).values()))
+            kept = next(iter(json.loads(self._without(data)).values()))
+            return min(kept, (1 << 63) - 1) if isinstance(kept, int) else kept  # what OTLP can carry
         except (TypeError, ValueError):
             return value if isinstance(value, str) else PLACEHOLDER
 

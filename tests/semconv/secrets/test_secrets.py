@@ -627,3 +627,32 @@ def test_a_name_and_a_value_in_two_events_do_not_belong_together(end: str):
     scrub = scrubber(Finder(), lambda _: None, content_type="text/event-stream")
     pieces = [f'data: "api_key":{end}'.encode(), f'"abcdef1234567890"{end}'.encode()]
     assert [scrub.chunk(piece) for piece in pieces] == pieces
+
+
+NUMBERS = {
+    "password": 8412345678901234,
+    "n": 17,
+    "secret": -12345678,
+    "x": {"passcode": 1234},
+    "flag": True,
+}
+HIDDEN_NUMBERS = {**NUMBERS, "password": 9999999999999999, "secret": -99999999, "x": {"passcode": 9999}}
+
+
+@pytest.mark.parametrize("hidden", [masked, replaced])
+def test_a_masked_number_is_a_number_of_nines(hidden: Any):
+    data = json.dumps({**NUMBERS, "api_key": "12345678"}).encode()
+    kept = json.loads(hidden(data, [one[:2] for one in FINDER.find(data)]))
+    assert kept.pop("api_key") in ("[redacted]", "*redact~")
+    assert kept == HIDDEN_NUMBERS
+
+
+def test_a_number_is_masked_wherever_an_answer_is_cut():
+    finder = Finder()
+    finder.add([b"8412345678901234"], b"8412345678901234")
+    data = json.dumps(NUMBERS).encode()
+    for cut in range(1, len(data)):
+        scrub = scrubber(finder, lambda _: None)
+        kept = scrub.chunk(data[:cut]) + scrub.chunk(data[cut:])
+        assert len(kept) == len(data) and list(json.loads(kept)) == list(NUMBERS)
+        assert b"345" not in kept and b"9999999999999" in kept  # at most three digits came before
