@@ -39,8 +39,8 @@ NOT_HIDDEN = {
     "hex": "what a program computes of a value: its hash, hex digits, a cipher",
     "short": "a value of fewer than eight characters, where no name gives it away",
     "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
-    "late": "a value that came before anything told it for a credential: it is told on the run, and "
-    "`playhead redact RUN` takes it out",
+    "late": "a value that the program used as a credential only after it was recorded: `playhead show`"
+    " names the places, and `playhead redact RUN` takes it out",
 }
 """What is not hidden."""
 

@@ -176,6 +176,9 @@ def _introduced(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpa
     if after in _QUOTES or after == b"\\" or data.startswith((b']"', b"]'", b"]\\"), end):
         if alone and data[begin - 1 : begin] not in _QUOTES:
             return None
+        opening = _OPENS_STRING.match(data, end)
+        if opening is not None and opening[1] == opening[2]:
+            return _string(data, opening, data[begin:end], alone)
         span = _in_quotes(data, begin, end, start, alone)
         if span is not None or after == b"\\":
             return span
@@ -198,10 +201,7 @@ def _span(found: re.Match[bytes]) -> CredentialSpan:
 
 
 def _in_quotes(data: bytes, begin: int, end: int, start: int, alone: bool) -> CredentialSpan | None:
-    """Return the value of a name that a quote ends."""
-    opening = _OPENS_STRING.match(data, end)
-    if opening is not None and opening[1] == opening[2]:
-        return _string(data, opening, data[begin:end], alone)
+    """Return the value of a name that a quote ends, where no string follows as the value of a field."""
     number = None if alone else _NUMBER.match(data, end)
     if number is not None:
         return _span(number)

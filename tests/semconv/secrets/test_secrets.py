@@ -255,6 +255,7 @@ def test_a_value_where_only_settings_are(text: str, value: str):
         'password = "<your password>"',
         "if password == other:\n",
         "secret: bool\n",
+        '{"authorization": "Bearer [redacted]"}',
         'input("Password: "), input("User: ")',
         'print("password:", password)',
         '{"required":["password","api_key"]}',
