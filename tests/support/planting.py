@@ -38,6 +38,10 @@ NOT_HIDDEN = {
     "opaque": "a value without a name and a shape, that is never used as a credential",
     "hex": "what a program computes of a value: its hash, hex digits, a cipher",
     "short": "a value of fewer than eight characters, where no name gives it away",
+    "reference": "what refers to a value or stands for one: `$NAME`, `${NAME}`, `{{ name }}`,"
+    " `<your key>`, `***`, `changeme`",
+    "sentence": "a value after a name in a sentence (`my password is …`), a bare word that code assigns",
+    "table": "a value below its name in a table, or in a charset other than UTF-8, unless it is known",
     "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
     "late": "a value that the program used as a credential only after it was recorded: `playhead show`"
     " names the places, and `playhead redact RUN` takes it out",

@@ -153,8 +153,8 @@ _PAGING: Final = re.compile(rb"(?:page|next|cursor|continuation|sync)[_.-]?\Z", 
 
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _QUOTES: Final = (b'"', b"'")
-_LINE_BEGINS: Final = (b"\n", b"\t", b"\\", b"- ", b"  ", b"rt ")
-"""What precedes a name that begins a line; ``\\n`` in JSON, an item in YAML, ``export``."""
+_LINE_BEGINS: Final = (b"\n", b"\t", b"\\", b"- ", b"  ", b"rt ", *_QUOTES)
+"""What precedes a name that begins a line; also ``\\n`` in JSON, YAML items, ``export``, a quote."""
 
 
 def value_under(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpan | None:
