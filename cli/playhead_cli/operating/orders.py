@@ -165,9 +165,7 @@ def target_of(text: str) -> tuple[str, str]:
 def orders(function: Callable[..., Any]) -> Callable[..., Any]:
     """RUN[:HALT] and ``--url``, which each of these verbs has."""
     run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
-    url = click.option(
-        "--url", help="The query API of a receiver. Default: of the one on the data folder."
-    )
+    url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
     return run(url(function))
 
 
@@ -178,7 +176,7 @@ def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="TIME",
         default="10m",
         show_default=True,
-        help="The run goes on by itself after that, unless it is paused again.",
+        help="Continue automatically after this time, unless paused again.",
     )(function)
 
 
@@ -196,7 +194,7 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="TIME",
         default=f"{WAIT_S:g}s",
         show_default=True,
-        help="How long it is waited for the next step.",
+        help="How long to wait for the next step.",
     )(function)
 
 

@@ -188,13 +188,14 @@ on_unknown_option = click.option(
     type=click.Choice(["resend", "skip", "ask"]),
     default="ask",
     show_default=True,
-    help="What becomes of a write that was sent and not answered.",
+    help="If a write was sent but its result is unknown: send it again, skip it, or ask.",
 )
 
 reopen_option = click.option(
     "--reopen",
     type=click.Choice(["again", "fresh"]),
-    help="What MCP servers that go live are told: all, or nothing. Default: all, if it only reads.",
+    help="Whether to resend earlier messages to restarted MCP servers (again) or to start "
+    "clean (fresh). Default: again, if they only read.",
 )
 
 

@@ -28,7 +28,7 @@ MOST_CHARS = 4000
 """Characters shown of a program that the tape contains."""
 
 trust_option = click.option(
-    "--trust", is_flag=True, help="Run the program of a tape that was not recorded here."
+    "--trust", is_flag=True, help="Run the program of a tape that was recorded on another machine."
 )
 
 

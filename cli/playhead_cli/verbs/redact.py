@@ -1,4 +1,4 @@
-"""``playhead redact``: take credentials out of a stored run."""
+"""``playhead redact``: remove credentials from a stored run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 SHORTEST = 6
 
 
-@verb("redact", short_help="take credentials out of a stored run")
+@verb("redact", short_help="Remove credentials from a stored run")
 @click.argument("run", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--values",
     type=click.File("r"),
-    help="A file with values to take out, one a line; - reads standard input.",
+    help="File with values to remove, one per line; - reads standard input.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken out.")
+@click.option("--dry-run", is_flag=True, help="Report what would be removed, without changing the run.")
 def command(session: Session, run: str, values: TextIO | None, dry_run: bool) -> int:
-    """Take credentials out of a run: facts, bodies, spans and the index of the search.
+    """Remove credentials from a run: from facts, bodies, spans and the search index.
 
-    Taken out is what its name or shape gives away, what the program was seen to use as a credential
-    later on, and the values that are given. The run is written anew, and what was there is overwritten;
-    the new one says when that was done, and by whom. It gets another name.
+    Removes values with a credential's name or shape, values that the program later used as a
+    credential, and the values given with --values. The run is rewritten under a new name and the old
+    data is overwritten; the new run records when and by whom.
     """
     from playhead_cli.changing.bringing_in import send_file
     from playhead_cli.changing.deleting import carry_out, user

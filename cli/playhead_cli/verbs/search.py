@@ -1,4 +1,4 @@
-"""``playhead search``: who said that?"""
+"""``playhead search``: search the text of all runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from playhead_cli.printed.runs import PrintedIndex
 
 
-@verb("search", short_help="find what was said, in all runs")
+@verb("search", short_help="Search the text of all runs")
 @click.argument("words", nargs=-1, shell_complete=complete_query)
 @limit_option(20, "texts")
-@click.option("--rebuild", is_flag=True, help="Only make the index anew, out of what is stored.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the search index from the store, and exit.")
 def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool) -> int:
-    """Find where all WORDS are said together, in the newest run first. A word* stands for any end of it.
+    """Find texts that contain all WORDS, in the newest run first. WORD* matches any ending.
 
-    Each text of a run is found once, at the step that said it first. Words in quotes are a phrase,
-    fields narrow the runs: playhead search '"order 81"' agent:refund. Exit status 1 when nothing is
-    found. As JSON it is an object a line.
+    A text that a run repeats is listed once, at its first step. Quotes make a phrase; fields select
+    runs: playhead search '"order 81"' agent:refund. Exit status 1 if nothing is found. --json prints
+    one object per line.
     """
     from playhead_cli.views.passages import passage_lines, passage_object, place_of
     from playhead_receiver.asking.language import read_language

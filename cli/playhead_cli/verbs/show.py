@@ -1,4 +1,4 @@
-"""``playhead show``: a run as a tree of steps, or one step whole."""
+"""``playhead show``: show a run as a tree of steps, or one step in detail."""
 
 from __future__ import annotations
 
@@ -36,28 +36,26 @@ class How:
     raw: str | None
 
 
-@verb("show", short_help="show a run as a tree of steps, or one step whole")
+@verb("show", short_help="Show a run as a tree of steps, or one step in detail")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
-@click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
-@click.option(
-    "--wire", is_flag=True, help="The step on the wire: headers, bytes, chunks, every attempt."
-)
+@click.option("--at", metavar="POINT", help="The point to show; same as RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Show all spans, without folding.")
+@click.option("--wire", is_flag=True, help="Show headers, bodies and chunks of every attempt.")
 @click.option(
     "--raw",
     type=click.Choice(["request", "response"]),
     is_flag=False,
     flag_value="response",
-    help="The bytes of the step's last attempt, as on the wire: response, or request.",
+    help="Print the raw bytes of the last attempt: response (default) or request.",
 )
 @click.option(
-    "--custody", is_flag=True, help="Whether it is what was recorded, and what was done to it since."
+    "--custody", is_flag=True, help="Check the integrity of the run and list later changes to it."
 )
 @gathered(how=How)
 def command(session: Session, target: str | None, at: str | None, custody: bool, how: How) -> None:
-    """Show a run as a tree of steps, or with POINT one step: what was said and answered.
+    """Show a run as a tree of steps, or, with POINT, one step with its messages.
 
-    RUN is the latest when it is left out; the name of an agent is its latest run.
+    RUN defaults to the latest run. The name of an agent selects its latest run.
     """
     wanted = parse_target(target, at)
     if custody:

@@ -1,4 +1,4 @@
-"""``playhead tail``: a run while it goes on, or all that are asked for."""
+"""``playhead tail``: follow live runs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RUNS_AT_ONCE = 1000
 """Runs that are followed; of more, those that came last."""
 
 
-@verb("tail", short_help="follow runs while they go on")
+@verb("tail", short_help="Follow live runs")
 @click.argument("words", metavar="[RUN | QUERY]", nargs=-1, shell_complete=complete_run_or_query)
 @limit_option(10, "steps of what has been", least=0)
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
-    """Follow a run while it goes on, a line a step; ends with it. ^C detaches, and the run continues.
+    """Follow a run, one line per step, until it ends. ^C detaches; the run continues.
 
-    A QUERY, fields as those of playhead ls, follows all its runs, those that are still to come too:
-    playhead tail agent:refund model:gpt-5.5.
+    A QUERY with the fields of playhead ls follows all matching runs, including new ones: playhead
+    tail agent:refund model:gpt-5.5.
     """
     from playhead_receiver.asking.language import has_fields
 

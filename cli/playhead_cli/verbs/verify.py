@@ -1,4 +1,4 @@
-"""``playhead verify``: is everything here, and is it what came in?"""
+"""``playhead verify``: check the integrity of the store or of a tape."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MOST_SHOWN = 50
 MOST_NAMED = 10
 
 
-@verb("verify", short_help="check the store, or a tape, against its digests and chains")
+@verb("verify", short_help="Check the integrity of the store or of a tape")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option(
-    "--key", metavar="KEY", help="FILE has to be signed with this public key: a file, or a line."
+    "--key", metavar="KEY", help="Require a signature of FILE by this public key: a file, or its text."
 )
 def command(session: Session, file: Path | None, key: str | None) -> int:
-    """Read the whole store, compare it with its digests and chains, and look for what is missing.
+    """Check every digest and hash chain of the store, and look for missing data.
 
-    So are the stores of all tenants in the data folder. May run while a receiver writes. With FILE, that
-    tape is compared with the chains that it has, and no store is needed. Exit status 1 when something
-    is wrong; stderr then says which runs it concerns, and what can be done.
+    Includes the stores of all tenants in the data folder. A receiver may be running. With FILE,
+    checks that tape against its own hash chains, without a store. Exit status 1 if something is
+    wrong; stderr names the runs concerned and what to do.
     """
     if file is not None:
         from playhead_cli.custody.file_custody import verify_file

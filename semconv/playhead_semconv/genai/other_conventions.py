@@ -131,6 +131,8 @@ def in_our_words(
 def counts_in_our_words(at: Mapping[str, T]) -> dict[str, T]:
     """Return the counts of tokens that the conventions call otherwise, where ``at`` lacks them."""
     found: dict[str, T] = {}
+    if _OTHER_COUNTS.isdisjoint(at):  # as of most spans
+        return found
     for ours, theirs in _COUNTS.items():
         if not any(name in at for name in (ours, *_SAME.get(ours, ()))):
             value = next((at[name] for name in theirs if name in at), None)
@@ -140,6 +142,7 @@ def counts_in_our_words(at: Mapping[str, T]) -> dict[str, T]:
 
 
 _COUNTS = {ours: theirs for ours, theirs in _NAMES.items() if ours.startswith("gen_ai.usage.")}
+_OTHER_COUNTS = frozenset(name for theirs in _COUNTS.values() for name in theirs)
 _SAME = {a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,)}
 """Names of the conventions that say the same."""
 
