@@ -50,7 +50,8 @@ NOT_HIDDEN = {
 
 WITHOUT_START = (
     "private key", "netrc", "bearer", "basic", "curl", "sshpass", "Telegram", "Azure client secret",
-    "address of a webhook", "mysql", "login", "redis-cli", "sqlcmd", "SQL", "Oracle",
+    "address of a webhook", "mysql", "login", "redis-cli", "sqlcmd", "SQL", "Oracle", "Dockerfile",
+    "Azure SAS",
 )  # fmt: skip
 BODY = "aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ"
 

@@ -71,6 +71,15 @@ FIELDS: Final[tuple[SecretField, ...]] = (
             "password",
             "passwd",
             "pwd",
+            "pass word",
+            *(f"password {suffix}" for suffix in ("1", "2", "confirmation", "confirm", "again")),
+            "passwords",
+            "api keys",
+            "secret value",
+            "secret string",
+            "secret binary",
+            "csrf token",
+            "xsrf token",
             *(
                 f"{of} pass"
                 for of in ("db", "user", "root", "admin", "mail", "smtp", "ftp", "ssh", "redis")

@@ -11,6 +11,8 @@ import re
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from playhead_semconv.secrets.json_strings import end_of_string
+
 
 class Kind(IntEnum):
     """How a credential was found."""
@@ -45,13 +47,14 @@ class CredentialSpan(NamedTuple):
 LONGEST: Final = 512
 """Bytes of a value without quotes that are matched; what continues it belongs to it."""
 
-FOLLOWS_NAME: Final = frozenset(bytes((one,)) for one in b"\"'\\=:>%<] \t\r\n")
+FOLLOWS_NAME: Final = frozenset(bytes((one,)) for one in b"\"'\\=:>%<]& \t\r\n")
 """Characters after a name that can introduce a value: the ``token`` in ``max_tokens`` has none."""
 
 _PARTS: Final = {
     b"Q": rb"\\*[\"']",
     b"LINE": rb"(?:\r?\n|\\+(?:r\\+)?n)",
     b"SCHEME": rb"(?:Bearer|Basic|Token|ApiKey|Digest|token|bearer|basic)(?:\s{1,8}|%20)",
+    b"E": rb"&(?:quot|apos|#34|#39);",
     b"SIGN": rb"(?:\]|%5[Dd])?\s{0,8}(?:=>|:=|[:=>]|%3[DdAa])\s{0,8}",
     b"FIELD": rb"\\*[\"'][\w-]{1,32}\\*[\"']\s{0,8}:\s{0,8}(?:\\*\"[^\"\\]{0,64}\\*\"|[\w.]{1,16})",
 }
@@ -79,13 +82,25 @@ _VALUE_BEFORE: Final = _pattern(
 """What precedes a name in a pair whose value comes first."""
 _NEXT_WORD: Final = _pattern(rb"(\\*)[\"']\s{0,8},\s{0,8}(\\*)([\"'])")
 """What follows an option, or the name of a header, in a list of words."""
+_NAMED: Final = re.compile(rb"(?:name|key)\s?=\s?\\*[\"'][^\"'\r\n<>]{0,64}\Z")
+"""What precedes a name that an attribute holds, in XML or in the head of a multipart part."""
 _NUMBER: Final = re.compile(rb"\\*[\"']\s{0,8}:\s{0,8}(-?[0-9]{4,512})(?![\w.])")
 """What follows the name of a JSON field with a number."""
 _ASSIGNED: Final = _pattern(
     rb"[\"']?<SIGN>(?:<SCHEME>)?"
-    rb"(?:(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')|([^\s\"'&;,<>(){}\[\]\\|`]{1,512}))"
+    rb"(?:(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')"
+    rb"|`([^`\s]{1,512})`|([^\s\"'&;,<>(){}\[\]\\|`]{1,512}))"
 )
 """What follows the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
+_TYPED: Final = re.compile(
+    rb"\s{0,8}:\s{0,8}[\w.\[\]<>|&' ]{1,40}?\s{0,8}=\s{0,8}"
+    rb"(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')"
+)
+"""What follows the name of a variable with a type."""
+_ESCAPED: Final = _pattern(
+    rb"<E>\s{0,8}[:=]\s{0,8}<E>((?:(?!<E>)[^\r\n]){1,512})<E>|&gt;((?:(?!&lt;)[^\r\n]){1,512})&lt;/"
+)
+"""What follows a name in JSON or XML whose quotes and brackets are escaped for HTML."""
 _CONTINUED: Final = re.compile(rb"[^\s\"'&;,<>(){}\[\]\\|`]*")
 _ELEMENT: Final = re.compile(
     rb"(?:\s[^<>]{0,255})?>\s{0,64}(?:<!\[CDATA\[)?([^<>\r\n]{1,512}?)(?:\]\]>)?\s{0,64}</"
@@ -95,7 +110,7 @@ _ELEMENT_VALUE: Final = re.compile(
     rb"(?:\s[^<>]{0,128})?\s[vV]alue\s{0,8}=\s{0,8}(?:\"([^\"]{1,512})\"|'([^']{1,512})')"
 )
 """What follows the name of an XML element whose value is an attribute."""
-_ATTRIBUTE: Final = _pattern(rb"<Q>[^<>\"']{0,128}>([^<>\r\n]{1,512})</")
+_ATTRIBUTE: Final = _pattern(rb"<Q>[^<>]{0,128}>\s{0,64}(?:<value>)?([^<>\r\n]{1,512})</")
 """What follows a name in an attribute of the XML element that holds the value."""
 _NEXT_ELEMENT: Final = re.compile(
     rb"\s{0,8}</(?:\w{1,16}:)?(?:name|key)>\s{0,64}<(?:\w{1,16}:)?(?:value|string)>([^<>\r\n]{1,512})</",
@@ -136,7 +151,8 @@ _OPTION: Final = re.compile(
 
 _HARMLESS: Final = re.compile(
     rb"(?:\$[A-Z_]+[0-9]?|\$\{\w+\}|\$\([^()]*\)|\$?\{\{[^{}]*\}\}|\{[A-Za-z_.\[\]]*[0-9]?\}"
-    rb"|<[A-Za-z][A-Za-z _-]*>|%[A-Za-z]|%[A-Z_]+%|%\(\w+\)s|\[[A-Za-z _-]*\]|\*+|\.{3,}|[xX]{3,}"
+    rb"|<[A-Za-z][A-Za-z _-]*>|(?:%[A-Za-z][:/@.]{0,3})+|%[A-Z_]+%|%\(\w+\)s|\[[A-Za-z _-]*\]"
+    rb"|\*+|\.{3,}|[xX]{3,}"
     rb"|(?i:your[ _-][a-z _-]*|change[_-]?me|string|str|text|number|integer|int|bool|boolean|object|none"
     rb"|null|nil|true|false|bearer|basic|token|required|optional|password|secret|hidden|redacted|undefined"
     rb"|example|any|bytes|char|unknown|empty|env|secretstr))\Z",
@@ -153,6 +169,8 @@ _PAGING: Final = re.compile(rb"(?:page|next|cursor|continuation|sync)[_.-]?\Z", 
 
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _QUOTES: Final = (b'"', b"'")
+_WORDS: Final = frozenset((b"password", b"passwd", b"pwd", b"passphrase", b"passcode", b"secret"))
+"""Names that people use as a password, too; elsewhere a value that ends with its name is a name."""
 _LINE_BEGINS: Final = (b"\n", b"\t", b"\\", b"- ", b"  ", b"rt ", *_QUOTES)
 """What precedes a name that begins a line; also ``\\n`` in JSON, YAML items, ``export``, a quote."""
 
@@ -162,15 +180,25 @@ def value_under(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpa
 
     ``alone``: the name marks an opaque value only, and in JSON only without a prefix.
     """
-    span = _introduced(data, begin, end, alone)
-    is_folder = span is not None and data[begin:end].lower() == b"pwd" and data[span.begin] in b"/~"
-    return None if is_folder else span
+    start = max(0, begin - 64)
+    start += len(data[start:begin].rstrip(_LETTERS))
+    span = _introduced(data, begin, end, start, alone)
+    if span is None:
+        return None
+    name, value = data[begin:end].lower(), data[span.begin : span.end]
+    if name == b"pwd" and value[:1] in (b"/", b"~"):
+        return None  # a folder
+    name = data[start:end] if name in _WORDS else name
+    return None if name.lower() not in _WORDS and _letters(value).endswith(_letters(name)) else span
 
 
-def _introduced(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpan | None:
-    """As `value_under`, for a name that means nothing else."""
-    after, first = data[end : end + 1], max(0, begin - 64)
-    start = first + len(data[first:begin].rstrip(_LETTERS))
+def _letters(text: bytes) -> bytes:
+    return re.sub(rb"[^a-z]", b"", text.lower()) if len(text) < 64 else text
+
+
+def _introduced(data: bytes, begin: int, end: int, start: int, alone: bool) -> CredentialSpan | None:
+    """As `value_under`, for whatever value. ``start``: where the word begins that ends with the name."""
+    after = data[end : end + 1]
     if alone and (_PAGING.search(data, start, begin) or data[begin - 1 : begin].isalnum()):
         return None
     if after in _QUOTES or after == b"\\" or data.startswith((b']"', b"]'", b"]\\"), end):
@@ -185,7 +213,7 @@ def _introduced(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpa
     span = _setting(data, begin, end, start, alone)
     if span is not None:
         return span
-    found = _ASSIGNED.match(data, end)
+    found = _TYPED.match(data, end) or _ASSIGNED.match(data, end)
     if found is not None:
         return _assigned(data, found, alone)
     if after in b" \t" and data.startswith(b"-", start):
@@ -207,25 +235,32 @@ def _in_quotes(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cr
         return _span(number)
     word = _NEXT_WORD.match(data, end)
     if word is not None and word[1] == word[2]:
-        return _word(data, word, start, alone)
+        return _word(data, word, start, end, alone)
     if data[begin - 1 : begin] in _QUOTES or data[start - 1 : start] in _QUOTES:
         before = _VALUE_BEFORE.search(data, max(0, begin - 700), begin)
         if before is not None and not alone and not _HARMLESS.match(before[2]):
             return _span(before)
-    found = _PART.match(data, end) or _NEXT_LINE.match(data, end) or _ATTRIBUTE.match(data, end)
+    found = _NEXT_LINE.match(data, end)
+    if found is None and _NAMED.search(data, max(0, begin - 80), begin):
+        found = _PART.match(data, end) or _ATTRIBUTE.match(data, end)
     return None if found is None or _HARMLESS.match(found[1]) else _span(found)
 
 
-def _word(data: bytes, opening: re.Match[bytes], start: int, alone: bool) -> CredentialSpan | None:
-    """Return the value after an option in a list of words, or in a pair of a header and its value."""
+def _word(
+    data: bytes, opening: re.Match[bytes], start: int, name_end: int, alone: bool
+) -> CredentialSpan | None:
+    """Return the value after an option, a header in a pair, or the name of a variable in a call."""
     at = opening.end()
-    end, closed = _string_end(data, at, opening[2], opening[3])
+    end, closed = end_of_string(data, at, opening[2], opening[3])
     value = data[at:end]
     if not closed or len(value) > LONGEST or not value or _HARMLESS.match(value):
         return None
-    pair = data[start - 2 - len(opening[1]) : start].startswith((b"[", b"("))
-    pair = pair and data.startswith((b"]", b")"), end + 1 + len(opening[2]))
-    if data.startswith(b"-", start) or (pair and _OPAQUE.match(value)):
+    around = data[start - 2 - len(opening[1]) :][:1] + data[end + 1 + len(opening[2]) :][:1]
+    is_pair = not alone and around in (b"[]", b"()") and _OPAQUE.match(value) is not None
+    in_call = (
+        not alone and around == b"()" and data[start:name_end].isupper() and not _IDENTIFIER.match(value)
+    )
+    if data.startswith(b"-", start) or in_call or is_pair:
         return CredentialSpan(at, end, Kind.FIELD)
     return None
 
@@ -234,7 +269,9 @@ def _setting(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cred
     """Return the value of a name in a place that holds nothing but settings, whatever it looks like."""
     after, before = data[end : end + 1], data[max(0, start - 3) : start]
     found: re.Match[bytes] | None = None
-    if after == b"%" and data.startswith(b"%22", end):
+    if after == b"&":
+        found = _ESCAPED.match(data, end)
+    elif after == b"%" and data.startswith(b"%22", end):
         found = _QUOTED_IN_URL.match(data, end)
     elif after in b"<\r\n":
         found = (_NEXT_ELEMENT if after == b"<" else _NEXT_LINE).match(data, end)
@@ -245,7 +282,8 @@ def _setting(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cred
         in_form = before.endswith((b"&", b"?", b";", b"[")) or word.startswith((b"--", b"5B", b"5b"))
         if in_form or (after == b"=" and word.isupper()):
             found = _FORM.match(data, end)
-            alone = alone and not (before.endswith(b";") and word.lower() == b"pwd")
+            telling = found is not None and word.isupper() and _plausible(found[1])
+            alone = alone and not telling
         if found is None and (start == 0 or before.endswith(_LINE_BEGINS)):
             found = _BLOCK.match(data, end) or _WHOLE_LINE.match(data, end)
             if found is not None and found[1][-1:] in b",;(){}[]:" and found[1][:2] != b"${":
@@ -272,10 +310,12 @@ def _assigned(data: bytes, found: re.Match[bytes], alone: bool) -> CredentialSpa
     """Return the value of an assignment, which may be code, or a word in a sentence."""
     span = _span(found)
     value = data[span.begin : span.end]
-    quoted = found.lastindex != 4
+    quoted = found.lastindex in (2, 3)
     given = quoted and not alone and len(value) > 2 and not _CODE.match(value)
     if given and not _HARMLESS.match(value) and not _prose(value):
         return span
+    if data[span.end : span.end + 1] in (b"(", b"[") and not quoted:
+        return None  # code
     if not _plausible(value) or (quoted and b" " in value) or (alone and not _OPAQUE.match(value)):
         return None
     return span if quoted else _whole(data, span)
@@ -300,16 +340,12 @@ def _prose(value: bytes) -> bool:
 
 
 _SCHEME: Final = _pattern(rb"<SCHEME>")
-_IN_STRING: Final = {
-    b'"': re.compile(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL),
-    b"'": re.compile(rb"(?:[^'\\]|\\.)*\\?", re.DOTALL),
-}
 
 
 def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> CredentialSpan | None:
     """Return the value of the JSON field ``name``, which begins behind ``opening``."""
     at, escape, quote = opening.end(), opening[2], opening[3]
-    end, closed = _string_end(data, at, escape, quote)
+    end, closed = end_of_string(data, at, escape, quote)
     scheme = _SCHEME.match(data, at, end)
     if scheme is not None:
         at = scheme.end()
@@ -323,35 +359,6 @@ def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> 
     elif alone and _OPAQUE.match(value) is None:
         return None
     return CredentialSpan(at, end, Kind.FIELD, b"" if closed else escape + quote)
-
-
-def _string_end(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int, bool]:
-    if not escape:
-        found = _IN_STRING[quote].match(data, at)
-        end = at if found is None else found.end()
-        return end, data[end : end + 1] == quote
-    end = string_end(data, at, escape + quote)
-    return (len(data), False) if end is None else (end, True)
-
-
-def string_end(data: bytes, at: int, closing: bytes, escapes: int = 0) -> int | None:
-    """Return where a string ends that ``closing`` ends: a quote, after backslashes in a nested string.
-
-    None: its end is not in ``data``. ``escapes``: backslashes of the string directly before ``at``,
-    where it may end. A level of JSON doubles each backslash and puts one before a quote, so the number
-    of backslashes before a quote tells to which level it belongs.
-    """
-    depth, quote = len(closing) - 1, closing[-1:]
-    end = data.find(quote, at)
-    while end >= 0:
-        begin = end
-        while begin > at and data[begin - 1] == 0x5C:
-            begin -= 1
-        count = end - begin + (escapes if begin == at else 0)
-        if count % (2 * depth + 2) == depth:
-            return end - depth
-        end = data.find(quote, end + 1)
-    return None
 
 
 def _plausible(value: bytes) -> bool:

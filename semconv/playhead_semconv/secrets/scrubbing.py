@@ -14,8 +14,9 @@ from typing import Final, Protocol
 import msgspec
 
 from playhead_semconv.secrets.finder import RECOGNISABLE, Finder
+from playhead_semconv.secrets.json_strings import string_end
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, is_number, mask, nines, piece
-from playhead_semconv.secrets.named_values import CredentialSpan, Kind, string_end
+from playhead_semconv.secrets.named_values import CredentialSpan, Kind
 
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
