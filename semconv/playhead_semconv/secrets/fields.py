@@ -99,7 +99,7 @@ def styles(words: str) -> Iterator[str]:
     """Yield the spellings of a name.
 
     >>> sorted(set(styles("api key")))[:4]
-    ['API-KEY', 'APIKEY', 'API_KEY', 'Api-Key']
+    ['API KEY', 'API key', 'API-KEY', 'API.KEY']
     """
     parts = words.split()
     capitals = [part.capitalize() for part in parts]
