@@ -105,17 +105,23 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
     from playhead_cli.changing.deleting import user
     from playhead_receiver.custody import Brought, redacted_chain
-    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in, told_in_spans
+    from playhead_receiver.transfer.late_values import (
+        late_marks,
+        late_values,
+        redaction_key,
+        told_in_spans,
+    )
+    from playhead_receiver.transfer.redacted_runs import Redaction
     from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
     tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
-    wanted = {one for _, facts in tapes for one in late(facts)}
-    values, key = set(given), _key()
+    wanted = set(late_marks(material.run))
+    values, key = set(given), redaction_key()
     if wanted and key is not None:
-        values |= {one for _, facts in tapes for one in told_in(facts, wanted, key)}
+        values |= {one.value for one in late_values(material.run, wanted, key)}
         values |= told_in_spans(material.spans, wanted, key)
-    redaction = Redaction(sorted(values))
+    redaction = Redaction(sorted(values), knows_late=key is not None)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     done = f"{now} {user()}: {len(values)} named values"
     cleaned: list[IndexedTape] = []
@@ -130,13 +136,3 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
     write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction
-
-
-def _key() -> bytes | None:
-    """The key of this user's digests, where recordings of this machine have one."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    try:
-        key = Path(state, "playhead", "redaction.key").read_bytes()
-    except OSError:
-        return None
-    return key if len(key) == 32 else None

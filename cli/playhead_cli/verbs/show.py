@@ -15,7 +15,6 @@ from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
 from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
-from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
 from playhead_semconv.untrusted.shown_text import visible
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 
 BRANCHES = ("fork", "resume")
+MOST_PLACES = 4
+"""Places of late credentials that are named at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +92,34 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 
 def _late(run: Run) -> list[Any]:
-    """Say how many credentials were recognized only after recording started."""
+    """Say where the run holds credentials that were recognized only after recording started."""
+    from playhead_receiver.transfer.late_values import late_marks, late_values, redaction_key
+
+    marks = late_marks(run)
+    if not marks:
+        return []
+    key = redaction_key()
+    if key is None:
+        said = "the key that finds them here is not on this machine: "
+        return [_recognized_late(len(marks), f"{said}playhead redact {run.name} --values FILE")]
+    found = list(late_values(run, marks, key, until_ns=max(marks.values())))
+    places = list(dict.fromkeys(visible(one.place) for one in found))
+    if not places:
+        return []
+    more = f"; and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    where = "; ".join(places[:MOST_PLACES]) + more
+    count = len({one.value for one in found})
+    return [_recognized_late(count, f"in {where}: playhead redact {run.name}")]
+
+
+def _recognized_late(number: int, said: str) -> Any:
     from rich.text import Text
 
     from playhead_cli.views.words import count
-    from playhead_receiver.transfer.redacted_runs import late
 
-    told = {
-        one
-        for tape in run.tapes
-        for one in late(tape.named(e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_PROCESS_START))
-    }
-    if not told:
-        return []
-    were, they = ("was", "it") if len(told) == 1 else ("were", "they")
-    said = f"  {count(len(told), 'credential')} {were} recognized only after recording started;"
-    return [Text(f"{said} {they} may appear in this run: playhead redact {run.name}", style="dim")]
+    were = "was" if number == 1 else "were"
+    what = f"  {count(number, 'credential')} {were} recognized only after recording started"
+    return Text(f"{what}; {said}", style="dim")
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:
