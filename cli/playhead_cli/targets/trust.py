@@ -112,6 +112,8 @@ def told(run: Run, *, live: bool) -> list[str]:
         refused = [name for name in command.environment if name not in allowed]
         lines += [f"it sets: {', '.join(allowed)}"] if allowed else []
         lines += [f"it does not get to set: {', '.join(refused)}"] if refused else []
+    for one in run.requests:
+        lines.append(f"it serves: {one.application[:MOST_CHARS]}, from: {one.folder or '.'}")
     lines.append(
         "what the tape does not answer goes to the world, with your credentials"
         if live

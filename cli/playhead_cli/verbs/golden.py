@@ -187,9 +187,9 @@ def update(session: Session, names: tuple[str, ...], folder: Path, python: str, 
     for path in paths:
         target = parse_target(str(path))
         with opened_run(session, target) as run:
-            require_trust(session, target, run, trust=trust, live=False)
+            foreign = require_trust(session, target, run, trust=trust, live=False)
         session.progress(f"replaying {path}")
-        done.append(renew(path, python))
+        done.append(renew(path, python, foreign=foreign))
         note_known(session.data_dir, path)
     if session.as_json:
         said: list[PrintedRenewedGolden] = [

@@ -93,7 +93,7 @@ def here_from(command: Command, folder: Path) -> Places:
 
 def _found_below(script: str, folder: Path) -> str:
     """The longest suffix of the path ``script`` that is a file below ``folder``."""
-    parts = Path(script).parts[1:]
+    parts = Path(os.path.normpath(script)).parts[1:]  # no step out of the folder
     for start in range(len(parts)):
         candidate = folder.joinpath(*parts[start:])
         if candidate.is_file():
