@@ -49,9 +49,6 @@ _GZIP = {"Content-Encoding": "gzip"}
 class HttpTransport:
     """One connection to one endpoint. One thread at a time."""
 
-    _Context = ssl.SSLContext
-    """That of the standard library, as it was before gevent replaced it."""
-
     def __init__(
         self,
         endpoint: Endpoint,
@@ -158,11 +155,7 @@ class HttpTransport:
         """A connection over a socket of the interpreter, whatever the program has patched."""
         base, trust = urlsplit(self._endpoint.base), self._trust
         if self._endpoint.secure:
-            context = self._Context(ssl.PROTOCOL_TLS_CLIENT)
-            if trust.ca:
-                context.load_verify_locations(trust.ca)
-            else:
-                context.load_default_certs()
+            context = ssl.create_default_context(cafile=trust.ca or None)
             if trust.certificate:
                 context.load_cert_chain(trust.certificate, trust.key or None)
             made: Any = HTTPSConnection(
