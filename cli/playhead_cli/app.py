@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.failures import PIPE_CLOSED, exit_status, show_failure
+from playhead_cli.messages import discard_rest
 from playhead_cli.options import Verbs
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
@@ -167,8 +168,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # A command builds one large tree and ends: collections would only walk through the tree again.
     gc.set_threshold(GC_THRESHOLD)
+    fill_closed_streams()
     escape_what_streams_cannot_encode()
     sys.exit(die_as(closing(lambda: run(words), words)))
+
+
+def fill_closed_streams() -> None:
+    """Put the null device where a standard stream is closed, so that no file gets its number.
+
+    A program that is started from here does not inherit it, and finds the stream closed too.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            lowest = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(lowest, mode, encoding="utf-8", closefd=False))
 
 
 def escape_what_streams_cannot_encode() -> None:
@@ -227,6 +240,5 @@ def closing(verb: Callable[[], int], words: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The buffered rest has no reader; flushing it when Python ends must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_rest(sys.stdout)
         return PIPE_CLOSED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.failures import show_failure
+from playhead_cli.messages import write_message
 from playhead_cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_cli.running.agent import (
     Agent,
@@ -113,19 +113,17 @@ class Record:
             # The agent has run, and its status is the result, whatever we make of it afterwards.
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
             if not session.as_json:
-                sys.stderr.write(
+                write_message(
                     "playhead: the run is only in the spool (not delivered yet); to deliver it: "
                     "playhead spool push\n"
                 )
-                sys.stderr.flush()
         return status
 
     def unrecorded(self, problem: Exception) -> int:
         """Run the agent where nothing can be recorded because of ``problem``, and say so."""
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
         if not self.session.as_json:
-            sys.stderr.write("playhead: nothing is kept of this run\n")
-            sys.stderr.flush()
+            write_message("playhead: nothing is kept of this run\n")
         return self._run({**self.inherited, "PLAYHEAD_DISABLED": "1"})[1]
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
