@@ -97,7 +97,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     else:
         session.say(f"redacted {said}; {summary.name} is {now} now")
         if not deleted.wiped:
-            session.say("somebody still reads an older state: run playhead gc to overwrite it")
+            session.say("another program reads an older state: until it ends, a log has the old run")
     return 0
 
 

@@ -23,7 +23,7 @@ from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
 from playhead_receiver.store.sqlite.checkpoint_file import CheckpointFile
 from playhead_receiver.store.sqlite.free_pages import give_back, has_room
-from playhead_receiver.store.sqlite.logs import TRIES, Logs, move_log
+from playhead_receiver.store.sqlite.logs import Logs, move_log
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import FILE as SEARCH
@@ -122,7 +122,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             self._forget_words()
             blobs = self._delete_blobs(done.blobs)
             checkpoints = self._checkpoints.delete_runs(trace_ids)
-        wiped = self._logs.empty(TRIES)
+        wiped = self._logs.empty_soon()
         return Deleted(done.runs, done.spans, done.facts, blobs, checkpoints, wiped)
 
     def delete_strays(self, before_ns: int, most: int) -> int:
@@ -135,7 +135,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         with self._logs.deleting():
             blobs = self._delete_blobs(self._blobs.settled())
             checkpoints = self._checkpoints.delete_runs(self._left_behind())
-        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._logs.empty(TRIES))
+        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._logs.empty_soon())
 
     def empty_logs(self) -> bool:
         """Empty the logs that may hold deleted content; return whether none does any more."""

@@ -22,6 +22,8 @@ from playhead_semconv.errors import PlayheadError
 TRIES = 5
 """How often a deletion tries: reads of the receiver itself take milliseconds."""
 PAUSE_S = 0.02
+MOST_BYTES = 32 * 1024 * 1024
+"""Size of a log, held back by a reader for minutes, that a deletion leaves to the housekeeper."""
 
 
 class Logs:
@@ -33,8 +35,9 @@ class Logs:
         Make it before the databases are opened: a log that is there already may hold deleted content.
         """
         self._emptied = emptied
-        self._full = set[Path]() if read_only else {path for path in emptied if not is_empty(path)}
+        self._full = set[Path]() if read_only else {path for path in emptied if log_bytes(path)}
         self._lock = threading.Lock()
+        self._emptying = threading.Lock()
 
     @contextmanager
     def deleting(self) -> Generator[None]:
@@ -43,31 +46,52 @@ class Logs:
             yield
         finally:
             with self._lock:
-                self._full = set(self._emptied)
+                self._full |= self._emptied.keys()
 
-    def empty(self, tries: int = 1) -> bool:
+    def empty(self) -> bool:
         """Empty the logs that may hold deleted content; return whether none does any more."""
-        with self._lock:
-            while True:
-                self._full = {path for path in self._full if not self._empty(path)}
-                tries -= 1
-                if not self._full or not tries:
-                    return not self._full
-                time.sleep(PAUSE_S)
+        with self._emptying:
+            return self._empty()
 
-    def _empty(self, path: Path) -> bool:
+    def empty_soon(self) -> bool:
+        """Do the same for a deletion, in a moment: try a few times, and leave large logs alone."""
+        if not self._emptying.acquire(timeout=TRIES * PAUSE_S):
+            return False
         try:
-            return is_empty(path) or self._emptied[path]()
+            for _ in range(TRIES - 1):
+                if self._empty(MOST_BYTES):
+                    return True
+                time.sleep(PAUSE_S)
+            return self._empty(MOST_BYTES)
+        finally:
+            self._emptying.release()
+
+    def _empty(self, most_bytes: int = 1 << 62) -> bool:
+        with self._lock:  # a deletion that comes meanwhile adds them again
+            left, self._full = self._full, set[Path]()
+        try:
+            for path in list(left):
+                if self._is_emptied(path, most_bytes):
+                    left.remove(path)
+        finally:
+            with self._lock:
+                self._full |= left
+        return not self._full
+
+    def _is_emptied(self, path: Path, most_bytes: int) -> bool:
+        try:
+            size = log_bytes(path)
+            return not size or (size <= most_bytes and self._emptied[path]())
         except PlayheadError:
             return False  # the next try may find the disk or the file repaired
 
 
-def is_empty(database: Path) -> bool:
-    """Whether a database has no log, or an empty one."""
+def log_bytes(database: Path) -> int:
+    """The size of the log of a database; 0 if it has none."""
     try:
-        return not os.stat(f"{os.path.realpath(database)}-wal").st_size
+        return os.stat(f"{os.path.realpath(database)}-wal").st_size
     except OSError:
-        return True
+        return 0
 
 
 def move_log(path: Path) -> bool:

@@ -37,6 +37,7 @@ receiver/playhead_receiver/maintenance/errands.py ask .read_bytes
 receiver/playhead_receiver/maintenance/errands.py serve .read_bytes
 receiver/playhead_receiver/query/routes/reruns.py order_fork .write_text
 receiver/playhead_receiver/store/content/blob_places.py PlaceFile._read .read_bytes
+receiver/playhead_receiver/transfer/late_values.py redaction_key .read_bytes
 receiver/playhead_receiver/web/serving.py Pages.__init__ .read_bytes
 checkpoint/playhead_checkpoint/blobs.py BlobFolder.put os.open
 checkpoint/playhead_checkpoint/blobs.py BlobFolder.put open
