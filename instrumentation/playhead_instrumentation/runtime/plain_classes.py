@@ -163,7 +163,10 @@ def builtin_base(cls: type[Any]) -> Any:
 
 
 def _namespace(found: Any) -> dict[str, Any]:
-    return object.__getattribute__(found, "__dict__") if found is not None else {}
+    try:
+        return object.__getattribute__(found, "__dict__")
+    except AttributeError:  # a name may lead through any object
+        return {}
 
 
 def _members(cls: enum.EnumType) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.driver.exceptions import again
+from playhead_instrumentation.runtime import plain_classes
 from playhead_semconv.facts import ErrorRecord
 
 RAN: list[str] = []
@@ -150,3 +151,8 @@ def test_an_exception_of_a_module_that_is_not_here_is_not_imported():
     assert type(error) is RuntimeError and str(error) == "Gone: why"
     assert "antigravity" not in sys.modules
     assert type(again(ErrorRecord("os", "system", "true", ["true"]), RuntimeError)) is RuntimeError
+
+
+def test_a_name_that_leads_through_an_object_without_attributes_is_not_found():
+    assert plain_classes.defined("os", "sep.join") is None
+    assert plain_classes.defined("nowhere", "x.y") is None

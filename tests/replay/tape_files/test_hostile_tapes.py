@@ -25,3 +25,11 @@ def test_hostile_tapes_run_nothing_and_touch_nothing(tmp_path: Path):
 @pytest.mark.parametrize("seed", range(12))
 def test_six_thousand_hostile_tapes(tmp_path: Path, seed: int):
     survive(tmp_path, seed, 500)
+
+
+@pytest.mark.acceptance
+def test_tapes_made_by_hand_to_run_code_run_nothing(tmp_path: Path):
+    words = [sys.executable, "-m", "support.tapes.evil_tapes", str(tmp_path)]
+    environ = {**os.environ, "PYTHONPATH": str(TESTS)}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
