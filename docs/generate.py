@@ -53,8 +53,8 @@ it is. `gen_ai.operation.name` is a word of the GenAI conventions where they hav
 The provider is known by the host, else by what the answer says, else it is left out.
 """.strip()
 JSON = """
-Every verb but `browse` has `--json`: one object on stdout, with `schema_version`. `tail` and `search`
-print one object a line. playhead's own words stay on stderr. Exit statuses are those without it.
+Every command except `browse` has `--json`: one object on stdout, with `schema_version`. `tail` and
+`search` print one object per line. Messages of playhead go to stderr. Exit statuses do not change.
 
 ```console
 $ playhead record agent.py "I fly to Oslo. What do I pack?"
@@ -66,17 +66,15 @@ $ playhead replay last --json
 {"schema_version": …}
 ```
 
-* Names are those of the [HTTP API](http.md): `trace_id`, `started_ns`, `input_tokens`, `cost_usd`. What
-  `/v1/diff` answers is what `playhead diff` prints.
-* Units stand in names: `_ns`, `_bytes`, `_usd`. Times are nanoseconds since 1970 in UTC, durations
-  nanoseconds. Ids are hex. Null stands for what is not known or not there.
-* Fields are only ever added. `schema_version` rises where one changes its meaning or goes.
-* `record`, `fork` and `resume` print their object on stderr, in a line of its own: stdout is the
-  agent's.
-  `demo` prints its object at the end; what its commands say goes to stderr. `up` prints its object when
-  it listens.
-* `mcp` has no object of its own: its stdout speaks MCP. Neither have `show --raw` and `export -o -`,
-  which print the bytes and the lines that they are asked for.
+* Field names are those of the [HTTP API](http.md): `trace_id`, `started_ns`, `input_tokens`,
+  `cost_usd`. `playhead diff` prints the same object as `/v1/diff`.
+* Names end with their unit: `_ns`, `_bytes`, `_usd`. Times are nanoseconds since 1970 in UTC, durations
+  nanoseconds. Ids are hexadecimal. Null means unknown or absent.
+* Fields are only added. `schema_version` increases when a field changes its meaning or is removed.
+* `record`, `fork` and `resume` print their object on stderr, on a line of its own, because stdout
+  belongs to the agent. `demo` prints its object at the end and the output of its commands on stderr.
+  `up` prints its object when it listens.
+* `mcp`, `show --raw` and `export -o -` print no object: their stdout is MCP, bytes, or the export.
 * An error is one object on stderr, with the same exit status:
 
 ```console
@@ -88,8 +86,8 @@ $ playhead show nothing-9 --json        # there is no such run: exit 2
 
 ## Schemas
 
-One file a verb, JSON Schema of draft 2020-12. More fields than those that it names are valid: a reader
-made for this version reads what later ones print.
+One file per command, JSON Schema draft 2020-12. Additional fields are valid, so a reader written for
+this version accepts the output of later ones.
 """.strip()
 ATTRIBUTES = """
 Attributes of spans, facts and resources that playhead writes or reads, by group. Those that begin with
@@ -116,8 +114,8 @@ def cell(text: str) -> str:
 
 
 def commands() -> str:
-    """Every verb with its help and options."""
-    from playhead_cli.app import VERBS, playhead
+    """Every command with its help and options, by group."""
+    from playhead_cli.app import GROUPS, playhead
     from playhead_cli.options import common_options
 
     common = {option.name for option in common_options()}
@@ -125,22 +123,24 @@ def commands() -> str:
     text = [
         "# Commands",
         NOTE,
-        "`playhead VERB [OPTIONS] …`. " + paragraphs(playhead.epilog or ""),
+        "`playhead COMMAND [OPTIONS] …`. " + paragraphs(playhead.epilog or ""),
         "",
-        "Every verb has these options:",
+        "Global options, accepted by every command:",
         "",
         options(common_options()),
     ]
-    for name in VERBS:
-        verb = playhead.get_command(group, name)
-        assert verb is not None
-        text += ["", *command(verb, click.Context(verb, parent=group, info_name=name), common)]
+    for title, names in GROUPS.items():
+        text += ["", f"## {title}"]
+        for name in names:
+            verb = playhead.get_command(group, name)
+            assert verb is not None
+            text += ["", *command(verb, click.Context(verb, parent=group, info_name=name), common)]
     return "\n".join(text)
 
 
 def command(verb: click.Command, context: click.Context, common: set[str | None]) -> Iterator[str]:
     """One verb; its subcommands behind it."""
-    depth = "#" * len(context.command_path.split())
+    depth = "#" * (1 + len(context.command_path.split()))
     yield f"{depth} {context.command_path}"
     yield ""
     yield f"```text\n{' '.join([context.command_path, *verb.collect_usage_pieces(context)])}\n```"

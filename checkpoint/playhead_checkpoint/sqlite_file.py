@@ -112,6 +112,35 @@ def _turn_log_on(database: sqlite3.Connection) -> None:
         Bell().wait(_POLL_S)
 
 
+def empty_log(database: sqlite3.Connection) -> bool:
+    """Move the write-ahead log into the file and cut it; False if a reader prevents that.
+
+    It waits for no lock. To cut the log holds all writers, so it is tried only after all of it was
+    moved, which holds none.
+    """
+    database.execute("PRAGMA busy_timeout=0").fetchall()
+    database.execute("PRAGMA user_version").fetchone()  # before it has read, it does not see the log
+    try:
+        busy, in_log, moved = database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or moved < in_log:
+            return False
+        return not database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        database.execute(f"PRAGMA busy_timeout={int(WAIT_S * 1000)}").fetchall()
+
+
+def empty_log_of(path: Path) -> bool:
+    """Do the same with a connection of its own. `StoreUnavailable`, `CorruptTape`."""
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", isolation_level=None, uri=True)
+        try:
+            return empty_log(database)
+        finally:
+            database.close()
+    except sqlite3.Error as problem:
+        raise error_of(path, problem) from problem
+
+
 def error_of(path: Path, problem: sqlite3.Error | OSError) -> PlayheadError:
     """The error of playhead for one of SQLite: `CorruptTape` for damage, else `StoreUnavailable`."""
     damaged = isinstance(problem, sqlite3.DatabaseError)

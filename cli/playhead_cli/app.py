@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.failures import PIPE_CLOSED, exit_status, show_failure
+from playhead_cli.messages import discard_rest
 from playhead_cli.options import Verbs
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
@@ -26,53 +27,67 @@ from playhead_semconv.errors import nearest
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-VERBS = {
-    "demo": "record, show and replay bundled agents, with nothing else needed",
-    "up": "run the receiver until it is stopped",
-    "record": "run a Python agent and record it",
-    "open": "look at runs in a browser",
-    "ls": "list runs, newest first",
-    "show": "show a run as a tree of steps, or one step whole",
-    "browse": "step through a run in the terminal, backwards and forwards",
-    "search": "find what was said, in all runs",
-    "stats": "sums over runs: failures, tokens, cost, how long they took",
-    "tail": "follow runs while they go on",
-    "fork": "go back to a step, change something, and go on for real",
-    "rollback": "take a run back to a checkpoint, and go on from there",
-    "pause": "halt a running agent at its next step",
-    "step": "let one step of a paused agent happen",
-    "continue": "let a paused agent go on",
-    "checkpoint": "make a checkpoint of a running agent",
-    "edit": "change what a paused agent is about to ask",
-    "reject": "refuse what a paused agent is about to do",
-    "answer": "answer by hand what a paused agent is about to ask",
-    "resume": "bring a dead run to its end",
-    "replay": "run the recorded command again, answered from its tape",
-    "export": "write a run to a file: a tape, or OTLP JSON lines",
-    "import": "take a run from a file",
-    "state": "show conversation, states, files and output at a point of a run",
-    "checkpoints": "list the checkpoints of a run",
-    "events": "list what happened in a run, fact by fact",
-    "diff": "compare two runs: where they part, and how",
-    "variability": "how many ways the runs of one agent take, and where they part",
-    "artifacts": "list what a run made, and take it out",
-    "workspace": "show, compare or restore the files of a run at a step",
-    "golden": "keep runs as regression tests",
-    "doctor": "say what is recorded, what is not, and why",
-    "verify": "check the store, or a tape, against its digests and chains",
-    "delete": "delete runs by name, for good",
-    "rederive": "find out anew what the requests of stored runs mean",
-    "redact": "take credentials out of a stored run",
-    "gc": "delete runs whose time is over",
-    "backup": "copy the store into a folder, also while it is written to",
-    "restore": "make a store of a backup",
-    "mcp": "let agents read runs, over MCP on stdio",
-    "token": "make and revoke tokens",
-    "spool": "look at what was not delivered, and deliver it",
-    "completion": "print the completion script of a shell",
+GROUPS = {
+    "Record": {
+        "demo": "Record, show and replay bundled agents; needs no API key",
+        "record": "Run a Python agent and record it",
+        "up": "Run the receiver until it is stopped",
+        "doctor": "Explain what is recorded, what is not, and why",
+    },
+    "Inspect": {
+        "open": "Open runs in a browser",
+        "ls": "List runs, newest first",
+        "show": "Show a run as a tree of steps, or one step in detail",
+        "browse": "Step through a run in the terminal",
+        "search": "Search the text of all runs",
+        "stats": "Aggregate runs: failures, tokens, cost, duration",
+        "tail": "Follow live runs",
+        "diff": "Compare two runs",
+        "variability": "Compare the paths that many runs took",
+        "state": "Show conversation, state, files and output at a step",
+        "events": "List the facts of a run",
+        "checkpoints": "List the checkpoints of a run",
+        "artifacts": "List and extract the artifacts of a run",
+        "workspace": "Show, compare or restore the files of a run at a step",
+    },
+    "Replay": {
+        "replay": "Run the recorded program again, answered from its tape",
+        "fork": "Replay up to a step, change something, continue live",
+        "rollback": "Return to a checkpoint and continue live",
+        "resume": "Resume a crashed run from its tape, then live",
+        "golden": "Keep runs as regression tests",
+    },
+    "Control a live run": {
+        "pause": "Pause a running agent at its next step",
+        "step": "Release one pending step of a paused agent",
+        "continue": "Continue a paused agent",
+        "edit": "Edit the pending request of a paused agent",
+        "reject": "Reject the pending request of a paused agent",
+        "answer": "Answer the pending request of a paused agent by hand",
+        "checkpoint": "Create a checkpoint of a running agent",
+    },
+    "Store": {
+        "export": "Export a run as a tape or as OTLP JSON lines",
+        "import": "Import a run from a file",
+        "delete": "Delete runs",
+        "gc": "Delete expired runs",
+        "redact": "Remove credentials from a stored run",
+        "rederive": "Re-derive model, tokens and cost from stored requests",
+        "verify": "Check the integrity of the store or of a tape",
+        "backup": "Back up the store while it is in use",
+        "restore": "Restore the store from a backup",
+        "spool": "List and deliver undelivered recordings",
+        "token": "Create, list and revoke tokens",
+    },
+    "Integrate": {
+        "mcp": "Serve runs to agents over MCP on stdio",
+        "completion": "Print a shell completion script",
+    },
 }
-"""Verbs in the order of ``--help``, each with its line. The module of a verb has the same name."""
+"""Commands by group, in the order of ``--help``. The module of a command has the same name."""
 
+VERBS = {name: line for group in GROUPS.values() for name, line in group.items()}
+"""All commands, each with its line of ``--help``."""
 
 GC_THRESHOLD = 200_000
 """Objects made between two collections of garbage."""
@@ -103,7 +118,7 @@ class LazyVerbs(Verbs):
         if is_unknown and not ctx.resilient_parsing:
             near = nearest(args[0], VERBS)
             meant = f", did you mean {near}?" if near else ""
-            raise click.UsageError(f"no verb {args[0]}{meant}", ctx)
+            raise click.UsageError(f"unknown command {args[0]}{meant}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
@@ -116,8 +131,9 @@ class LazyVerbs(Verbs):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in ``--help``, made without loading any verb."""
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(group.items()))
 
 
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -144,7 +160,7 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     help="Show the version and exit.",
 )
 def playhead() -> None:
-    """Record every token of an LLM agent, look at it, play it back."""
+    """Record LLM agents, inspect their runs, and replay them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -152,8 +168,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # A command builds one large tree and ends: collections would only walk through the tree again.
     gc.set_threshold(GC_THRESHOLD)
+    fill_closed_streams()
     escape_what_streams_cannot_encode()
     sys.exit(die_as(closing(lambda: run(words), words)))
+
+
+def fill_closed_streams() -> None:
+    """Put the null device where a standard stream is closed, so that no file gets its number.
+
+    A program that is started from here does not inherit it, and finds the stream closed too.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            lowest = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(lowest, mode, encoding="utf-8", closefd=False))
 
 
 def escape_what_streams_cannot_encode() -> None:
@@ -212,6 +240,5 @@ def closing(verb: Callable[[], int], words: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The buffered rest has no reader; flushing it when Python ends must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_rest(sys.stdout)
         return PIPE_CLOSED

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.messages import write_message
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.untrusted.shown_text import visible
 
@@ -54,7 +54,7 @@ def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> Non
     """Report the error on stderr."""
     found = described(problem)
     if verbose:
-        sys.stderr.write(visible("".join(traceback.format_exception(problem))))
+        write_message(visible("".join(traceback.format_exception(problem))))
     if as_json:
         printed: PrintedFailure = {"schema_version": 1, "error": found}
         said = json.dumps(printed, ensure_ascii=False)
@@ -63,5 +63,4 @@ def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> Non
         told = ("cause", found["cause"]), ("hint", found["hint"])
         lines += [f"{name}: {text}" for name, text in told if text]
         said = "\n".join(lines)
-    sys.stderr.write(visible(said) + "\n")
-    sys.stderr.flush()
+    write_message(visible(said) + "\n")

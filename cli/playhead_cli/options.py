@@ -37,68 +37,97 @@ def common_options() -> list[click.Option]:
     path = click.Path(path_type=Path)
     return [
         click.Option(
-            ["--json"], is_flag=True, expose_value=False, callback=_keep("as_json"), help="As JSON."
+            ["--json"], is_flag=True, expose_value=False, callback=_keep("as_json"), help="Print JSON."
         ),
         click.Option(
             ["--color"],
             type=click.Choice(["auto", "always", "never"]),
             expose_value=False,
             callback=_keep("color"),
-            help="Colour the output. Default: on a terminal.",
+            help="Color the output. Default: auto (on a terminal).",
         ),
         click.Option(
             ["--config"],
             type=path,
             expose_value=False,
             callback=_keep("config"),
-            help="Configuration file to use instead of the found ones.",
+            help="Use this configuration file instead of the default ones.",
         ),
         click.Option(
             ["--no-config"],
             is_flag=True,
             expose_value=False,
             callback=_keep("no_config"),
-            help="Use no configuration file.",
+            help="Ignore configuration files.",
         ),
         click.Option(
             ["--data-dir"],
             type=click.Path(file_okay=False),
             expose_value=False,
             callback=keep_flag,
-            help="The receiver's data folder.",
+            help="Data folder of the receiver.",
         ),
         click.Option(
             ["--store"],
             metavar="URL",
             expose_value=False,
             callback=keep_flag,
-            help="Database that keeps the runs: postgresql://…",
+            help="Database that stores the runs: postgresql://…",
         ),
         click.Option(
             ["-v", "--verbose"],
             is_flag=True,
             expose_value=False,
             callback=_keep("verbose"),
-            help="Say more; show tracebacks.",
+            help="Verbose output, with tracebacks.",
         ),
     ]
 
 
 class Verb(click.Command):
-    """A verb: its own options, then the common ones."""
+    """A command: its own options, which ``--help`` lists, and the common ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own = {option for param in self.params for option in param.opts}
-        self.params += [option for option in common_options() if not own.intersection(option.opts)]
+        self.common = [option for option in common_options() if not own.intersection(option.opts)]
+        self.params += self.common
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the command's own options."""
+        _list_options(self, self.common, ctx, formatter)
 
 
 class Verbs(click.Group):
-    """A verb with subcommands; the common options are accepted before and after them."""
+    """A command with subcommands; the common options are accepted before and after them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params += common_options()
+        self.common = common_options()
+        self.params += self.common
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List its options, only the root the common ones, then the subcommands."""
+        if ctx.parent is None:
+            super().format_options(ctx, formatter)
+        else:
+            _list_options(self, self.common, ctx, formatter)
+            self.format_commands(ctx, formatter)
+
+
+def _list_options(
+    command: click.Command,
+    common: Sequence[click.Option],
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+) -> None:
+    """List the options of a command without the common ones, which ``playhead --help`` lists."""
+    own = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
+    records = [param.get_help_record(ctx) for param in own if param not in common]
+    with formatter.section("Options"):
+        formatter.write_dl([record for record in records if record is not None])
+    formatter.write_paragraph()
+    formatter.write_text("Global options: playhead --help")
 
 
 class AgentVerb(Verb):
@@ -197,7 +226,7 @@ header_option = click.option(
     "header_lines",
     multiple=True,
     metavar="'NAME: VALUE'",
-    help="What a request to a service is asked with, e.g. a credential that the tape withholds.",
+    help="Header for requests to a service, e.g. a credential that the tape does not contain.",
 )
 
 check_option = click.option(
@@ -206,5 +235,5 @@ check_option = click.option(
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Check functions that look at each span.",
+    help="File with check functions, which run on each span.",
 )

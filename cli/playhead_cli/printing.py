@@ -69,7 +69,8 @@ def harmless(line: Text, *, ascii_only: bool) -> Text:
 def _shown(line: Text) -> Text:
     from rich.text import Text
 
-    found = hidden_at(line.plain, lines=True)
+    plain = line.plain
+    found = [] if plain.isascii() and plain.isprintable() else hidden_at(plain, lines=True)
     if not found:
         return line
     shown, at = Text(style=line.style), 0

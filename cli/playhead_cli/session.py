@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from playhead_cli.command_name import command_name
+from playhead_cli.messages import write_message
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
@@ -111,13 +112,13 @@ class Session:
     def say(self, text: str) -> None:
         """Print one line as a message of playhead."""
         if not self.settings.quiet:
-            _line(f"playhead: {visible(text)}")
+            write_message(f"playhead: {visible(text)}\n")
 
     def suggest(self, command: str) -> None:
         """Suggest the next command; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json and not self.settings.quiet:
             command = command.replace("playhead", command_name(), 1)
-            _line(f"next: {visible(command)}")
+            write_message(f"next: {visible(command)}\n")
 
     def progress(self, text: str) -> None:
         """Show the current activity; on a terminal only."""
@@ -126,16 +127,14 @@ class Session:
 
     def print_json(self, value: Any, *, to_stderr: bool = False) -> None:
         """Print one JSON object on a line of its own."""
-        stream = sys.stderr if to_stderr else sys.stdout
-        stream.write(visible(json.dumps(value, ensure_ascii=False)) + "\n")
-        stream.flush()
+        text = visible(json.dumps(value, ensure_ascii=False)) + "\n"
+        if to_stderr:
+            write_message(text)
+            return
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
     def _console(self, stream: IO[str]) -> Console:
         from playhead_cli.console import console_on
 
         return console_on(stream, self.colored(stream))
-
-
-def _line(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

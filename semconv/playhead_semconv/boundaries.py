@@ -403,7 +403,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "pools",
         EXCHANGES,
         "choice",
-        "nothing by itself: statements that get a new connection ready stand for later ones",
+        "connection-pool set-up statements are matched to later connections",
         "such statements are like others",
         (
             "sqlalchemy.pool.base._ConnectionRecord._ConnectionRecord__connect",

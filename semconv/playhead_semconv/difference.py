@@ -5,14 +5,18 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import dataclass, field
+from typing import Any, AnyStr, Final, cast
 
 from playhead_semconv import attributes as a
 
 SIDE_CHARS = 200
 """How much of a side is kept for showing."""
 
+BEFORE_CHARS = 40
+"""How much of what is the same is kept before the place where two long sides differ."""
+
+_ABSENT: Final = object()
 
 REDACTED: Final = a.PLAYHEAD_REDACTED_COUNT
 
@@ -25,6 +29,8 @@ class Difference:
     """``$.messages[3].content``, ``line 4``, ``byte 17``, …"""
     tape: str
     now: str
+    identity: int = field(default=0, compare=False, repr=False, kw_only=True)
+    """Equal for equal whole sides, of which ``tape`` and ``now`` may be parts; 0: these are whole."""
 
 
 def body_difference(tape: bytes, now: bytes) -> Difference | None:
@@ -52,19 +58,19 @@ def json_difference(tape: Any, now: Any, path: str = "$") -> Difference | None:
         return _of_arrays(cast("list[Any]", tape), cast("list[Any]", now), path)
     if isinstance(tape, bool) is isinstance(now, bool) and tape == now:
         return None
-    return Difference(path, _shown(tape), _shown(now))
+    return _between(path, tape, now)
 
 
 def _of_objects(tape: dict[str, Any], now: dict[str, Any], path: str) -> Difference | None:
     for key, value in tape.items():
         if key not in now:
-            return Difference(f"{path}.{key}", _shown(value), "(absent)")
+            return _between(f"{path}.{key}", value, _ABSENT)
         found = json_difference(value, now[key], f"{path}.{key}")
         if found is not None:
             return found
     for key, value in now.items():
         if key not in tape:
-            return Difference(f"{path}.{key}", "(absent)", _shown(value))
+            return _between(f"{path}.{key}", _ABSENT, value)
     return None
 
 
@@ -74,9 +80,9 @@ def _of_arrays(tape: list[Any], now: list[Any], path: str) -> Difference | None:
         if found is not None:
             return found
     if len(tape) > len(now):
-        return Difference(f"{path}[{len(now)}]", _shown(tape[len(now)]), "(absent)")
+        return _between(f"{path}[{len(now)}]", tape[len(now)], _ABSENT)
     if len(now) > len(tape):
-        return Difference(f"{path}[{len(tape)}]", "(absent)", _shown(now[len(tape)]))
+        return _between(f"{path}[{len(tape)}]", _ABSENT, now[len(tape)])
     return None
 
 
@@ -106,9 +112,9 @@ def json_differences(tape: Any, now: Any, path: str = "$") -> Iterator[Differenc
         left, right = cast("dict[str, Any]", tape), cast("dict[str, Any]", now)
         for key in dict.fromkeys([*left, *right]):
             if key not in right:
-                yield Difference(f"{path}.{key}", _shown(left[key]), "(absent)")
+                yield _between(f"{path}.{key}", left[key], _ABSENT)
             elif key not in left:
-                yield Difference(f"{path}.{key}", "(absent)", _shown(right[key]))
+                yield _between(f"{path}.{key}", _ABSENT, right[key])
             else:
                 yield from json_differences(left[key], right[key], f"{path}.{key}")
     elif isinstance(tape, list) and isinstance(now, list):
@@ -116,11 +122,11 @@ def json_differences(tape: Any, now: Any, path: str = "$") -> Iterator[Differenc
     elif isinstance(tape, str) and isinstance(now, str) and tape != now:
         left, right = _within(tape), _within(now)
         if left is None or right is None or left == right:
-            yield Difference(path, _shown(tape), _shown(now))
+            yield _between(path, tape, now)
         else:
             yield from json_differences(left, right, path)
     elif isinstance(tape, bool) is not isinstance(now, bool) or tape != now:
-        yield Difference(path, _shown(tape), _shown(now))
+        yield _between(path, tape, now)
 
 
 def _within(text: str) -> Any:
@@ -144,9 +150,9 @@ def _all_of_arrays(tape: list[Any], now: list[Any], path: str) -> Iterator[Diffe
         for index in range(max(to_tape - from_tape, to_now - from_now)):
             left, right = from_tape + index, from_now + index
             if left >= to_tape:
-                yield Difference(f"{path}[{right}]", "(absent)", _shown(now[right]))
+                yield _between(f"{path}[{right}]", _ABSENT, now[right])
             elif right >= to_now:
-                yield Difference(f"{path}[{left}]", _shown(tape[left]), "(absent)")
+                yield _between(f"{path}[{left}]", tape[left], _ABSENT)
             else:
                 yield from json_differences(tape[left], now[right], f"{path}[{left}]")
 
@@ -169,7 +175,7 @@ def text_difference(tape: bytes, now: bytes) -> Difference | None:
         line = lines[index] if index < len(lines) else None
         other = others[index] if index < len(others) else None
         if line != other:
-            return Difference(f"line {index + 1}", *_lines(line, other))
+            return _lines(f"line {index + 1}", line, other)
     return None
 
 
@@ -188,7 +194,7 @@ def message_difference(
     for name in sorted({*tape[1], *now[1]} - {REDACTED}):
         left, right = tape[1].get(name), now[1].get(name)
         if left != right:
-            return Difference(f"{place} {name}", _shown(left), _shown(right))
+            return _between(f"{place} {name}", left, right)
     return None
 
 
@@ -200,8 +206,9 @@ def shown(data: bytes) -> str:
         return _bytes(data, 0)
 
 
-def first_difference(tape: bytes, now: bytes) -> int | None:
-    """Offset of the first byte that differs; the length of the shorter where one begins the other."""
+def first_difference(tape: AnyStr, now: AnyStr) -> int | None:
+    """Offset of the first byte or character that differs; the length of the shorter if one begins the
+    other."""
     if tape == now:
         return None
     low, high = 0, min(len(tape), len(now))
@@ -214,18 +221,36 @@ def first_difference(tape: bytes, now: bytes) -> int | None:
     return low
 
 
-def _lines(tape: str | None, now: str | None) -> tuple[str, str]:
+def _lines(path: str, tape: str | None, now: str | None) -> Difference:
     sides = [None if line is None else line.rstrip("\r\n") for line in (tape, now)]
     if sides[0] == sides[1]:  # they differ in the end of the line only
         sides = [None if line is None else repr(line) for line in (tape, now)]
-    left, right = ("(absent)" if side is None else side[:SIDE_CHARS] for side in sides)
-    return left, right
+    left, right = ("(absent)" if side is None else side for side in sides)
+    return _cut(path, left, right)
+
+
+def _between(path: str, tape: Any, now: Any) -> Difference:
+    """The difference of two values, as JSON, of which one may be absent."""
+    left, right = (
+        "(absent)" if side is _ABSENT else json.dumps(side, ensure_ascii=False) for side in (tape, now)
+    )
+    return _cut(path, left, right)
+
+
+def _cut(path: str, tape: str, now: str) -> Difference:
+    """The difference of two texts: of long ones the part where they differ first."""
+    if max(len(tape), len(now)) <= SIDE_CHARS:
+        return Difference(path, tape, now)
+    same = first_difference(tape, now) or 0
+    start = 0 if same < SIDE_CHARS // 2 else same - BEFORE_CHARS
+    left, right = (
+        ("…" if start else "")
+        + side[start : start + SIDE_CHARS]
+        + ("…" if len(side) > start + SIDE_CHARS else "")
+        for side in (tape, now)
+    )
+    return Difference(path, left, right, identity=hash((tape, now)))
 
 
 def _bytes(data: bytes, offset: int) -> str:
     return data[offset : offset + 16].hex(" ") or "(end)"
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SIDE_CHARS else text[:SIDE_CHARS] + "…"

@@ -1,18 +1,23 @@
 """Real graphs of LangGraph on the saver."""
 
+import operator
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from checkpoint import graph_program
+from langgraph.graph import END, START, StateGraph
 
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
+from playhead_semconv.errors import StateRefused
 
 PROGRAM = Path(graph_program.__file__)
 APART = Path(__file__).parents[2] / ".venv" / "apart-langgraph"
@@ -84,3 +89,96 @@ def test_an_old_checkpoint_is_edited_and_gone_on_from_and_the_old_line_stays(tmp
         assert graph.get_state(history[0].config).values == end
         assert graph.get_state(old.config).values == old.values
         assert store.damages() == []
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[PlayheadSaver]:
+    with SqliteCheckpoints(tmp_path / "c.sqlite") as store:
+        yield PlayheadSaver(store)
+
+
+class Log(TypedDict):
+    log: Annotated[list[Any], operator.add]
+
+
+def graph_of(saver: PlayheadSaver, nodes: dict[str, Any], **options: Any) -> Any:
+    """A graph of nodes that all run in its first step."""
+    graph = StateGraph(Log)
+    for name, node in nodes.items():
+        graph.add_node(name, node, **options)
+        graph.add_edge(START, name)
+        graph.add_edge(name, END)
+    return graph.compile(checkpointer=saver)
+
+
+def decline(state: Log) -> Log:
+    raise ValueError("card declined")
+
+
+def test_the_error_of_a_failed_node_is_in_the_state(saver: PlayheadSaver):
+    graph = graph_of(saver, {"charge": decline})
+    with pytest.raises(ValueError, match="card declined"):
+        graph.invoke({"log": []}, config_of("t"))
+    (task,) = graph.get_state(config_of("t")).tasks
+    assert task.error == "ValueError('card declined')"
+
+
+def test_an_interrupted_error_handler_runs_again_and_the_failed_node_does_not(saver: PlayheadSaver):
+    calls: list[str] = []
+
+    def charge(state: Log) -> Log:
+        calls.append("charge")
+        return decline(state)
+
+    def handler(state: Log) -> Log:
+        calls.append("handler")
+        if calls.count("handler") == 1:
+            raise KeyboardInterrupt
+        return {"log": ["handled"]}
+
+    graph = graph_of(saver, {"charge": charge}, error_handler=handler)
+    with pytest.raises(KeyboardInterrupt):
+        graph.invoke({"log": []}, config_of("t"))
+    assert graph.invoke(None, config_of("t")) == {"log": ["handled"]}
+    assert calls == ["charge", "handler", "handler"]
+
+
+class Plan:
+    """A class that nothing stores."""
+
+
+def fail_beside(saver: PlayheadSaver, plans: list[Any]) -> Any:
+    """A graph that has run until one node failed after the other one, which makes plans, was done."""
+    planned, failures = Event(), [ValueError("card declined")]
+
+    def charge(state: Log) -> Log:
+        planned.wait()
+        if failures:
+            raise failures.pop()
+        return {"log": ["charged"]}
+
+    graph = graph_of(saver, {"plan": lambda _: {"log": [plans.pop(0)]}, "charge": charge})
+    with (
+        pytest.warns(RuntimeWarning, match=r"a task wrote to log is not stored: .*\.Plan "),
+        pytest.raises(ValueError, match="card declined"),
+    ):
+        for _ in graph.stream({"log": []}, config_of("t"), stream_mode="updates"):
+            planned.set()
+    return graph
+
+
+def test_writes_refused_beside_a_failure_are_a_warning_and_an_error_of_the_next_put(
+    saver: PlayheadSaver,
+):
+    graph = fail_beside(saver, [Plan()])
+    errors = {task.name: task.error for task in graph.get_state(config_of("t")).tasks}
+    assert errors == {"plan": None, "charge": "ValueError('card declined')"}
+    with pytest.raises(StateRefused, match="a task wrote to log is not stored"):
+        graph.update_state(config_of("t"), {"log": ["by hand"]}, as_node="charge")
+    assert graph.get_state(config_of("t")).values["log"] == ["by hand"]
+
+
+def test_writes_that_are_stored_when_the_task_runs_again_are_no_error(saver: PlayheadSaver):
+    graph = fail_beside(saver, [Plan(), "a text"])
+    end = graph.invoke(None, config_of("t"))
+    assert sorted(end["log"]) == ["a text", "charged"]

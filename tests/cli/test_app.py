@@ -48,11 +48,19 @@ def run_help(playhead: CommandLine, name: str) -> Done:
 
 
 @pytest.mark.parametrize("name", app.VERBS)
-def test_every_verb_has_help_and_the_common_options(playhead: CommandLine, name: str):
+def test_every_command_has_help_and_the_common_options_which_only_the_root_lists(
+    playhead: CommandLine, name: str
+):
     done = run_help(playhead, name)
     assert done.status == 0
+    command = app.playhead.get_command(None, name)  # type: ignore[arg-type]
+    accepted = {option for param in command.params for option in param.opts}
+    listed = app.run(["--help"]), playhead.captured()
     for option in ("--json", "--color", "--config", "--no-config", "--data-dir", "--verbose"):
-        assert option in done.out
+        assert option in accepted
+        assert option in listed[1]
+    assert "--no-config" not in done.out
+    assert "Global options: playhead --help" in done.out
 
 
 @pytest.mark.parametrize("words", [(), ("golden",), ("token",)])
@@ -76,7 +84,7 @@ def test_n_is_how_many_in_every_verb():
     ("words", "said", "hint"),
     [
         (("ls", "--jsn"), "No such option '--jsn'", "playhead ls --help"),
-        (("shw",), "no verb shw, did you mean show?", "playhead --help"),
+        (("shw",), "unknown command shw, did you mean show?", "playhead --help"),
         (("ls", "-n", "x"), "Invalid value for '-n' / '--limit'", "playhead ls --help"),
     ],
 )

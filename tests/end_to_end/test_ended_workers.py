@@ -1,4 +1,4 @@
-"""Workers of a pool that are ended as soon as their last result is there."""
+"""Processes that end without a report: workers of a pool, and a program that replaces itself."""
 
 from __future__ import annotations
 
@@ -29,3 +29,24 @@ def test_every_call_of_an_ended_worker_is_whole(tmp_path: Path, level: str):
     steps = home.run("pool-1").steps
     assert len(steps) == 6
     assert [step.span.name for step in steps if step.span.ended_ns is None] == []
+
+
+EXEC = """
+import os, sys
+
+print(asked("before" if len(sys.argv) == 1 else "after"), flush=True)
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, sys.argv[0], "again"])
+os._exit({status})
+"""
+
+
+@pytest.mark.parametrize(("status", "said"), [(0, "success"), (5, "failure")])
+def test_a_program_that_replaces_itself_ends_as_its_last_image(tmp_path: Path, status: int, said: str):
+    (tmp_path / "twice.py").write_text(ASKING + EXEC.format(status=status), "utf-8")
+    with Provider(pace_s=0.0) as provider:
+        home = Home(tmp_path, provider.environment)
+        done = home.playhead("record", "--level", "exchanges", "twice.py")
+    assert done.returncode == status, done.stderr
+    assert f"playhead: twice-1 {said}, 2 steps" in done.stderr
+    assert [run["status"] for run in home.runs()] == [said]

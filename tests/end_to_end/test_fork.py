@@ -90,6 +90,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
         whole = stage.bodies(origin)
         tool = "execute_tool" in origin.steps[number - 1].span.name
         recorded = [json.loads(body) for body in whole]
+        origin_tokens = origin.usage.input_tokens
     left = {path.name: path.read_bytes() for path in stage.work.iterdir() if path.is_file()}
     edits = {
         "nothing": [],
@@ -112,6 +113,11 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
         assert outcome.played_steps == list(range(1, number + answered))
         assert outcome.live_steps == list(range(number + answered, STEPS + 1))
         assert outcome.changed == answered
+        # What its tape answered was not spent again, though no SDK says that these are calls.
+        played = len(before) + (kind == "response")
+        tokens = origin_tokens // len(whole)
+        assert fork.played_usage.input_tokens == played * tokens
+        assert fork.usage.input_tokens == (len(whole) - played) * tokens
         # Every step of it can be looked at, whoever answered it.
         assert all(fork.messages(step).output for step in fork.steps if "chat" in step.span.name)
     assert len(live) == len(whole) - len(before) - (kind == "response")
@@ -167,7 +173,7 @@ def test_a_changed_program_is_played_as_far_as_it_agrees(stage: Stage):
     finally:
         script.write_text(source)
     assert done.returncode == 0, done.stderr
-    assert "the program parts from the tape" in done.stderr
+    assert "the program no longer matches the recording" in done.stderr
     assert 'now "question 9"' in done.stderr
     assert live[0].json["messages"][-1]["content"] == "question 9"
     with stored(stage.folder, "last") as [fork]:

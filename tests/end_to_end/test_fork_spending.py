@@ -9,6 +9,7 @@ from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
 from playhead_replay import Run
+from playhead_replay.diff import diff
 from playhead_replay.run.token_usage import TokenUsage
 from playhead_semconv.attributes import GEN_AI_USAGE_INPUT_TOKENS as INPUT
 from playhead_semconv.attributes import GEN_AI_USAGE_OUTPUT_TOKENS as OUTPUT
@@ -42,6 +43,9 @@ def test_a_fork_counts_what_it_spent_and_not_what_its_tape_answered(tmp_path: Pa
     assert [fork.usage.input_tokens, fork.usage.output_tokens] == spent
     assert [fork.played_usage.input_tokens, fork.played_usage.output_tokens] == played
     assert 0 < fork.cost.usd < origin.cost.usd
+    whole = diff(origin, fork).totals[1]
+    assert [whole.input_tokens, whole.output_tokens] == told(fork, 1, 2, 3, 4)
+    assert whole.cost.usd > fork.cost.usd
     [listed] = home.runs("-n", "1")
     assert [listed["input_tokens"], listed["output_tokens"]] == spent
     assert listed["cost_usd"] == pytest.approx(float(fork.cost.usd))

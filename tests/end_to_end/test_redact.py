@@ -38,8 +38,15 @@ def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     wanted = {"key": KEY.encode()}
     assert leaks(texts(home.data_dir), wanted), "the scanner does not see the store"
     shown = home.playhead("show", "last")
-    assert "1 credential was recognized only after recording started" in shown.stdout + shown.stderr
-    assert "playhead redact agent-1" in shown.stdout + shown.stderr
+    said = " ".join(shown.stdout.split())
+    assert (
+        "1 credential was recognized only after recording started; in file ./handed.txt, line 1; "
+        in said
+    )
+    assert "stdout" in said and "playhead redact agent-1" in said
+    another = {**home.environ, "XDG_STATE_HOME": str(tmp_path / "another")}
+    elsewhere = home.playhead("show", "last", env=another)
+    assert "the key that finds them here is not on this machine" in " ".join(elsewhere.stdout.split())
 
     dry = home.playhead("redact", "last", "--dry-run")
     assert (dry.returncode, "would be redacted" in dry.stderr) == (0, True), dry.stderr
@@ -57,7 +64,8 @@ def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     (tmp_path / "run.tape").rename(tmp_path / "exports" / "run.tape")
     assert leaks(texts(tmp_path / "exports"), wanted) == {}
     whole = home.playhead("show", "last", "--all").stdout
-    assert KEY not in whole and "[redacted]" in home.playhead("show", "last:1").stdout
+    assert KEY not in whole and "recognized only" not in whole
+    assert "[redacted]" in home.playhead("show", "last:1").stdout
     assert home.playhead("verify").returncode == 0
     # Who did it and when stands on the tape.
     logs = [
@@ -70,3 +78,29 @@ def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     code, report = home.report("last")
     assert (code, report["divergences"]) == (0, []), json.dumps(report["divergences"])[:3000]
     assert home.playhead("redact", "last").stderr.count("nothing was found") == 1
+
+
+CODED = f"""
+import httpx
+from opentelemetry import trace
+key = "{KEY}"
+with trace.get_tracer("mine").start_as_current_span("work") as span:
+    span.set_attribute("note", "use " + key if NOTED else "no key")
+try:
+    httpx.get("http://127.0.0.1:9/", headers={{"Authorization": "Bearer " + key}})
+except httpx.ConnectError:
+    pass
+"""
+
+
+def test_a_credential_in_the_code_is_reported_only_where_the_run_holds_it(tmp_path: Path):
+    home = Home(tmp_path, {"XDG_STATE_HOME": str(tmp_path / "state")})
+    for noted in (False, True):
+        (tmp_path / "agent.py").write_text(CODED.replace("NOTED", str(noted)))
+        assert home.playhead("record", "agent.py").returncode == 0
+        said = " ".join(home.playhead("show", "last").stdout.split())
+        assert ("recognized only" in said) == ("in span work, attribute note" in said) == noted
+    assert "nothing was found" in home.playhead("redact", "agent-1").stderr
+    assert "redacted 1 place" in home.playhead("redact", "agent-2").stderr
+    assert "recognized only" not in home.playhead("show", "last").stdout
+    assert leaks(texts(home.data_dir), {"key": KEY.encode()}) == {}

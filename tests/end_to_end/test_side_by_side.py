@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.long import long
 from support.servers.endpoints import http_endpoint
@@ -19,10 +20,15 @@ from support.starting.home import Home
 from support.starting.running import receiver, until
 from support.tapes.batches import START_NS, span_of
 
+from playhead_cli.running.undelivered import delivered_by_another
+from playhead_exporter.spool.folders import SpoolFolders
+from playhead_exporter.spool.recovery import left_facts, take_left
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.store import Batch, open_store
 from playhead_receiver.store.values.run_summaries import Query, RunSummary
+from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.settings import Settings
 
 AGENT = """
 import os, sys
@@ -160,6 +166,31 @@ def test_beside_a_receiver_the_database_that_is_named_keeps_the_run(
         assert "first-1 success" in first.end()
     assert runs_in(home.folder / "data") == {}
     assert list(runs_in(url)) == ["first-1"]
+
+
+def test_what_another_command_is_delivering_is_waited_for(home: Home):
+    data = home.folder / "data"
+    with receiver(data):
+        first = Recording(home, "first", data)
+        until(first.started, "it records")
+    # The receiver is gone. The command stands still while its agent ends and another one takes its tape.
+    first.command.send_signal(signal.SIGSTOP)
+    assert first.command.stdin is not None
+    first.command.stdin.close()
+    first.command.stdin = None
+    until(lambda: not is_alive(first.pid), "the agent ends")
+    settings = Settings(spool_dir=str(home.folder / "state" / "playhead" / "spool"))
+    spool = msgspec.structs.replace(SpoolFolders.of(settings), everything=True)
+    (instance,) = spool.instances()
+    start = next(left_facts(spool, instance)).attributes
+    word = str(start[a.PLAYHEAD_PROCESS_RECORDED_BY])
+    assert not delivered_by_another(settings, word)
+    taken = take_left(spool, instance)
+    assert taken is not None and delivered_by_another(settings, word)
+    first.command.send_signal(signal.SIGCONT)
+    until(lambda: running(data) is not None, "the command has embedded a receiver")
+    taken.let_go()
+    assert "first-1 success" in first.end()
 
 
 class Machine:

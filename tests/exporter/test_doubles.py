@@ -1,6 +1,7 @@
 """Delivery goes to the endpoint, whatever a test double has put in the place of connections."""
 
-import urllib3
+import http.client
+
 from support.servers.scripted import ScriptedServer, json_reply
 
 from playhead_exporter.shipping.endpoint import Endpoint
@@ -19,6 +20,6 @@ def test_delivery_passes_doubles_by(monkeypatch):
     with ScriptedServer() as server:
         server.script([json_reply({"playhead": "1"})])
         transport = HttpTransport(Endpoint.parse(server.url, "http/protobuf"), "")
-        monkeypatch.setattr(urllib3.HTTPConnectionPool, "ConnectionCls", Double)
+        monkeypatch.setattr(http.client, "HTTPConnection", Double)
         assert transport.about(10) == About(True)
         transport.close()

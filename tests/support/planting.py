@@ -38,15 +38,20 @@ NOT_HIDDEN = {
     "opaque": "a value without a name and a shape, that is never used as a credential",
     "hex": "what a program computes of a value: its hash, hex digits, a cipher",
     "short": "a value of fewer than eight characters, where no name gives it away",
+    "reference": "what refers to a value or stands for one: `$NAME`, `${NAME}`, `{{ name }}`,"
+    " `<your key>`, `***`, `changeme`",
+    "sentence": "a value after a name in a sentence (`my password is …`), a bare word that code assigns",
+    "table": "a value below its name in a table, or in a charset other than UTF-8, unless it is known",
     "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
-    "late": "a value that came before anything told it for a credential: it is told on the run, and "
-    "`playhead redact RUN` takes it out",
+    "late": "a value that the program used as a credential only after it was recorded: `playhead show`"
+    " names the places, and `playhead redact RUN` takes it out",
 }
 """What is not hidden."""
 
 WITHOUT_START = (
     "private key", "netrc", "bearer", "basic", "curl", "sshpass", "Telegram", "Azure client secret",
-    "address of a webhook",
+    "address of a webhook", "mysql", "login", "redis-cli", "sqlcmd", "SQL", "Oracle", "Dockerfile",
+    "Azure SAS",
 )  # fmt: skip
 BODY = "aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ"
 

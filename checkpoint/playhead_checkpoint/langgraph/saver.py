@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from functools import lru_cache, partial
-from typing import Any, cast
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final, cast
 
 import msgspec
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    ERROR,
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
@@ -26,13 +29,23 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
+from playhead_checkpoint.langgraph.refusals import Refusals
+from playhead_checkpoint.langgraph.thread_names import (
+    ANY_THREAD,
+    name_starts,
+    thread_name,
+    thread_parts,
+)
 from playhead_checkpoint.store.linking import LinkedCheckpoints, id_in_thread
 from playhead_checkpoint.store.protocol import (
     RESTS_ON_PARENT,
     Checkpoint,
     CheckpointStore,
 )
-from playhead_semconv.errors import CheckpointUnknown
+from playhead_semconv.errors import CheckpointUnknown, UsageError
+
+_PAGE: Final = 64
+"""How many checkpoints of a thread `PlayheadSaver.list` looks up at a time."""
 
 
 class PlayheadSaver(BaseCheckpointSaver[Any]):
@@ -49,6 +62,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         self._store = store
         self._linked = LinkedCheckpoints(store, "langgraph")
         self._types = GraphTypes(self.serde)
+        self._refusals = Refusals()
 
     def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
         """A saver over the same store, whose serializer brings back these types, too."""
@@ -63,24 +77,38 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint; the config that names it. A later put of one wins over the one before."""
-        thread, name = _thread(config), checkpoint["id"]
-        parent = get_checkpoint_id(config)
+        """Keep a checkpoint; the config that names it. A later put of one wins over the one before.
+
+        If writes of a task in this thread were refused since the last put, their error is raised, after
+        the checkpoint is stored.
+        """
+        parts, name = _parts(config), checkpoint["id"]
+        thread, parent = thread_name(*parts), get_checkpoint_id(config)
         state = {
             "checkpoint": self._kept(checkpoint),
             "metadata": get_serializable_checkpoint_metadata(config, metadata),
             "parent": parent,
+            **_long_parts(thread, parts),
         }
         labels = [RESTS_ON_PARENT] if _open_channels(state["metadata"]) else []
-        self._linked.put(state, thread, name, parent or "", *labels, types=self._types, replace=True)
-        return _config(thread, name)
+        with self._refusals.of_put(parts[0]):
+            self._linked.put(state, thread, name, parent or "", *labels, types=self._types, replace=True)
+        return _config(parts, name)
 
     def _note(self, id: bytes, notes: dict[str, Any], *, anew: bool = False) -> None:
-        """Keep writes by key: ``[task_path, task_id, index, channel, value]``."""
-        if self._types.encrypts:
-            notes = {key: [*told, Serialized(value)] for key, (*told, value) in notes.items()}
-        if notes:
-            self._store.note(id, notes, self._types, replace=anew)
+        """Keep writes by key: ``[task_path, task_id, index, channel, value]``.
+
+        The serializer decides what is kept of an error: LangGraph's keeps its ``repr``, and LangGraph
+        makes an exception of that text again. Other values come back as they were, or are refused.
+        """
+        packed = {
+            key: [*told, channel, Serialized(value)]
+            if self._types.encrypts or channel == ERROR
+            else [*told, channel, value]
+            for key, (*told, channel, value) in notes.items()
+        }
+        if packed:
+            self._store.note(id, packed, self._types, replace=anew)
 
     def _kept(self, checkpoint: GraphCheckpoint) -> GraphCheckpoint:
         """A checkpoint with its channels as they are stored."""
@@ -97,20 +125,21 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Keep what a task wrote. Errors, interrupts and resumptions win over those before."""
-        id = id_in_thread(_thread(config), cast(str, get_checkpoint_id(config)))
-        kept: dict[str, Any] = {}
-        replaced: dict[str, Any] = {}
-        for position, (channel, value) in enumerate(writes):
-            index = WRITES_IDX_MAP.get(channel, position)
-            notes = replaced if index < 0 else kept
-            notes[json.dumps([task_id, index])] = [task_path, task_id, index, channel, value]
-        self._note(id, kept)
-        self._note(id, replaced, anew=True)
+        """Keep what a task wrote. Errors, interrupts and resumptions win over those before.
+
+        A refusal is a warning, too, and the next `put` of the thread raises it: LangGraph may drop it.
+        """
+        parts = _parts(config)
+        channels = dict.fromkeys(channel for channel, _ in writes)
+        with self._refusals.of_task(parts[0], task_id, channels):
+            id = id_in_thread(thread_name(*parts), _checkpoint_id(config))
+            replaced, kept = _notes(writes, task_id, task_path)
+            self._note(id, replaced, anew=True)  # first: an error is kept even if the others are refused
+            self._note(id, kept)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that a config names; without an id, the last one of its thread."""
-        thread, name = _thread(config), get_checkpoint_id(config)
+        thread, name = thread_name(*_parts(config)), get_checkpoint_id(config)
         if not name:
             found = self._store.of_thread(thread, limit=1)
             if not found:
@@ -125,12 +154,12 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         except CheckpointUnknown:
             return None
         writes = sorted(notes.values(), key=lambda note: writes_sort_key(*note[:3]))
-        parent = state["parent"]
+        parent, parts = state["parent"], _parts_of(thread, state)
         return CheckpointTuple(
-            _config(thread, name),
+            _config(parts, name),
             state["checkpoint"],
             state["metadata"],
-            _config(thread, parent) if parent else None,
+            _config(parts, parent) if parent else None,
             [(task_id, channel, value) for _, task_id, _, channel, value in writes],
         )
 
@@ -144,35 +173,50 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, the newest of each thread first; ``filter``: values that their metadata has."""
-        end = (get_checkpoint_id(before) if before else None) or ""
-        wanted = get_checkpoint_id(config) if config else None
+        """Checkpoints, newest first over all threads; ``filter``: values that their metadata has."""
+        before_id = (get_checkpoint_id(before) if before else None) or ""
         left = sys.maxsize if limit is None else limit
-        for thread in self._threads(config):
-            enough = None if filter or wanted else left
-            for found in self._store.of_thread(thread, before=end, limit=enough):
-                if left <= 0:
-                    return
-                if wanted and found.lineage.name != wanted:
-                    continue
-                one = self._tuple(thread, found.lineage.name)
-                if one is None:
-                    continue
-                told = cast(dict[str, Any], one.metadata)
-                if all(told.get(key) == value for key, value in (filter or {}).items()):
-                    left -= 1
-                    yield one
+        for thread, name in self._names(config, before_id, left):
+            if left <= 0:
+                return
+            one = self._tuple(thread, name)
+            if one is None:
+                continue
+            metadata = cast(dict[str, Any], one.metadata)
+            if all(metadata.get(key) == value for key, value in (filter or {}).items()):
+                left -= 1
+                yield one
+
+    def _names(
+        self, config: RunnableConfig | None, before: str, limit: int
+    ) -> Iterator[tuple[str, str]]:
+        """Threads and names of checkpoints, greatest name first: their ids grow with time."""
+        threads = self._threads(config)
+        wanted = get_checkpoint_id(config) if config else None
+        if wanted:
+            return iter([(thread, wanted) for thread in threads if not before or wanted < before])
+        each = [self._names_in(thread, before, min(limit, _PAGE)) for thread in threads]
+        return heapq.merge(*each, key=itemgetter(1), reverse=True)
+
+    def _names_in(self, thread: str, before: str, count: int) -> Iterator[tuple[str, str]]:
+        """The same for one thread; ``count``: how many to look up first."""
+        while count > 0:
+            page = self._store.of_thread(thread, before=before, limit=count)
+            yield from ((thread, one.lineage.name) for one in page)
+            before = page[-1].lineage.name if len(page) == count else ""
+            count = _PAGE if before else 0
 
     def _threads(self, config: RunnableConfig | None) -> Sequence[str]:
         if config is None:
-            return [thread for thread in self._store.threads("[") if _parts(thread)]
+            return [thread for thread in self._store.threads(ANY_THREAD) if thread_parts(thread)]
         told = _told(config)
         if told.get("checkpoint_ns") is None:
             return self._namespaces(told["thread_id"])
-        return [_thread(config)]
+        return [thread_name(*_parts(config))]
 
     def _namespaces(self, thread_id: str) -> Sequence[str]:
-        return self._store.threads(json.dumps([str(thread_id)])[:-1] + ",")
+        starts = name_starts(str(thread_id))
+        return [thread for start in starts for thread in self._store.threads(start)]
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete all checkpoints and writes of a thread."""
@@ -192,15 +236,17 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints of a thread, with their writes. What is there already is replaced."""
         for thread in self._namespaces(source_thread_id):
-            _, namespace = _parts(thread)
-            target = json.dumps([str(target_thread_id), namespace])
             for found in reversed(self._store.of_thread(thread)):
-                self._copy(found, target)
+                self._copy(found, str(target_thread_id))
 
-    def _copy(self, found: Checkpoint, thread: str) -> None:
+    def _copy(self, found: Checkpoint, thread_id: str) -> None:
         """Put a checkpoint into another thread."""
         state = self._store.state(found.id, self._types)
+        parts = thread_id, _parts_of(found.lineage.thread, state)[1]
+        thread = thread_name(*parts)
         state["checkpoint"] = self._kept(state["checkpoint"])
+        state.pop("thread", None)
+        state |= _long_parts(thread, parts)
         parent, id = state["parent"], id_in_thread(thread, found.lineage.name)
         above = id_in_thread(thread, parent) if parent else b""
         lineage = msgspec.structs.replace(found.lineage, parent=above, id=id, thread=thread)
@@ -311,28 +357,43 @@ def _told(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
 
 
-def _thread(config: RunnableConfig) -> str:
-    """The thread of the store: thread and namespace of LangGraph."""
+def _parts(config: RunnableConfig) -> tuple[str, str]:
+    """Thread id and namespace of a config."""
     told = _told(config)
-    return _named(str(told["thread_id"]), told.get("checkpoint_ns") or "")
+    return str(told["thread_id"]), told.get("checkpoint_ns") or ""
 
 
-@lru_cache(maxsize=128)
-def _named(thread_id: str, namespace: str) -> str:
-    return json.dumps([thread_id, namespace])
+def _long_parts(thread: str, parts: tuple[str, str]) -> dict[str, Any]:
+    """What a state has to hold of thread id and namespace: the name of the thread may have digests."""
+    return {} if thread_parts(thread) == [*parts] else {"thread": [*parts]}
 
 
-@lru_cache(maxsize=128)
-def _parts(thread: str) -> Sequence[str]:
-    """Thread and namespace of LangGraph; empty: it is a thread of something else."""
-    try:
-        found = json.loads(thread)
-    except ValueError:
-        return []
-    return cast(Sequence[str], found) if isinstance(found, list) and len(cast(Any, found)) == 2 else []
+def _parts_of(thread: str, state: dict[str, Any]) -> tuple[str, str]:
+    """Thread id and namespace of a stored checkpoint."""
+    thread_id, namespace = state.get("thread") or thread_parts(thread)
+    return thread_id, namespace
 
 
-def _config(thread: str, name: str) -> RunnableConfig:
-    thread_id, namespace = _parts(thread)
+def _config(parts: tuple[str, str], name: str) -> RunnableConfig:
+    thread_id, namespace = parts
     told = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": name}
     return {"configurable": told}
+
+
+def _checkpoint_id(config: RunnableConfig) -> str:
+    found = get_checkpoint_id(config)
+    if found is None:
+        raise UsageError("writes belong to a checkpoint: the config has no checkpoint_id")
+    return found
+
+
+def _notes(
+    writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a task wrote as notes by key: those that replace earlier ones, and the others."""
+    replaced, kept = dict[str, Any](), dict[str, Any]()
+    for position, (channel, value) in enumerate(writes):
+        index = WRITES_IDX_MAP.get(channel, position)
+        notes = replaced if index < 0 else kept
+        notes[json.dumps([task_id, index])] = [task_path, task_id, index, channel, value]
+    return replaced, kept

@@ -275,9 +275,11 @@ def _check(one: Lineage) -> None:
         and 0 <= one.time_ns < 1 << 63
     ):
         raise UsageError(
-            f"a checkpoint cannot be stored: its lineage is {one!r:.400}",
+            f"a checkpoint cannot be stored: its name has {len(one.name)} characters, its thread "
+            + f"{len(one.thread)}, and its lineage is {one!r:.400}",
             hint="a run has 16 bytes, a span 8, an id and a parent 16; kinds are "
-            + f"{', '.join(KINDS)}; labels are at most {MOST_LABELS}, of {LONGEST_LABEL} characters",
+            + f"{', '.join(KINDS)}; labels are at most {MOST_LABELS}, of {LONGEST_LABEL} characters; "
+            + f"a name has at most {LONGEST_LABEL} characters, a thread {LONGEST_THREAD}",
         )
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.sqlite_file import WAIT_S, SqliteFile, error_of
+from playhead_checkpoint.sqlite_file import SqliteFile, empty_log, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
-from playhead_checkpoint.store.engine import Fresh, KnownNodes
+from playhead_checkpoint.store.engine import Fresh, KnownNodes, Put, Row
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.store.stored_nodes import squeezed
@@ -51,9 +51,8 @@ _READ_AS_COUNTED: Final = (
 _FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ERRORS: Final = (sqlite3.Error, OSError)
-
-_LOG_TIMEOUT_MS: Final = 200
-"""How long the emptying of the log, which holds all writers, waits for readers."""
+_VACUUMED_PAGES: Final = 1024
+"""Free pages returned to the file system at a time."""
 
 
 class _Use:
@@ -152,6 +151,8 @@ class SqliteCheckpoints(SqlCheckpoints):
         self._use = _Use(self._path, self._lock, self._connection)
         self._open: sqlite3.Connection | None = None
         self._pid = 0
+        self._holds_deleted = False
+        """Whether the log could not be emptied after a deletion."""
         with self._using():
             pass
 
@@ -210,7 +211,29 @@ class SqliteCheckpoints(SqlCheckpoints):
             )
             return (pages - free) * size
 
+    def give_back(self) -> None:
+        """Return some free pages to the file system; later puts use the rest."""
+        with self._using() as database:
+            if database.execute("PRAGMA freelist_count").fetchone()[0]:  # `execute` would free one page
+                database.executescript(f"PRAGMA incremental_vacuum({_VACUUMED_PAGES})")
+
+    def empty_log(self) -> bool:
+        """Empty the log, which holds deleted content; False if a reader needs it.
+
+        In this case the next write tries again.
+        """
+        with self._using() as database:
+            self._holds_deleted = not empty_log(database)
+            return not self._holds_deleted
+
     # What differs from other databases
+
+    def write(self, put: Put) -> Row:
+        """Keep a row and its nodes; see `CheckpointEngine.write`."""
+        stored = super().write(put)
+        if self._holds_deleted and not self._use.depth:
+            self.empty_log()
+        return stored
 
     def _insert(self, database: Session, fresh: Fresh) -> None:
         for digest, node in fresh.items():
@@ -221,15 +244,8 @@ class SqliteCheckpoints(SqlCheckpoints):
         return done.lastrowid if done.rowcount else None
 
     def _tidy(self) -> None:
-        with self._using() as database:
-            database.executescript("PRAGMA incremental_vacuum")  # `execute` frees one page
-            # Until it ends nothing can be written, so it does not wait for readers: the next deletion or
-            # the end of the last connection empties the log.
-            database.execute(f"PRAGMA busy_timeout={_LOG_TIMEOUT_MS}").fetchall()
-            try:
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            finally:
-                database.execute(f"PRAGMA busy_timeout={int(WAIT_S * 1000)}").fetchall()
+        self.give_back()
+        self.empty_log()
 
     def _broken(self, database: Session) -> Iterator[str]:
         for (line,) in database.execute("PRAGMA integrity_check"):

@@ -32,7 +32,7 @@ def words_of(text: str, here: str) -> list[str]:
     if not words or words[0] not in VERBS:
         near = nearest(words[0], VERBS) if words else ""
         meant = f", did you mean {near}?" if near else ""
-        raise UsageError(f"no verb {words[0] if words else text}{meant}")
+        raise UsageError(f"unknown command {words[0] if words else text}{meant}")
     return words
 
 

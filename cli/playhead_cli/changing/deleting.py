@@ -39,7 +39,9 @@ def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
         if not session.as_json:
             for name in names:
                 click.echo(name)
-        raise UsageError(f"{what} would be deleted, and nobody can be asked", hint=again)
+        raise UsageError(
+            f"{what} would be deleted: confirm with --yes (no terminal to ask on)", hint=again
+        )
     for name in names[:MOST_SHOWN]:
         click.echo(name, err=True)
     if len(names) > MOST_SHOWN:
@@ -114,6 +116,6 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
     if folders:
         session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")
     if session.settings.store:
-        session.say("the database overwrites what was deleted in its own time: VACUUM")
+        session.say("the database overwrites deleted data when it runs VACUUM")
     elif not done.wiped:
         session.say("somebody still reads an older state: run playhead gc to overwrite what was deleted")

@@ -127,10 +127,8 @@ def _say(session: Session, path: Path, processes: list[Chained], signature: Chec
             session.say(in_one_line(line))
     session.say(in_one_line(signature.line()))
     if "changed" in states or signature.problems:
-        session.say(
-            f"{path} is not what its chain was made over, or what was signed; the lines above say where"
-        )
+        session.say(f"{path} does not match its hash chain or signature; see the lines above")
     elif states == {"whole"}:
-        session.say(f"{path} is what its chain was made over")
+        session.say(f"{path} matches its hash chain")
     else:
-        session.say(f"{path} is sound as a file; what is not chained may have been changed")
+        session.say(f"{path} is a valid file; parts without a hash chain may have been changed")

@@ -28,8 +28,8 @@ def examples_here(folder: Path) -> Path:
             shutil.copy(agent, examples)
     elif not all((examples / agent.name).is_file() for agent in agents):
         raise UsageError(
-            f"{examples} is there already, and is not the demo's",
-            hint="in another folder: playhead demo --keep",
+            f"{examples} exists and does not belong to the demo",
+            hint="run it in another folder: playhead demo --keep",
         )
     return examples
 

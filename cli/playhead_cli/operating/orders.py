@@ -158,16 +158,14 @@ def target_of(text: str) -> tuple[str, str]:
     """RUN[:HALT]: the run, and which of those that wait; empty: the only one."""
     target = parse_target(text)
     if target.is_file:
-        raise UsageError(f"{text} is a file, and does not run", hint="playhead fork, to go on from it")
+        raise UsageError(f"{text} is a file, not a live run", hint="playhead fork continues from it")
     return target.run, target.point
 
 
 def orders(function: Callable[..., Any]) -> Callable[..., Any]:
     """RUN[:HALT] and ``--url``, which each of these verbs has."""
     run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
-    url = click.option(
-        "--url", help="The query API of a receiver. Default: of the one on the data folder."
-    )
+    url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
     return run(url(function))
 
 
@@ -178,7 +176,7 @@ def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="TIME",
         default="10m",
         show_default=True,
-        help="The run goes on by itself after that, unless it is paused again.",
+        help="Continue automatically after this time, unless paused again.",
     )(function)
 
 
@@ -196,7 +194,7 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="TIME",
         default=f"{WAIT_S:g}s",
         show_default=True,
-        help="How long it is waited for the next step.",
+        help="How long to wait for the next step.",
     )(function)
 
 
@@ -211,4 +209,4 @@ def show(session: Session, run: str, state: dict[str, Any]) -> None:
     for line in lines_of(run, state):
         click.echo(visible(line))
     if not state["taken"]:
-        session.say("the agent has not answered yet; it gets the order when it does")
+        session.say("the agent has not responded yet; it will receive the command")

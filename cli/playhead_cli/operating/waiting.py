@@ -21,11 +21,11 @@ def document_of(state: dict[str, Any], halt: str) -> Any:
     ]
     if len(waits) != 1:
         what = f"{len(waits)} wait" if waits else "nothing waits"
-        raise UsageError(what, hint="say which: RUN:N, as playhead pause RUN shows")
+        raise UsageError(what, hint="name one as RUN:N; playhead pause RUN lists them")
     try:
         return json.loads(waits[0]["body"] or "")
     except ValueError:
-        raise UsageError("what waits is no JSON, or is not known here in full") from None
+        raise UsageError("the pending request is not JSON, or not complete here") from None
 
 
 def said_of(edit: Edit) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def parse_agent(words: Sequence[str]) -> Agent:
     is_command = bool(words) and words[0] == "--"
     rest = tuple(words[1:] if is_command else words)
     if not rest or (rest[0] == "-m" and len(rest) == 1):
-        raise UsageError("there is no program to record", hint="playhead record SCRIPT [ARGS]")
+        raise UsageError("no program to record", hint="playhead record SCRIPT [ARGS]")
     if rest[0] == "-m":
         return Agent(rest)
     if Path(rest[0]).is_file() and not (is_command and os.access(rest[0], os.X_OK)):
@@ -131,5 +131,5 @@ def with_kept_provider(
         return environ  # said where the settings are needed
     if not found:
         return environ
-    session.say("the demo's provider answers; to end it: playhead demo --stop")
+    session.say("using the demo's provider; to stop it: playhead demo --stop")
     return {**environ, **found}

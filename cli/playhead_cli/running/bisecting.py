@@ -70,7 +70,7 @@ def _replayed(golden: Path, program: Program) -> ReplayResult:
         raise TapeMissing(f"{run.command.script} is not in {folder}")
     # Bytecode of an earlier commit could be mistaken for that of this one.
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    around = Surroundings(program.python, folder, environ)
+    around = Surroundings(program.python or sys.executable, folder, environ)
     rules = Rules(force=True, checks=program.checks)
     done = Replayer(ReplayConfiguration(around, rules)).replay(run)
     _require_started(run, done)
@@ -88,7 +88,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
     place = os.path.relpath(golden)
     shown = subprocess.run(["git", "show", f"{BAD_COMMIT}:./{place}"], capture_output=True, check=False)
     if shown.returncode:
-        raise TapeMissing(f"there is no golden at {golden}")
+        raise TapeMissing(f"no golden at {golden}")
     with tempfile.TemporaryDirectory(prefix="playhead-bisect-") as scratch:
         copy = Path(scratch, golden.name)
         copy.write_bytes(shown.stdout)

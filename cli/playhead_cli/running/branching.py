@@ -87,7 +87,7 @@ def started(
             return status or int(asked and reports.failed_checks > 0), made
         except Exception as problem:
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-            session.say("what is not delivered is in the spool: playhead spool push")
+            session.say("undelivered data is in the spool: playhead spool push")
             return status, None
 
 
@@ -115,7 +115,7 @@ def delivered(session: Session, house: ReceiverForRun) -> None:
     endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
     report = push(delivering_to(session.settings, house.listening()), also=endpoints)
     if report.problem:
-        session.say(f"not everything is delivered: {report.problem}")
+        session.say(f"not everything was delivered: {report.problem}")
 
 
 def _recorded(
@@ -188,13 +188,14 @@ on_unknown_option = click.option(
     type=click.Choice(["resend", "skip", "ask"]),
     default="ask",
     show_default=True,
-    help="What becomes of a write that was sent and not answered.",
+    help="If a write was sent but its result is unknown: send it again, skip it, or ask.",
 )
 
 reopen_option = click.option(
     "--reopen",
     type=click.Choice(["again", "fresh"]),
-    help="What MCP servers that go live are told: all, or nothing. Default: all, if it only reads.",
+    help="Whether to resend earlier messages to restarted MCP servers (again) or to start "
+    "clean (fresh). Default: again, if they only read.",
 )
 
 

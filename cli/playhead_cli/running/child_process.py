@@ -25,6 +25,18 @@ FORWARDED = frozenset(
 FROM_TERMINAL = frozenset((signal.SIGINT, signal.SIGQUIT, signal.SIGHUP))
 """Signals that a terminal sends to the whole process group, so the agent has received them already."""
 
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that every Python interpreter ignores, and the agent shall find as they were."""
+
+WITHOUT_SIGCHLD = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for number in signal.SIGPIPE, signal.SIGXFSZ:
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Program that runs its arguments with SIGCHLD ignored, which `os.posix_spawn` cannot do."""
+
 SENT_BY_PROCESS = 0
 """``si_code`` of a signal sent by ``kill``; signals of the kernel have a larger one."""
 
@@ -52,7 +64,11 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
     """
     if early := _waiting(FORWARDED):
         return 0, -early
-    pid = os.posix_spawn(words[0], list(words), environ, setsigmask=[], setsigdef=[signal.SIGPIPE])
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # This process would get no exit status. The agent must find the signal ignored all the same.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        words = [sys.executable, "-I", "-S", "-c", WITHOUT_SIGCHLD, *words]
+    pid = os.posix_spawn(words[0], list(words), environ, setsigmask=[], setsigdef=IGNORED_BY_PYTHON)
     if early := _waiting(FROM_TERMINAL):
         os.kill(pid, early)  # it may have arrived before the child joined our group
     while True:
@@ -76,9 +92,18 @@ def _next_signal() -> tuple[int, bool]:
     if hasattr(signal, "sigwaitinfo"):
         info: Any = signal.sigwaitinfo(wanted)
         number, by_process = int(info.si_signo), info.si_code <= SENT_BY_PROCESS
-        return number, by_process or number not in FROM_TERMINAL
+        return number, by_process or not _reached_group(number)
     number = int(signal.sigwait(wanted))
-    return number, number not in FROM_TERMINAL
+    return number, not _reached_group(number)
+
+
+def _reached_group(number: int) -> bool:
+    """Whether a signal of the system has reached the whole process group.
+
+    When a terminal hangs up, the system tells the leader of its session alone.
+    """
+    is_leader = os.getsid(0) == os.getpid()
+    return number in FROM_TERMINAL and not (number == signal.SIGHUP and is_leader)
 
 
 def die_as(exit_status: int) -> int:

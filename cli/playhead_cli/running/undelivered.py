@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from playhead_semconv import events as e
 
 if TYPE_CHECKING:
     from playhead_exporter.spool.recovery import Pending
+    from playhead_semconv.facts import Fact
     from playhead_semconv.settings import Settings
 
 
@@ -38,18 +40,32 @@ def undelivered(settings: Settings, by: str) -> Undelivered | None:
 
     ``by``: the word by which they are found.
     """
-    folders = SpoolFolders.of(settings)
-    left = [(one, trace) for one in pending(folders) if (trace := _trace_of(folders, one, by))]
+    left = list(_left(settings, by))
     if not left:
         return None
-    return Undelivered(left[0][1], sum(one.facts for one, _ in left), sum(one.spans for one, _ in left))
+    facts, spans = sum(one.facts for one, _ in left), sum(one.spans for one, _ in left)
+    return Undelivered(left[0][1].trace_id.hex(), facts, spans)
 
 
-def _trace_of(folders: SpoolFolders, one: Pending, by: str) -> str:
-    """The trace of a process that has something left; empty if somebody else started it."""
-    if not (one.facts or one.spans):
-        return ""
-    first = next(left_facts(folders, one.instance), None)
-    if first is None or first.name != e.PLAYHEAD_PROCESS_START:
-        return ""
-    return first.trace_id.hex() if first.attributes.get(a.PLAYHEAD_PROCESS_RECORDED_BY) == by else ""
+def delivered_by_another(settings: Settings, by: str) -> bool:
+    """Whether another process is delivering what the processes of ``by`` left when they ended.
+
+    It owns their tapes until it has delivered them.
+    """
+    return any(
+        one.alive and one.pid != start.attributes.get(a.PLAYHEAD_PROCESS_PID)
+        for one, start in _left(settings, by)
+    )
+
+
+def _left(settings: Settings, by: str) -> Iterator[tuple[Pending, Fact]]:
+    """What the processes of ``by`` left, each with its first fact."""
+    folders = SpoolFolders.of(settings)
+    for one in pending(folders):
+        start = next(left_facts(folders, one.instance), None) if one.facts or one.spans else None
+        if (
+            start is not None
+            and start.name == e.PLAYHEAD_PROCESS_START
+            and start.attributes.get(a.PLAYHEAD_PROCESS_RECORDED_BY) == by
+        ):
+            yield one, start

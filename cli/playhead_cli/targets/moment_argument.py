@@ -58,5 +58,5 @@ def _time_ns(text: str) -> int:
         return round(found.astimezone().timestamp() * 1e9)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
-            f"{text!r} is no time", hint="2026-11-25T10:00:00+01:00, or 12.5s since the start"
+            f"{text!r} is not a time", hint="2026-11-25T10:00:00+01:00, or 12.5s since the start"
         ) from None

@@ -28,7 +28,7 @@ MOST_CHARS = 4000
 """Characters shown of a program that the tape contains."""
 
 trust_option = click.option(
-    "--trust", is_flag=True, help="Run the program of a tape that was not recorded here."
+    "--trust", is_flag=True, help="Run the program of a tape that was recorded on another machine."
 )
 
 
@@ -112,6 +112,8 @@ def told(run: Run, *, live: bool) -> list[str]:
         refused = [name for name in command.environment if name not in allowed]
         lines += [f"it sets: {', '.join(allowed)}"] if allowed else []
         lines += [f"it does not get to set: {', '.join(refused)}"] if refused else []
+    for one in run.requests:
+        lines.append(f"it serves: {one.application[:MOST_CHARS]}, from: {one.folder or '.'}")
     lines.append(
         "what the tape does not answer goes to the world, with your credentials"
         if live

@@ -1,4 +1,4 @@
-"""``playhead answer``: answer by hand what a paused agent is about to ask."""
+"""``playhead answer``: answer the pending request of a paused agent by hand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from playhead_cli.session import Session
 from playhead_semconv.errors import UsageError
 
 
-@verb("answer", short_help="answer by hand what a paused agent is about to ask")
+@verb("answer", short_help="Answer the pending request of a paused agent by hand")
 @orders
 @click.argument("body", metavar="BODY|@FILE")
 @click.option("--status", type=click.IntRange(100, 599), default=200, show_default=True)
 def command(session: Session, target: str, url: str | None, body: str, status: int) -> None:
-    """Give the answer in the place of the world: nothing goes out.
+    """Answer the pending request by hand: nothing is sent.
 
-    BODY is the body of the response, or what a tool returns, as JSON.
+    BODY is the response body, or the return value of a tool, as JSON.
     """
     run, halt = target_of(target)
     if body.startswith("@"):

@@ -1,4 +1,4 @@
-"""``playhead artifacts``: what a run made."""
+"""``playhead artifacts``: list and extract the artifacts of a run."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-@verb("artifacts", short_help="list what a run made, and take it out")
+@verb("artifacts", short_help="List and extract the artifacts of a run")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--get", "wanted", metavar="DIGEST|NAME", help="Write the content of one into a file.")
+@click.option(
+    "--get", "wanted", metavar="DIGEST|NAME", help="Write the content of this artifact to a file."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="That file; - is stdout. Default: its name, in this folder; nothing is replaced.",
+    help="File for --get; - is stdout. Default: its name, in this folder. Never overwrites.",
 )
 def command(session: Session, target: str | None, wanted: str | None, output: str | None) -> None:
-    """List what a run made: what the program named with playhead.artifact, the files that it wrote, and
-    images and documents in messages. Each has the step that made it. With a point: of that step alone.
+    """List the artifacts of a run: those named with playhead.artifact, files that the program wrote, and
+    images and documents in messages. Each is listed with its step. With POINT: only those of that step.
     """
     from playhead_replay.workspace.artifacts import artifact_with, artifacts_of
 

@@ -1,4 +1,4 @@
-"""``playhead backup``: one state of the store in a folder."""
+"""``playhead backup``: back up the store while it is in use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedBackup
 
 
-@verb("backup", short_help="copy the store into a folder, also while it is written to")
+@verb("backup", short_help="Back up the store while it is in use")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> int:
-    """Copy the store into FOLDER, which is new or empty. Nobody has to stop for it.
+    """Copy the store into FOLDER, which must be new or empty. A receiver may be running.
 
-    So are the stores of all tenants, tokens (as digests) and the audit log. What is damaged here is
-    so in the copy; exit status 1 where a blob could not be read.
+    Includes the stores of all tenants, tokens (as digests) and the audit log. Damaged data is copied
+    as it is; exit status 1 if a blob could not be read.
     """
     from playhead_receiver.tenants.backup import back_up
 

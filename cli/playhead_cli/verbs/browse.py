@@ -1,4 +1,4 @@
-"""``playhead browse``: a run in the terminal."""
+"""``playhead browse``: step through a run in the terminal."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from playhead_cli.targets.run_argument import Target, parse_target
 from playhead_semconv.errors import UsageError
 
 
-@verb("browse", short_help="step through a run in the terminal, backwards and forwards")
+@verb("browse", short_help="Step through a run in the terminal")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--at", metavar="POINT", help="Where to begin. Default: the first error, else the end.")
+@click.option("--at", metavar="POINT", help="Start at this point. Default: the first error, or the end.")
 @click.option(
     "--url",
-    help="The query API of a receiver, to control a live run. Default: of the one on the data folder.",
+    help="Query API of a receiver, to control a live run. Default: that of the data folder.",
 )
 def command(session: Session, target: str | None, at: str | None, url: str | None) -> None:
-    """Step backwards and forwards through a run, also while it goes on; ? shows the keys.
+    """Step backwards and forwards through a run, finished or live. Press ? for the keys.
 
-    Messages, request, response, state and its difference at each step; x forks there, a edits the
-    request first. A run that goes on can be paused and edited, if it is recorded with
-    PLAYHEAD_CONTROL=on.
+    Shows messages, request, response and state of each step. Press x to fork at a step, or a to edit
+    its request first. A live run recorded with PLAYHEAD_CONTROL=on can be paused and edited.
     """
     if importlib.util.find_spec("textual") is None:
         raise UsageError("the package textual is not installed", hint="pip install 'playhead[tui]'")

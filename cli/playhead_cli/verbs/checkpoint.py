@@ -1,4 +1,4 @@
-"""``playhead checkpoint``: make a checkpoint of a running agent."""
+"""``playhead checkpoint``: create a checkpoint of a running agent."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from playhead_cli.printed.controlled import PrintedMadeCheckpoint
 
 
-@verb("checkpoint", short_help="make a checkpoint of a running agent")
+@verb("checkpoint", short_help="Create a checkpoint of a running agent")
 @orders
-@click.option("--label", default="", help="What it is called.")
+@click.option("--label", default="", help="Label of the checkpoint.")
 @click.option(
     "--wait",
     metavar="TIME",
     default="30s",
     show_default=True,
-    help="How long it is waited for the next step, 60s at most.",
+    help="How long to wait for the next step, at most 60s.",
 )
 def command(session: Session, target: str, url: str | None, label: str, wait: str) -> int:
-    """Make a checkpoint of an agent before it asks the next thing, and print its name.
+    """Create a checkpoint before the agent's next request, and print its name.
 
-    The agent goes on; where it is paused, the checkpoint is made at once. It has to be recorded with
-    PLAYHEAD_CONTROL=on. Exit status 1 where the next step did not come in time: it is made there all
-    the same.
+    The agent continues; if it is paused, the checkpoint is created at once. It must be recorded with
+    PLAYHEAD_CONTROL=on. Exit status 1 if the next step did not begin in time; the checkpoint is then
+    created when it does.
     """
     run, halt = target_of(target)
     if halt:
@@ -45,8 +45,8 @@ def command(session: Session, target: str, url: str | None, label: str, wait: st
         click.echo(visible(str(name)))
         session.suggest(f"playhead state {run}:{name}")
     elif made["made"]:
-        session.say("it is made, and not delivered yet")
+        session.say("the checkpoint was created but not delivered yet")
         session.suggest(f"playhead checkpoints {run}")
     else:
-        session.say("the agent has not come to its next step; the checkpoint is made there")
+        session.say("the agent has not reached its next step; the checkpoint will be created there")
     return 0 if made["made"] else 1

@@ -1,4 +1,4 @@
-"""``playhead checkpoints``: the places to which a run can be taken back."""
+"""``playhead checkpoints``: list the checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from playhead_replay.moments import MarkedPlace, StoredState
 
 
-@verb("checkpoints", short_help="list the checkpoints of a run")
+@verb("checkpoints", short_help="List the checkpoints of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "--into",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Put the states that the program put into stores into a new one, a SQLite file.",
+    help="Write the copies of checkpoint stores to a new SQLite file.",
 )
 def command(session: Session, target: str | None, into: Path | None) -> None:
     """List the checkpoints of a run.
 
-    They are what a program marks with playhead.checkpoint(), and what it puts into a store, with
-    PlayheadSaver or PlayheadSession or by itself. Each is a POINT, and so is its id in the store:
-    playhead state RUN:c1, playhead fork RUN --checkpoint c1, playhead rollback RUN --to c1.
+    Checkpoints are created by playhead.checkpoint(), by PlayheadSaver and PlayheadSession, and by
+    programs that write to a checkpoint store. Each one is a POINT, by its number or by its id in the
+    store: playhead state RUN:c1, playhead fork RUN --checkpoint c1, playhead rollback RUN --to c1.
 
-    The tape has a copy of each state, without credentials. Where the store is lost, --into makes one of
-    these copies, from which the program goes on.
+    The tape has a copy of each state, without credentials. If the store is lost, --into writes the
+    copies to a new one that the program can continue from.
     """
     from playhead_replay.moments import checkpoints_of
 

@@ -1,4 +1,4 @@
-"""``playhead completion``: the completion script of a shell."""
+"""``playhead completion``: print a shell completion script."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHERE = {
 }
 
 
-@verb("completion", short_help="print the completion script of a shell")
+@verb("completion", short_help="Print a shell completion script")
 @click.argument("shell", type=click.Choice(sorted(WHERE)))
 def command(session: Session, shell: str) -> None:
     """Print the completion script of a shell."""

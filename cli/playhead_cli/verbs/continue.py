@@ -1,4 +1,4 @@
-"""``playhead continue``: let a paused agent go on."""
+"""``playhead continue``: continue a paused agent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 
 
-@verb("continue", short_help="let a paused agent go on")
+@verb("continue", short_help="Continue a paused agent")
 @orders
 def command(session: Session, target: str, url: str | None) -> None:
-    """Let an agent go on, or only N of those that wait. Conditions that were set stay."""
+    """Continue an agent, or release only pending request N. Conditions stay set."""
     run, halt = target_of(target)
     show(session, run, Operator(session, url).order(run, "continue", halt=halt))

@@ -1,4 +1,4 @@
-"""``playhead delete``: delete runs by name."""
+"""``playhead delete``: delete runs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedPreview
 
 
-@verb("delete", short_help="delete runs by name, for good")
+@verb("delete", short_help="Delete runs")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
 def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
-    """Delete runs, with everything that only they hold, and overwrite it.
+    """Delete runs, with all data that only they use, and overwrite it.
 
-    What other runs say too stays for them. A run that is held, or goes on, is refused, and then none is
-    deleted. A receiver that runs on the data folder is asked to do it.
+    Data shared with other runs is kept. If one of the runs is held or running, no run is deleted. A
+    receiver running on the data folder does the work.
     """
     from playhead_cli.changing.deleting import agreed, carry_out, say_deleted, user
     from playhead_cli.targets.run_argument import parse_target, reading
@@ -39,7 +39,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
             raise UsageError(f"{target.run} is a file", hint=f"rm {shlex.quote(target.run)}")
         if target.point:
             raise UsageError(
-                f"a run is deleted as a whole, not its step {target.point}",
+                f"a run can only be deleted as a whole, not its step {target.point}",
                 hint=f"playhead delete {target.run}",
             )
     with reading(session) as store:

@@ -1,4 +1,4 @@
-"""``playhead demo``: bundled agents, recorded, shown, replayed, forked and kept as tests."""
+"""``playhead demo``: record, show and replay bundled agents; needs no API key."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ PARTS = ("tour", "travel", "incident")
 Stay = Literal["keep", "stop", "env"]
 
 
-@verb("demo", short_help="record, show and replay bundled agents, with nothing else needed")
+@verb("demo", short_help="Record, show and replay bundled agents; needs no API key")
 @click.argument("part", type=click.Choice(PARTS), required=False)
 @click.option(
     "--keep",
     "stay",
     flag_value="keep",
-    help="Leave the provider running, for programs in examples/ here; alone: only that.",
+    help="Start the provider for programs in examples/ and leave it running.",
 )
-@click.option("--stop", "stay", flag_value="stop", help="Only end the provider that was left running.")
+@click.option("--stop", "stay", flag_value="stop", help="Stop the provider that --keep left running.")
 @click.option(
     "--env",
     "stay",
     flag_value="env",
-    help='Only print the variables with which other programs find it: eval "$(playhead demo --env)".',
+    help="Print environment variables that point programs to the provider: eval "
+    '"$(playhead demo --env)".',
 )
 def command(session: Session, part: str | None, stay: Stay | None) -> int:
-    """Bundled agents on this machine, against a provider that is bundled too.
+    """Run bundled agents against a bundled provider on this machine.
 
-    tour, where nothing is said: record, show, replay. travel: back to a step, with a change, and on.
-    incident: a stuck agent, from the alarm to the test that keeps it mended.
+    PART is tour (the default): record, show and replay a run; travel: go back to a step, change it
+    and continue; or incident: a stuck agent, from the alert to the regression test.
 
-    With --keep the agents are put into examples/ here, unless they are there, and the provider stays up
-    in the background. playhead record, fork and resume of a program in that folder ask it, also where a
-    key is set; but not where another address is set (OPENAI_BASE_URL, …).
+    --keep copies the agents to examples/ in this folder, if they are not there, and leaves the
+    provider running. playhead record, fork and resume use that provider for programs in examples/,
+    even if an API key is set, but not if a base URL is set (OPENAI_BASE_URL, …).
     """
     if stay == "env":
         return _print_variables(session)
@@ -112,7 +113,7 @@ def _keep(session: Session, stage: Stage) -> int:
 def _stop(session: Session) -> int:
     from playhead_cli.demo.keeping import stop
 
-    session.say("the demo's provider has ended" if stop(session.data_dir) else "none was running")
+    session.say("the demo's provider was stopped" if stop(session.data_dir) else "none was running")
     return 0
 
 
@@ -128,7 +129,7 @@ def _print_variables(session: Session) -> int:
     """Print the variables of the kept provider. `UsageError` where none runs."""
     found = _variables(session)
     if found is None:
-        raise UsageError("the demo's provider does not run", hint="playhead demo --keep")
+        raise UsageError("the demo's provider is not running", hint="playhead demo --keep")
     if session.as_json:
         _print_object(session, None, found, 0)
         return 0

@@ -1,4 +1,4 @@
-"""``playhead diff``: two runs beside each other."""
+"""``playhead diff``: compare two runs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class How:
     everything: bool
 
 
-@verb("diff", short_help="compare two runs: where they part, and how")
+@verb("diff", short_help="Compare two runs")
 @click.argument("left", metavar="RUN", shell_complete=complete_run)
 @click.argument("right", metavar="RUN", shell_complete=complete_run)
-@click.option("--state", "states", is_flag=True, help="Two moments, RUN:POINT, and what was so at each.")
-@click.option("--all", "everything", is_flag=True, help="What only repeats an earlier difference, too.")
+@click.option("--state", "states", is_flag=True, help="Compare the states at two points, RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Include repetitions of earlier differences.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the comparison as one HTML page.",
+    help="Write the comparison as an HTML page.",
 )
 @gathered(how=How)
 def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
-    """Compare two runs step by step, or two moments.
+    """Compare two runs step by step, or their states at two points.
 
-    Steps are paired by what they ask, lane by lane; what a history repeats is said once. With --state
-    conversation, states, files and output of two moments are compared. Exit status: 0 nothing differs,
-    1 something does.
+    Steps are matched by their requests, lane by lane; messages repeated from the history are shown
+    once. --state compares conversation, states, files and output at two points. Exit status: 0 no
+    difference, 1 a difference.
     """
     if how.states:
         return _compare_moments(session, left, right)

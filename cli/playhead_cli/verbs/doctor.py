@@ -1,4 +1,4 @@
-"""``playhead doctor``: what is recorded, what is not, and why."""
+"""``playhead doctor``: explain what is recorded, what is not, and why."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", 
 SECRET = "(set)"
 
 
-@verb("doctor", short_help="say what is recorded, what is not, and why")
+@verb("doctor", short_help="Explain what is recorded, what is not, and why")
 @click.argument("target", metavar="[RUN|SCRIPT]", required=False, shell_complete=complete_run)
-@click.option("--python", default="", help="The agent's interpreter. Default: that of the active venv.")
+@click.option(
+    "--python", default="", help="Python interpreter of the agent. Default: that of the active venv."
+)
 @click.option(
     "--config",
     "config",
@@ -31,12 +33,12 @@ SECRET = "(set)"
     is_flag=False,
     flag_value="",
     default=None,
-    help="Print every setting and where its value came from; with FILE, as if it were used.",
+    help="Print every setting and its origin; with FILE, as if that file were in use.",
 )
 def command(session: Session, target: str | None, python: str, config: str | None) -> int:
-    """Say what is recorded, what is not, and why; of a run, of a script, or in general.
+    """Explain what is recorded, what is not, and why: for a run, for a script, or in general.
 
-    Exit status 1 when something is broken.
+    Exit status 1 if something is broken.
     """
     if config is not None:
         session.config = Path(config) if config else None

@@ -1,4 +1,4 @@
-"""``playhead edit``: change what a paused agent is about to ask."""
+"""``playhead edit``: edit the pending request of a paused agent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from playhead_semconv.rerun.plans import Edit
 
 
-@verb("edit", short_help="change what a paused agent is about to ask")
+@verb("edit", short_help="Edit the pending request of a paused agent")
 @orders
 @click.argument("edits", metavar="[PATH=VALUE]...", nargs=-1)
 def command(session: Session, target: str, url: str | None, edits: tuple[str, ...]) -> None:
-    """Change the request that waits, or the arguments of a tool, and show it. It goes on waiting.
+    """Edit the pending request, or the arguments of a pending tool call, and show it. It stays pending.
 
-    PATH=VALUE as in messages[-1].content=hello; +PATH=VALUE adds, PATH! removes. state.NAME.PATH=VALUE
-    changes a state that the program has registered. Without an edit, the request is opened in $EDITOR.
+    PATH=VALUE sets a value (messages[-1].content=hello), +PATH=VALUE adds one, PATH! removes one.
+    state.NAME.PATH=VALUE changes a state that the program registered. Without an edit, the request is
+    opened in $EDITOR.
     """
     from playhead_replay.forks.edits_in_words import edit_by_hand
 
@@ -50,13 +51,13 @@ def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
         return "", [edit for _, edit in parsed]
     if roots != {STATE}:
         raise UsageError(
-            f"{', '.join(sorted(roots))} cannot be edited together while it waits",
+            f"{', '.join(sorted(roots))} cannot be edited together",
             hint="request.…, function.… of a tool, or state.NAME.…",
         )
     steps = [steps_of(edit.path) for _, edit in parsed]
     names = {str(first[0]) if first else "" for first in steps}
     if len(names) != 1 or not all(names):
-        raise UsageError("one state is edited at a time", hint="state.NAME.PATH=VALUE")
+        raise UsageError("only one state can be edited at a time", hint="state.NAME.PATH=VALUE")
     made = [
         msgspec.structs.replace(edit, path=path_of(first[1:]))
         for (_, edit), first in zip(parsed, steps, strict=True)

@@ -1,4 +1,4 @@
-"""``playhead events``: the facts of a run."""
+"""``playhead events``: list the facts of a run."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from playhead_semconv.facts import Fact
 
 
-@verb("events", short_help="list what happened in a run, fact by fact")
+@verb("events", short_help="List the facts of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "--between",
     nargs=2,
     metavar="FROM TO",
-    help="Only what happened after one moment and up to another: steps, checkpoints, 12.5s, times.",
+    help="Only facts after FROM and up to TO: steps, checkpoints, offsets (12.5s) or times.",
 )
 @click.option("--name", "names", multiple=True, help="Only facts of this name, such as playhead.effect.")
 def command(
     session: Session, target: str | None, between: tuple[str, str] | None, names: tuple[str, ...]
 ) -> None:
-    """List the facts of a run in order of time: asks, answers, effects, states, checkpoints.
+    """List the facts of a run by time: requests, responses, effects, states, checkpoints.
 
-    Content is not shown, only its size. With --json each fact is a line.
+    Shows the size of content, not the content. --json prints one fact per line.
     """
     with opened_run(session, parse_target(target)) as run:
         wanted = _facts(run, between, names)

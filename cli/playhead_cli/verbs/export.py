@@ -1,4 +1,4 @@
-"""``playhead export``: a run in a file."""
+"""``playhead export``: export a run as a tape or as OTLP JSON lines."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
 STDOUT = "-"
 
 
-@verb("export", short_help="write a run to a file: a tape, or OTLP JSON lines")
+@verb("export", short_help="Export a run as a tape or as OTLP JSON lines")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Default: the run's name, in this folder.",
+    help="Output file; - is stdout. Default: the run's name, in this folder.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(list(ENDINGS)),
-    help="tape (the default), or otlp: OTLP JSON lines, for a Collector.",
+    help="tape (default), or otlp: OTLP JSON lines for a Collector.",
 )
 @click.option(
     "--sign",
     "key",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Sign the tape with this private key of Ed25519, as ssh-keygen makes it.",
+    help="Sign the tape with this Ed25519 private key in the format of ssh-keygen.",
 )
 def command(
     session: Session, target: str | None, output: str | None, form: str | None, key: Path | None
 ) -> None:
-    """Write a run with all its processes and spans to a file: a tape, or OTLP JSON lines.
+    """Export a run with all its processes and spans: a tape, or OTLP JSON lines.
 
-    A file that ends in .gz is compressed. A tape is replayed without a store.
+    A file name that ends in .gz is compressed. A tape can be replayed without a store.
     """
     form = form or ("otlp" if output and ".jsonl" in output else "tape")
     signing = None if key is None else _signing(key, form)
@@ -66,7 +66,9 @@ def command(
         path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
         if path == STDOUT:
             if form == "tape":
-                raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")
+                raise UsageError(
+                    "a tape must be written to a file", hint="playhead export RUN -o run.tape"
+                )
             for line in found.lines():
                 sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
             return
@@ -108,7 +110,7 @@ def _signing(path: Path, form: str) -> Signs:
     from playhead_receiver.custody.signing import Signing, private_key
 
     if form != "tape":
-        raise UsageError("only a tape is signed", hint="playhead export RUN --sign KEY -o run.tape")
+        raise UsageError("only a tape can be signed", hint="playhead export RUN --sign KEY -o run.tape")
     key = private_key(path, lambda: _passphrase(path))
     return lambda keeper, trace_id: Signing(keeper, key, trace_id)
 

@@ -1,4 +1,4 @@
-"""``playhead fork``: go back to a step, change something, and go on for real."""
+"""``playhead fork``: replay up to a step, change something, continue live."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Way:
     reopen: Reopen | None
 
 
-@verb("fork", short_help="go back to a step, change something, and go on for real")
+@verb("fork", short_help="Replay up to a step, change something, continue live")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",
     "--checkpoint",
     metavar="POINT",
-    help="The step, or a checkpoint (c1, or its id in a store); the same as RUN:POINT.",
+    help="Step or checkpoint (c1, or its id in a store); same as RUN:POINT.",
 )
 @click.option(
     "--edit",
@@ -77,27 +77,27 @@ class Way:
     multiple=True,
     is_flag=False,
     flag_value=BY_HAND,
-    help="What is changed there: request.…, response.…, tool_result, function.… or state.…; alone: in "
-    "$EDITOR.",
+    help="Edit request.…, response.…, tool_result, function.… or state.… there. Without a "
+    "value: in $EDITOR.",
 )
-@click.option("--patch", type=click.Path(path_type=Path, dir_okay=False), help="A file of edits.")
-@click.option("--times", type=click.IntRange(1), default=1, help="So many forks, one after the other.")
-@click.option("--offline", is_flag=True, help="Nothing goes to the world: what would is refused.")
-@click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
+@click.option("--patch", type=click.Path(path_type=Path, dir_okay=False), help="File with edits.")
+@click.option("--times", type=click.IntRange(1), default=1, help="Number of forks, one after the other.")
+@click.option("--offline", is_flag=True, help="Refuse live requests and effects.")
+@click.option("--in-place", is_flag=True, help="Run in the original working folder, not in a copy.")
 @on_unknown_option
 @reopen_option
 @header_option
 @check_option
 @trust_option
-@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
-@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
+@click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
+@click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
 @gathered(program=Program, changes=Changes, way=Way)
 def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
-    """Play a run up to a step, change something there, and go on for real.
+    """Replay a run up to a step, change something there, and continue live.
 
-    Without a step: as far as the program, which has changed, agrees with the tape. It is a new run; its
-    origin stays as it is. docs/forks.md says how edits are written. Exit status: the program's; 3 where
-    something was refused.
+    Without POINT, the run is replayed for as long as the changed program matches the tape. The fork
+    is a new run; the original is not changed. docs/forks.md describes edits. The exit status is that
+    of the program, or 3 if something was refused.
     """
     from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.forked_processes import with_forked
@@ -161,7 +161,7 @@ def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace
         found = checkpoint_named(run, text)
         if found.tape is not run.tape:
             raise UsageError(
-                f"{found.name} of {run.name} was made in a child process: no fork begins there",
+                f"{found.name} of {run.name} was created in a child process: a fork cannot start there",
                 hint=f"playhead checkpoints {run.name}",
             )
         return ForkPlace(found.name, found.seq), None

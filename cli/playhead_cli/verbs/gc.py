@@ -1,4 +1,4 @@
-"""``playhead gc``: delete runs whose time is over."""
+"""``playhead gc``: delete expired runs."""
 
 from __future__ import annotations
 
@@ -49,27 +49,33 @@ class Marking:
     unmark: tuple[str, str] | None
 
 
-@verb("gc", short_help="delete runs whose time is over")
-@click.option("--success", metavar="TIME", help="How long successful runs are kept.")
-@click.option("--failure", metavar="TIME", help="All others.")
-@click.option("--flagged", metavar="TIME", help="Runs marked as flagged, at least.")
-@click.option("--test", metavar="TIME", help="Runs marked as a test.")
-@click.option("--agent", metavar="NAME=TIME", multiple=True, help="All runs of one agent.")
-@click.option("--share", type=click.FloatRange(0, 1), help="Of successes; the rest as tests.")
-@click.option("--budget", metavar="SIZE", help="Above it the oldest runs go, e.g. 10G.")
+@verb("gc", short_help="Delete expired runs")
+@click.option("--success", metavar="TIME", help="Keep successful runs this long.")
+@click.option("--failure", metavar="TIME", help="Keep all other runs this long.")
+@click.option("--flagged", metavar="TIME", help="Keep runs marked flagged at least this long.")
+@click.option("--test", metavar="TIME", help="Keep runs marked test this long.")
 @click.option(
-    "--mark", nargs=2, metavar="RUN WORD", help="Only mark a run: held, flagged, test, imported."
+    "--agent", metavar="NAME=TIME", multiple=True, help="Keep all runs of one agent this long."
 )
-@click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1),
+    help="Share of successful runs to keep; the rest count as test.",
+)
+@click.option("--budget", metavar="SIZE", help="Delete the oldest runs above this size, e.g. 10G.")
+@click.option(
+    "--mark", nargs=2, metavar="RUN WORD", help="Mark a run (held, flagged, test, imported), and exit."
+)
+@click.option("--unmark", nargs=2, metavar="RUN WORD", help="Remove a mark from a run, and exit.")
+@click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @gathered(kept=RetentionOptions, marking=Marking)
 def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:
-    """Delete runs whose time is over, with everything that only they hold, and overwrite it.
+    """Delete expired runs, with all data that only they use, and overwrite it.
 
-    TIME is 90d, 12h, 30m or 10s after the run's end, or forever. What is not said is as the setting
-    retention has it (success=7d failure=30d flagged=90d test=1d). A held run, and one that is running,
-    is kept. A receiver that runs on the data folder is asked to do it.
+    TIME counts from the end of a run: 90d, 12h, 30m, 10s, or forever. Defaults come from the setting
+    retention (success=7d failure=30d flagged=90d test=1d). Held and running runs are kept. A receiver
+    running on the data folder does the work.
     """
     from playhead_cli.changing.deleting import agreed, carry_out, say_deleted, user
     from playhead_cli.views.words import count, size
@@ -125,7 +131,7 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
     for one in kept.agent:
         name, _, text = one.rpartition("=")
         if not name:
-            raise UsageError(f"--agent {one} says no time", hint=f"--agent {one or 'NAME'}=1d")
+            raise UsageError(f"--agent {one} has no time", hint=f"--agent {one or 'NAME'}=1d")
         by_agent[name] = duration_s(text)
     if kept.share is not None:
         said["success_share"] = kept.share
@@ -141,7 +147,7 @@ def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
 
     name, word = given
     if word not in MARKS:
-        raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
+        raise UsageError(f"{word} is not a mark", hint=f"use one of: {', '.join(MARKS)}")
     run = carry_out(session, Mark(name, word, on)).run
     if session.as_json:
         printed: PrintedMark = {"schema_version": 1, "run": run, "mark": word, "on": on}

@@ -1,4 +1,4 @@
-"""``playhead golden``: runs as regression tests, kept, listed, written anew and removed."""
+"""``playhead golden``: keep runs as regression tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ folder_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=FOLDER,
     show_default=True,
-    help="Where goldens lie: the folder goldens beside the test.",
+    help="Folder of goldens: goldens/ next to the test.",
 )
 
 
@@ -55,30 +55,31 @@ class Keeping:
     force: bool
 
 
-@click.group("golden", cls=Verbs, short_help="keep runs as regression tests")
+@click.group("golden", cls=Verbs, short_help="Keep runs as regression tests")
 def command() -> None:
     """Keep runs as regression tests. ``pytest`` replays them: see the fixture ``tape``."""
 
 
-@verb("add", short_help="write a run as a golden")
+@verb("add", short_help="Save a run as a golden")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
-@click.option("--name", required=True, help="Name of the golden: what the test replays.")
+@click.option("--name", required=True, help="Name of the golden, which the test uses.")
 @folder_option
-@click.option("--description", default="", help="What it shows, in a sentence.")
+@click.option("--description", default="", help="Description, in one sentence.")
 @click.option(
     "--expect",
     multiple=True,
     metavar="CONDITION",
-    help="What a later run has to fulfil instead of having the same outcome, several times: "
-    "printed~TEXT, answer~TEXT, calls.TOOL=1, tool.TOOL.PATH=VALUE, response.PATH=VALUE, cost<=0.05.",
+    help="Condition to meet instead of the same outcome; may be repeated: printed~TEXT, "
+    "answer~TEXT, calls.TOOL=1, tool.TOOL.PATH=VALUE, response.PATH=VALUE, "
+    "cost<=0.05.",
 )
-@click.option("--compressed", is_flag=True, help="Packed instead of text.")
-@click.option("--force", is_flag=True, help="Replace a golden of that name.")
+@click.option("--compressed", is_flag=True, help="Write it compressed instead of as text.")
+@click.option("--force", is_flag=True, help="Replace an existing golden.")
 @gathered(keeping=Keeping)
 def add(session: Session, target: str | None, keeping: Keeping) -> None:
-    """Write a run as a golden: one file that a repository keeps and people can review.
+    """Save a run as a golden: one file to commit to a repository and to review.
 
-    A bad run is kept with what is expected instead: its test is red until the program is mended.
+    For a failed run, use --expect: its test fails until the program is fixed.
     """
     from playhead_replay.goldens import Purpose, write_golden
     from playhead_replay.goldens.conditions import read_condition, unfulfilled
@@ -91,7 +92,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     path = keeping.folder / file
     if path.exists() and not keeping.force:
         raise UsageError(
-            f"there is a golden at {path}", hint=f"playhead golden add RUN --name {keeping.name} --force"
+            f"a golden exists at {path}", hint=f"playhead golden add RUN --name {keeping.name} --force"
         )
     wanted = parse_target(target)
     purpose = Purpose(keeping.description, keeping.expect)
@@ -120,16 +121,16 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
         session.say('a test fails where an edit answers, unless it says tape.replay(…, edited="allow")')
     for (_, found), same in groupby(wrong, lambda one: (one[0].subject, one[1])):
         conditions = ", ".join(str(condition) for condition, _ in same)
-        session.say(f"this run does not fulfil: {conditions}; it has {found}")
+        session.say(f"this run does not meet: {conditions}; it has {found}")
     if wrong:
-        session.say("the test is red until the program is mended")
+        session.say("the test fails until the program is fixed")
     session.suggest(f"pytest -k {keeping.name}")
 
 
-@verb("ls", short_help="list goldens")
+@verb("ls", short_help="List goldens")
 @folder_option
 def ls(session: Session, folder: Path) -> None:
-    """List the goldens in a folder and below it, with what they are kept for."""
+    """List the goldens in a folder and its subfolders, with their descriptions."""
     found = [_described(folder, path) for path in _goldens_in(folder)]
     if session.as_json:
         printed: PrintedGoldens = {"schema_version": 1, "goldens": found}
@@ -142,10 +143,10 @@ def ls(session: Session, folder: Path) -> None:
     _print_table(session, found)
 
 
-@verb("rm", short_help="remove goldens")
+@verb("rm", short_help="Remove goldens")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=complete_golden)
 @folder_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
     """Remove goldens. The tests that replay them then fail."""
     from playhead_cli.changing.deleting import agreed
@@ -168,16 +169,16 @@ def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) ->
     return 0
 
 
-@verb("update", short_help="accept changed outcomes of goldens")
+@verb("update", short_help="Update goldens whose outcome has changed")
 @click.argument("names", metavar="[NAME…]", nargs=-1, shell_complete=complete_golden)
 @folder_option
-@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
+@click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @trust_option
 def update(session: Session, names: tuple[str, ...], folder: Path, python: str, trust: bool) -> int:
-    """Replay goldens, all or those named, and write anew those whose outcome has changed.
+    """Replay goldens, all or those named, and update those whose outcome has changed.
 
-    Nothing goes live: a golden whose program asks otherwise is left as it is, and so is one whose
-    conditions do not hold. Exit status 1 when one was left so.
+    Nothing runs live. A golden is not updated if its program sends other requests, or if its
+    conditions are not met; the exit status is then 1.
     """
     from playhead_replay.goldens.renewing import renew
 
@@ -186,9 +187,9 @@ def update(session: Session, names: tuple[str, ...], folder: Path, python: str, 
     for path in paths:
         target = parse_target(str(path))
         with opened_run(session, target) as run:
-            require_trust(session, target, run, trust=trust, live=False)
+            foreign = require_trust(session, target, run, trust=trust, live=False)
         session.progress(f"replaying {path}")
-        done.append(renew(path, python))
+        done.append(renew(path, python, foreign=foreign))
         note_known(session.data_dir, path)
     if session.as_json:
         said: list[PrintedRenewedGolden] = [
@@ -219,7 +220,7 @@ def _path_of(folder: Path, name: str) -> Path:
         path = folder / f"{name}{suffix}"
         if path.is_file():
             return path
-    raise UsageError(f"there is no golden {name} in {folder}", hint="playhead golden ls")
+    raise UsageError(f"no golden {name} in {folder}", hint="playhead golden ls")
 
 
 def _described(folder: Path, path: Path) -> PrintedGoldenItem:

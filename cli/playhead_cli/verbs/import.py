@@ -1,4 +1,4 @@
-"""``playhead import``: a run from a file into the store."""
+"""``playhead import``: import a run from a file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from playhead_receiver.transfer.run_files import Incoming
 
 
-@verb("import", short_help="take a run from a file")
+@verb("import", short_help="Import a run from a file")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--partial", is_flag=True, help="Take what can be read of a damaged file.")
+@click.option("--partial", is_flag=True, help="Import the readable part of a damaged file.")
 def command(session: Session, file: Path, partial: bool) -> int:
-    """Take a run from a tape file or from OTLP JSON lines. Twice is once.
+    """Import a run from a tape file or from OTLP JSON lines. Importing it again has no effect.
 
-    A damaged file is refused with the position of the damage. Exit status 1 when something in it was
-    not taken.
+    A damaged file is refused, with the position of the damage. Exit status 1 if part of the file was
+    not imported.
     """
     from playhead_cli.changing.bringing_in import names_of, send
     from playhead_cli.changing.deleting import carry_out
@@ -59,13 +59,13 @@ def _say(session: Session, found: Incoming, rejected: int, names: list[str], new
     from playhead_cli.views.words import count
 
     for name in names:
-        session.say(f"imported {name}" if new else f"{name} was here already")
+        session.say(f"imported {name}" if new else f"{name} exists already")
     if not names:
-        session.say("the file holds no run")
+        session.say("the file contains no run")
     if rejected:
-        session.say(f"{count(rejected, 'record')} of it were not taken")
+        session.say(f"{count(rejected, 'record')} were not imported")
     if found.damage:
-        session.say(f"{found.damage}; what stands before it was taken")
+        session.say(f"{found.damage}; the data before it was imported")
     for name in names[:1]:
         session.suggest(f"playhead show {name}")
 

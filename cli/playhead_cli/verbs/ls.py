@@ -1,4 +1,4 @@
-"""``playhead ls``: runs, newest first."""
+"""``playhead ls``: list runs, newest first."""
 
 from __future__ import annotations
 
@@ -55,23 +55,26 @@ class Listed:
         )
 
 
-@verb("ls", short_help="list runs, newest first")
+@verb("ls", short_help="List runs, newest first")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
-@click.option("--agent", shell_complete=complete_agent, help="Runs of this agent only.")
-@click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
-@click.option("--all", "everything", is_flag=True, help="Replays, services and runs without a step too.")
+@click.option("--agent", shell_complete=complete_agent, help="Only runs of this agent.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Include replays, services and runs without steps."
+)
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
-@click.option("--ascending", is_flag=True, help="Least first.")
+@click.option("--ascending", is_flag=True, help="Sort in ascending order.")
 @limit_option(50, "runs")
 @gathered(listed=Listed)
 def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     """List runs, newest first.
 
-    Without QUERY and options, processes that succeeded without a step are left out.
+    Without QUERY and options, replays, services and successful runs without steps are hidden.
 
-    QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
-    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
-    status, mode, errors, mark, since, until, duration, cost; what has no field was said in the run.
+    All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
+    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool,
+    error, status, mode, errors, mark, since, until, duration, cost; a term without a field searches
+    the text of the runs.
     """
     from playhead_receiver.asking.asked_runs import ask_runs
     from playhead_receiver.asking.language import read_list

@@ -1,4 +1,4 @@
-"""``playhead mcp``: recorded runs for agents that speak MCP."""
+"""``playhead mcp``: serve runs to agents over MCP on stdio."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from playhead_cli.session import Session
 from playhead_semconv.errors import UsageError
 
 
-@verb("mcp", short_help="let agents read runs, over MCP on stdio")
+@verb("mcp", short_help="Serve runs to agents over MCP on stdio")
 @click.option(
-    "--url", help="The query API of a receiver. Default: of the one on the data folder, else its own."
+    "--url", help="Query API of a receiver. Default: that of the data folder, or an embedded one."
 )
 def command(session: Session, url: str | None) -> None:
-    """Serve runs to an agent over MCP, on stdin and stdout: lists, trees, messages, search, comparison.
+    """Serve runs to an agent over MCP on stdin and stdout: lists, trees, messages, search, diff.
 
-    The token for the query API, where it needs one, is PLAYHEAD_TOKEN with the scope read; for the
-    receiver of the data folder none is needed.
+    If the query API requires a token, set PLAYHEAD_TOKEN (scope read). The receiver of the data
+    folder does not require one.
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the package mcp is not installed", hint="pip install 'playhead[mcp]'")

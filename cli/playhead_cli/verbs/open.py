@@ -1,4 +1,4 @@
-"""``playhead open``: runs in a browser."""
+"""``playhead open``: open runs in a browser."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ WINDOWS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 """Variables of which one is set where a program can open a window."""
 
 
-@verb("open", short_help="look at runs in a browser")
+@verb("open", short_help="Open runs in a browser")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--print", "only_print", is_flag=True, help="Only print the link.")
-@click.option("--url", help="The query API of a receiver. Default: of the one on the data folder.")
+@click.option("--print", "only_print", is_flag=True, help="Print the link and do not open a browser.")
+@click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
 def command(session: Session, target: str | None, only_print: bool, url: str | None) -> None:
-    """Open the pages of the receiver: all runs, or a run at a point, and print their link.
+    """Open the list of runs, or a run at a point, in a browser, and print the link.
 
-    Where no receiver runs on the data folder, this command serves them until ^C. The link may bring a
-    token in its fragment, which a browser sends to nobody: who has the link may do what you may.
+    If no receiver is running for the data folder, this command serves the pages until ^C. The link
+    may contain a token, in the fragment, which browsers do not send: anyone with the link has your
+    rights.
     """
     from playhead_cli.running.query_api import query_api
     from playhead_cli.views.web_address import web_address

@@ -1,4 +1,4 @@
-"""``playhead pause``: halt a running agent at its next step, or where a condition holds."""
+"""``playhead pause``: pause a running agent at its next step."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 
 
-@verb("pause", short_help="halt a running agent at its next step")
+@verb("pause", short_help="Pause a running agent at its next step")
 @orders
 @click.option(
     "--on",
     "breakpoints",
     metavar="CONDITION",
     multiple=True,
-    help="Not now, but there: tool=NAME, model=NAME, error, loop, tokens>N, cost>USD, steps>N,"
-    " seconds>N.",
+    help="Pause when this is met: tool=NAME, model=NAME, error, loop, tokens>N, cost>USD, "
+    "steps>N, seconds>N.",
 )
 @click.option(
     "--stop",
     "limits",
     metavar="CONDITION",
     multiple=True,
-    help="Reject what the run asks where this holds, e.g. cost>1.",
+    help="Reject requests once this is met, e.g. cost>1.",
 )
 @lease_option
 @wait_option
@@ -45,10 +45,10 @@ def command(
     lease: str,
     wait: str,
 ) -> None:
-    """Halt an agent before it asks the next thing, and show what it is about to ask.
+    """Pause an agent before its next request, and show that request.
 
-    The agent has to be recorded with PLAYHEAD_CONTROL=on. What it has asked already does not arrive
-    while it is paused, except over gRPC. With --on or --stop it goes on until the condition holds.
+    The agent must be recorded with PLAYHEAD_CONTROL=on. Responses to earlier requests are held while
+    it is paused, except over gRPC. With --on or --stop it runs until the condition is met.
     """
     run, _ = target_of(target)
     operator, held_s, waited_s = Operator(session, url), lease_s(lease), lease_s(wait)

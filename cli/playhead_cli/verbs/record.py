@@ -1,10 +1,9 @@
-"""``playhead record``: run a Python agent and record it. Needs nothing running."""
+"""``playhead record``: run a Python agent and record it."""
 
 from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.failures import show_failure
+from playhead_cli.messages import write_message
 from playhead_cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_cli.running.agent import (
     Agent,
@@ -38,29 +38,36 @@ if TYPE_CHECKING:
     from playhead_receiver.store.values.run_summaries import RunSummary
     from playhead_semconv.settings import Settings
 
+PATIENCE_S = 30.0
+"""Seconds to wait for another command that delivers what the agent left."""
 
-@verb("record", cls=AgentVerb, short_help="run a Python agent and record it")
-@click.option("--python", default="", help="The agent's interpreter. Default: that of the active venv.")
+POLL_S = 0.02
+
+
+@verb("record", cls=AgentVerb, short_help="Run a Python agent and record it")
+@click.option(
+    "--python", default="", help="Python interpreter of the agent. Default: that of the active venv."
+)
 @flag_setting("--agent", help="Name of the agent. Default: the script's name.")
 @flag_setting(
     "--level",
-    help="How much is recorded: exchanges, causal, or strict, the default.",
+    help="Recording level. Default: strict.",
     type=click.Choice(LEVELS),
 )
 @flag_setting(
     "--content",
-    help="full, or metadata: no message content is recorded.",
+    help="Content to record; metadata leaves out messages. Default: full.",
     type=click.Choice(["full", "metadata"]),
 )
-@flag_setting("--control", help="Whether it can be paused: on, or rules: pause tool=NAME; stop cost>1.")
-@flag_setting("--instrumentors", help="Instrumentors of OpenTelemetry to load too, by name, or all.")
+@flag_setting("--control", help="Allow pausing: on, or rules such as 'pause tool=NAME; stop cost>1'.")
+@flag_setting("--instrumentors", help="Also load these OpenTelemetry instrumentors, by name, or all.")
 @check_option
 def command(session: Session, python: str, checks: tuple[Path, ...], words: tuple[str, ...]) -> int:
     """Run a Python agent and record it.
 
-    Its streams, signals and exit status are its own, but that it is 1 where a check failed and the agent
-    did not. What stands behind SCRIPT, -m MODULE or -- is the agent's too. Nothing needs to run: without
-    a receiver on the data folder, one is embedded.
+    Output, signals and exit status are those of the agent; the exit status is 1 if the agent succeeds
+    and a --check fails. Arguments after SCRIPT, -m MODULE or -- are passed to the agent. No server is
+    needed: without a running receiver, this command embeds one.
     """
     if checks:
         session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
@@ -106,18 +113,17 @@ class Record:
             # The agent has run, and its status is the result, whatever we make of it afterwards.
             show_failure(problem, as_json=session.as_json, verbose=session.verbose)
             if not session.as_json:
-                sys.stderr.write(
-                    "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+                write_message(
+                    "playhead: the run is only in the spool (not delivered yet); to deliver it: "
+                    "playhead spool push\n"
                 )
-                sys.stderr.flush()
         return status
 
     def unrecorded(self, problem: Exception) -> int:
         """Run the agent where nothing can be recorded because of ``problem``, and say so."""
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
         if not self.session.as_json:
-            sys.stderr.write("playhead: nothing is kept of this run\n")
-            sys.stderr.flush()
+            write_message("playhead: nothing is kept of this run\n")
         return self._run({**self.inherited, "PLAYHEAD_DISABLED": "1"})[1]
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
@@ -135,7 +141,7 @@ class Record:
         settings = session.settings
         if house is not None:
             settings = delivering_to(settings, house.listening())
-        problem = _pushed(settings)
+        problem = _pushed(settings, self.reports.word)
         if house is not None:
             house.close()  # at its end an embedded receiver determines what calls mean
         found = running(session.data_dir) if house is None else house.running()
@@ -146,7 +152,7 @@ class Record:
             self._say_sent(settings.endpoint, status, problem)
             return
         if problem:
-            session.say(f"not everything is delivered: {problem}")
+            session.say(f"not everything was delivered: {problem}")
         from playhead_receiver.store import open_store
 
         store = open_store(session.store, read_only=True)
@@ -155,14 +161,12 @@ class Record:
         finally:
             store.close()
         if run is None and self.reports.is_recorded():
-            self._say_sent(settings.endpoint, status, problem or "it has not arrived in the store yet")
+            self._say_sent(settings.endpoint, status, problem or "it has not reached the store yet")
             return
         if run is None:
             if session.as_json:
                 session.print_json(recorded_object(status), to_stderr=True)
-            session.say(
-                "nothing was recorded: the program asked nothing of a model, a tool or the network"
-            )
+            session.say("nothing was recorded: the program called no model, no tool and no network")
             session.suggest("playhead doctor")
             return
         pages = found.query if found is not None and not found.passing else ""
@@ -185,7 +189,7 @@ class Record:
             session.say(f"{left}: {problem}")
             session.suggest("playhead spool push")
         elif problem:
-            session.say(f"recorded; what came before waits in the spool: {problem}")
+            session.say(f"recorded; earlier data waits in the spool: {problem}")
         else:
             session.say(f"recorded to {endpoint}")
 
@@ -211,17 +215,25 @@ def _recorded(record: Record) -> int:
         return replace(record, house=house).running(receiver)
 
 
-def _pushed(settings: Settings) -> str:
-    """Deliver what is left in the spool; why not all of it could be."""
+def _pushed(settings: Settings, by: str) -> str:
+    """Deliver what is left in the spool. Returns why not all of it could be delivered.
+
+    Another command may be delivering what the processes of ``by`` left: then wait until it has done so.
+    """
+    from playhead_cli.running.undelivered import delivered_by_another
     from playhead_exporter.spool.folders import SpoolFolders
     from playhead_exporter.spool.recovery import pending
 
     folders = SpoolFolders.of(settings)
-    if not any(one.facts or one.spans for one in pending(folders) if folders.delivers(one.destination)):
-        return ""
-    from playhead_exporter.push import push  # heavy, and mostly nothing is left
+    deadline = time.monotonic() + PATIENCE_S
+    while any(one.facts or one.spans for one in pending(folders) if folders.delivers(one.destination)):
+        from playhead_exporter.push import push  # heavy, and mostly nothing is left
 
-    return push(settings, attempts=1).problem  # the agent has tried for a while
+        problem = push(settings, attempts=1).problem  # the agent has tried for a while
+        if problem or not delivered_by_another(settings, by) or time.monotonic() > deadline:
+            return problem
+        time.sleep(POLL_S)
+    return ""
 
 
 def recorded_object(exit_code: int) -> PrintedRecording:

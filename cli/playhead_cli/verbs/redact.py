@@ -1,4 +1,4 @@
-"""``playhead redact``: take credentials out of a stored run."""
+"""``playhead redact``: remove credentials from a stored run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 SHORTEST = 6
 
 
-@verb("redact", short_help="take credentials out of a stored run")
+@verb("redact", short_help="Remove credentials from a stored run")
 @click.argument("run", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--values",
     type=click.File("r"),
-    help="A file with values to take out, one a line; - reads standard input.",
+    help="File with values to remove, one per line; - reads standard input.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken out.")
+@click.option("--dry-run", is_flag=True, help="Report what would be removed, without changing the run.")
 def command(session: Session, run: str, values: TextIO | None, dry_run: bool) -> int:
-    """Take credentials out of a run: facts, bodies, spans and the index of the search.
+    """Remove credentials from a run: from facts, bodies, spans and the search index.
 
-    Taken out is what its name or shape gives away, what the program was seen to use as a credential
-    later on, and the values that are given. The run is written anew, and what was there is overwritten;
-    the new one says when that was done, and by whom. It gets another name.
+    Removes values with a credential's name or shape, values that the program later used as a
+    credential, and the values given with --values. The run is rewritten under a new name and the old
+    data is overwritten; the new run records when and by whom.
     """
     from playhead_cli.changing.bringing_in import send_file
     from playhead_cli.changing.deleting import carry_out, user
@@ -50,13 +50,13 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
     target = parse_target(run)
     if target.is_file or target.point:
-        raise UsageError("a stored run is redacted as a whole", hint="playhead redact RUN")
+        raise UsageError("a stored run can only be redacted as a whole", hint="playhead redact RUN")
     given = [line.strip() for line in values or () if line.strip()]
     short = [one for one in given if len(one) < SHORTEST]
     if short:
         raise UsageError(
-            f"a value of fewer than {SHORTEST} characters stands in what has nothing to do with it",
-            hint="give whole values, one a line",
+            f"a value of fewer than {SHORTEST} characters also occurs in unrelated data",
+            hint="give whole values, one per line",
         )
     handle, name = tempfile.mkstemp(dir=session.data_dir, prefix="redacted-", suffix=".tape")
     os.close(handle)
@@ -105,17 +105,23 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
     from playhead_cli.changing.deleting import user
     from playhead_receiver.custody import Brought, redacted_chain
-    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in, told_in_spans
+    from playhead_receiver.transfer.late_values import (
+        late_marks,
+        late_values,
+        redaction_key,
+        told_in_spans,
+    )
+    from playhead_receiver.transfer.redacted_runs import Redaction
     from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
     tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
-    wanted = {one for _, facts in tapes for one in late(facts)}
-    values, key = set(given), _key()
+    wanted = set(late_marks(material.run))
+    values, key = set(given), redaction_key()
     if wanted and key is not None:
-        values |= {one for _, facts in tapes for one in told_in(facts, wanted, key)}
+        values |= {one.value for one in late_values(material.run, wanted, key)}
         values |= told_in_spans(material.spans, wanted, key)
-    redaction = Redaction(sorted(values))
+    redaction = Redaction(sorted(values), knows_late=key is not None)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     done = f"{now} {user()}: {len(values)} named values"
     cleaned: list[IndexedTape] = []
@@ -130,13 +136,3 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
     write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction
-
-
-def _key() -> bytes | None:
-    """The key of this user's digests, where recordings of this machine have one."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    try:
-        key = Path(state, "playhead", "redaction.key").read_bytes()
-    except OSError:
-        return None
-    return key if len(key) == 32 else None

@@ -1,4 +1,4 @@
-"""``playhead rederive``: find out anew what the requests of stored runs mean."""
+"""``playhead rederive``: re-derive model, tokens and cost from stored requests."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedRederivation
 
 
-@verb("rederive", short_help="find out anew what the requests of stored runs mean")
+@verb("rederive", short_help="Re-derive model, tokens and cost from stored requests")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @limit_option(1_000_000, "runs")
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
-    """Look again at the requests of runs that no instrumentation named, all or those of QUERY.
+    """Re-derive model, tokens and cost of stored requests that no instrumentation described.
 
-    A receiver looks at what comes in once. What was stored before, or by a version that knew fewer
-    providers, gets its model, its tokens and its cost from its bytes with this. QUERY is that of ls.
-    A receiver that runs on the data folder is asked to do it.
+    The receiver does this once, on arrival. Use this command for runs stored earlier, or stored by a
+    version that knew fewer providers. QUERY selects runs as in playhead ls. A receiver running on the
+    data folder does the work.
     """
     from contextlib import closing
 
@@ -48,6 +48,6 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
         session.print_json(printed)
     else:
         session.say(
-            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} found by their bytes"
+            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} identified from requests"
         )
     return 0

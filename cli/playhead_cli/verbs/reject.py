@@ -1,4 +1,4 @@
-"""``playhead reject``: refuse what a paused agent is about to do."""
+"""``playhead reject``: reject the pending request of a paused agent."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 
 
-@verb("reject", short_help="refuse what a paused agent is about to do")
+@verb("reject", short_help="Reject the pending request of a paused agent")
 @orders
-@click.option("-m", "--message", default="", help="Why; the program gets it with the error.")
+@click.option("-m", "--message", default="", help="Reason; part of the error that the program receives.")
 def command(session: Session, target: str, url: str | None, message: str) -> None:
-    """Refuse what waits: it does not go out.
+    """Reject the pending request: it is not sent.
 
-    An SDK gets an answer with status 403 and makes its own error of it; a call over
-    gRPC fails with PERMISSION_DENIED; a tool raises an error.
+    An SDK receives status 403 and raises its own error; a gRPC call fails with PERMISSION_DENIED; a
+    tool raises an error.
     """
     run, halt = target_of(target)
     show(session, run, Operator(session, url).order(run, "reject", halt=halt, message=message))

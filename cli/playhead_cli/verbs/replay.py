@@ -1,4 +1,4 @@
-"""``playhead replay``: the recorded command again, answered from its tape alone."""
+"""``playhead replay``: run the recorded program again, answered from its tape."""
 
 from __future__ import annotations
 
@@ -65,23 +65,25 @@ class OutputOptions:
     bisect: Path | None
 
 
-@verb("replay", short_help="run the recorded command again, answered from its tape")
+@verb("replay", short_help="Run the recorded program again, answered from its tape")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
-@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
-@click.option("--force", is_flag=True, help="Replay although the script has changed.")
-@click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
-@click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
-@click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
+@click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
+@click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
+@click.option("--force", is_flag=True, help="Replay even if the script has changed.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."
+)
+@click.option("--live", multiple=True, metavar="TOOL", help="Run this tool live.")
+@click.option("--allow", multiple=True, metavar="HOST", help="Allow connections to this host.")
 @click.option(
     "--repeat-effects",
     is_flag=True,
-    help="Where nothing can keep the program from files that were not recorded: let it change them.",
+    help="Allow changes to unrecorded files if they cannot be isolated.",
 )
 @click.option(
     "--strict-match",
     is_flag=True,
-    help="Exit 1 where requests differ in times and random values that were not recorded.",
+    help="Exit with 1 if requests differ in times and random values that were not recorded.",
 )
 @check_option
 @trust_option
@@ -90,26 +92,26 @@ class OutputOptions:
     "--junitxml",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the report as JUnit XML too.",
+    help="Also write the report as JUnit XML.",
 )
-@click.option("--output", is_flag=True, help="Show what the program printed now, on stderr.")
-@click.option("--from", "point", metavar="POINT", help="Show what happens from this step on.")
+@click.option("--output", is_flag=True, help="Show the output of the program, on stderr.")
+@click.option("--from", "point", metavar="POINT", help="Show the steps from this point on.")
 @click.option(
     "--bisect",
     metavar="GOLDEN",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Judge this commit for git bisect run: 0 good, 1 bad, 125 cannot be judged.",
+    help="Test this commit for git bisect run: 0 good, 1 bad, 125 skip.",
 )
 @gathered(program=Program, allowed=Allowed, wanted=OutputOptions)
 def command(
     session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
 ) -> int:
-    """Run the recorded command again, with every exchange answered from its tape.
+    """Run the recorded program again, with every exchange answered from its tape.
 
-    Nothing goes live and the network is refused, but for what --live and --allow name. Prints the
-    fidelity report; with --from first the steps from there on, all from the tape. Exit status: 0
-    identical, or volatile (requests differ in times and random values that were not recorded), 1
-    diverged, 2 there is nothing to replay, 3 blocked.
+    Nothing runs live and the network is blocked, except for --live and --allow. Prints the fidelity
+    report; --from prints the steps from a point on first. Exit status: 0 identical, or volatile
+    (requests differ only in times and random values that were not recorded); 1 diverged; 2 nothing to
+    replay; 3 blocked.
     """
     from playhead_cli.targets.point_argument import find_point
     from playhead_replay import ReplayConfiguration, Replayer
@@ -145,7 +147,7 @@ def command(
         tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
-            session.say(f"the replay did not come to step {found.step.number}")
+            session.say(f"the replay did not reach step {found.step.number}")
     if wanted.junitxml is not None:
         words = ["playhead", "replay", target or run.name, *(["--force"] if allowed.force else [])]
         again = shlex.join([*words, *program.words()])

@@ -1,4 +1,4 @@
-"""``playhead restore``: a store out of a backup."""
+"""``playhead restore``: restore the store from a backup."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedRestoration
 
 
-@verb("restore", short_help="make a store of a backup")
+@verb("restore", short_help="Restore the store from a backup")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> None:
-    """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none.
+    """Restore the store from the backup in FOLDER. The data folder must not have a store.
 
-    The tokens of the backup open it, those too that were revoked after the backup was made.
+    The tokens of the backup are valid again, including tokens revoked after the backup.
     """
     from playhead_receiver.tenants.backup import put_back
 
     if session.settings.store:
         raise UsageError(
-            "a store on PostgreSQL is put back by PostgreSQL's own tools",
+            "a store on PostgreSQL is restored with PostgreSQL's own tools",
             cause="objects go back to where they were, access.sqlite into the data folder",
             hint=f"pg_restore -d {session.store_name} runs.dump",
         )

@@ -1,4 +1,4 @@
-"""``playhead resume``: bring a dead run to its end."""
+"""``playhead resume``: resume a crashed run from its tape, then live."""
 
 from __future__ import annotations
 
@@ -43,26 +43,27 @@ class Way:
     repeat_effects: bool
 
 
-@verb("resume", short_help="bring a dead run to its end")
+@verb("resume", short_help="Resume a crashed run from its tape, then live")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @on_unknown_option
 @reopen_option
 @click.option(
     "--repeat-effects",
     is_flag=True,
-    help="Make changes to files again that the recording, of level exchanges, does not hold.",
+    help="Repeat file changes that a recording at level exchanges does not contain.",
 )
 @header_option
 @check_option
 @trust_option
-@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
-@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
+@click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
+@click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
 @gathered(program=Program, way=Way)
 def command(session: Session, target: str | None, program: Program, way: Way) -> int:
-    """Bring a dead run to its end: from its tape as far as that goes, then for real.
+    """Resume a crashed run: replay its tape to the end, then continue live.
 
-    Nothing of the first part happens again: no request, and no write but with --repeat-effects. It is a
-    new run, shown under the dead one. Exit status: the program's.
+    The replayed part has no side effects: no request is sent, and no file is written unless
+    --repeat-effects is given. The result is a new run, listed under the crashed one. The exit status
+    is that of the program.
     """
     from playhead_replay.forks.forked_processes import with_forked
     from playhead_replay.forks.ready_fork import folder_of
@@ -117,5 +118,5 @@ def _require_dead(run: Run) -> None:
     except PermissionError:
         pass
     raise UsageError(
-        f"{run.name} still runs, as process {pid}", hint=f"follow it: playhead tail {run.name}"
+        f"{run.name} is still running, as process {pid}", hint=f"follow it: playhead tail {run.name}"
     )

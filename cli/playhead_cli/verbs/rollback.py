@@ -1,4 +1,4 @@
-"""``playhead rollback``: a fork from a checkpoint."""
+"""``playhead rollback``: return to a checkpoint and continue live."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from playhead_cli.verbs.fork import command as fork
 from playhead_semconv.errors import UsageError
 
 
-@verb("rollback", short_help="take a run back to a checkpoint, and go on from there")
+@verb("rollback", short_help="Return to a checkpoint and continue live")
 @click.argument("target", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--to",
     metavar="CHECKPOINT",
     required=True,
-    help="c1, c2, …, or an id in a store; a step is taken too, as by fork.",
+    help="Checkpoint: c1, c2, …, or its id in a store; or a step.",
 )
-@click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
-@click.option("--trust", is_flag=True, help="Run what a tape from elsewhere names.")
+@click.option("--in-place", is_flag=True, help="Run in the original working folder, not in a copy.")
+@click.option(
+    "--trust", is_flag=True, help="Run the program of a tape that was recorded on another machine."
+)
 @click.pass_context
 def command(
     ctx: click.Context, session: Session, target: str, to: str, in_place: bool, trust: bool
 ) -> int:
-    """Play a run up to a checkpoint and go on from there for real, as a new run.
+    """Replay a run up to a checkpoint and continue live from there, as a new run.
 
-    What came after it stays as the old line: nothing is deleted. The same as playhead fork
-    RUN:CHECKPOINT.
+    Nothing is deleted: the original run keeps what followed. Same as playhead fork RUN:CHECKPOINT.
     """
     wanted = parse_target(target)
     if wanted.point:
         raise UsageError(
-            "a rollback names its place once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
+            "name the checkpoint once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
         )
     words = [wanted.run, "--at", to]
     words += ["--in-place"] * in_place + ["--trust"] * trust

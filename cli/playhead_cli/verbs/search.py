@@ -1,4 +1,4 @@
-"""``playhead search``: who said that?"""
+"""``playhead search``: search the text of all runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from playhead_cli.printed.runs import PrintedIndex
 
 
-@verb("search", short_help="find what was said, in all runs")
+@verb("search", short_help="Search the text of all runs")
 @click.argument("words", nargs=-1, shell_complete=complete_query)
 @limit_option(20, "texts")
-@click.option("--rebuild", is_flag=True, help="Only make the index anew, out of what is stored.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the search index from the store, and exit.")
 def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool) -> int:
-    """Find where all WORDS are said together, in the newest run first. A word* stands for any end of it.
+    """Find texts that contain all WORDS, in the newest run first. WORD* matches any ending.
 
-    Each text of a run is found once, at the step that said it first. Words in quotes are a phrase,
-    fields narrow the runs: playhead search '"order 81"' agent:refund. Exit status 1 when nothing is
-    found. As JSON it is an object a line.
+    A text that a run repeats is listed once, at its first step. Quotes make a phrase; fields select
+    runs: playhead search '"order 81"' agent:refund. Exit status 1 if nothing is found. --json prints
+    one object per line.
     """
     from playhead_cli.views.passages import passage_lines, passage_object, place_of
     from playhead_receiver.asking.language import read_language
@@ -42,7 +42,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     asked = read_language(text, Query(limit=limit))
     if not asked.text:
         instead = f"playhead ls {shlex.quote(text)}" if text else "playhead search WORD"
-        raise UsageError("there is no word to search for", hint=instead)
+        raise UsageError("no word to search for", hint=instead)
     store = searchable(session)
     try:
         found = find_passages(store, asked, References.named(session.settings.references))
@@ -59,7 +59,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     if session.as_json:
         return 0 if found else 1
     if not found:
-        session.say("that was said in no run")
+        session.say("no run contains that")
         return 1
     runs = len({one.run.trace_id for one in found})
     more = f"; more with -n {limit * 5}" if len(found) == limit else ""
@@ -82,7 +82,7 @@ def _rebuild(session: Session) -> int:
         left: PrintedIndex = {"schema_version": 1, "behind": behind}
         session.print_json(left)
     elif behind:
-        session.say(f"the receiver makes the index anew: {behind} groups of spans and facts to go")
+        session.say(f"the receiver is rebuilding the index: {behind} groups of spans and facts left")
     else:
-        session.say("the index is made anew")
+        session.say("the index was rebuilt")
     return 0

@@ -1,4 +1,4 @@
-"""``playhead show``: a run as a tree of steps, or one step whole."""
+"""``playhead show``: show a run as a tree of steps, or one step in detail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from playhead_cli.printing import print_lines
 from playhead_cli.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
 from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
-from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
 from playhead_semconv.untrusted.shown_text import visible
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 
 BRANCHES = ("fork", "resume")
+MOST_PLACES = 4
+"""Places of late credentials that are named at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +36,26 @@ class How:
     raw: str | None
 
 
-@verb("show", short_help="show a run as a tree of steps, or one step whole")
+@verb("show", short_help="Show a run as a tree of steps, or one step in detail")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
-@click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
-@click.option(
-    "--wire", is_flag=True, help="The step on the wire: headers, bytes, chunks, every attempt."
-)
+@click.option("--at", metavar="POINT", help="The point to show; same as RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Show all spans, without folding.")
+@click.option("--wire", is_flag=True, help="Show headers, bodies and chunks of every attempt.")
 @click.option(
     "--raw",
     type=click.Choice(["request", "response"]),
     is_flag=False,
     flag_value="response",
-    help="The bytes of the step's last attempt, as on the wire: response, or request.",
+    help="Print the raw bytes of the last attempt: response (default) or request.",
 )
 @click.option(
-    "--custody", is_flag=True, help="Whether it is what was recorded, and what was done to it since."
+    "--custody", is_flag=True, help="Check the integrity of the run and list later changes to it."
 )
 @gathered(how=How)
 def command(session: Session, target: str | None, at: str | None, custody: bool, how: How) -> None:
-    """Show a run as a tree of steps, or with POINT one step: what was said and answered.
+    """Show a run as a tree of steps, or, with POINT, one step with its messages.
 
-    RUN is the latest when it is left out; the name of an agent is its latest run.
+    RUN defaults to the latest run. The name of an agent selects its latest run.
     """
     wanted = parse_target(target, at)
     if custody:
@@ -93,22 +92,34 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 
 def _late(run: Run) -> list[Any]:
-    """Say how many credentials were recognized only after recording started."""
+    """Say where the run holds credentials that were recognized only after recording started."""
+    from playhead_receiver.transfer.late_values import late_marks, late_values, redaction_key
+
+    marks = late_marks(run)
+    if not marks:
+        return []
+    key = redaction_key()
+    if key is None:
+        said = "the key that finds them here is not on this machine: "
+        return [_recognized_late(len(marks), f"{said}playhead redact {run.name} --values FILE")]
+    found = list(late_values(run, marks, key, until_ns=max(marks.values())))
+    places = list(dict.fromkeys(visible(one.place) for one in found))
+    if not places:
+        return []
+    more = f"; and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    where = "; ".join(places[:MOST_PLACES]) + more
+    count = len({one.value for one in found})
+    return [_recognized_late(count, f"in {where}: playhead redact {run.name}")]
+
+
+def _recognized_late(number: int, said: str) -> Any:
     from rich.text import Text
 
     from playhead_cli.views.words import count
-    from playhead_receiver.transfer.redacted_runs import late
 
-    told = {
-        one
-        for tape in run.tapes
-        for one in late(tape.named(e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_PROCESS_START))
-    }
-    if not told:
-        return []
-    were, they = ("was", "it") if len(told) == 1 else ("were", "they")
-    said = f"  {count(len(told), 'credential')} {were} recognized only after recording started;"
-    return [Text(f"{said} {they} may appear in this run: playhead redact {run.name}", style="dim")]
+    were = "was" if number == 1 else "were"
+    what = f"  {count(number, 'credential')} {were} recognized only after recording started"
+    return Text(f"{what}; {said}", style="dim")
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:
@@ -168,7 +179,7 @@ def _raw(run: Run, point: Point, raw: str) -> bytes:
     exchanges = [point.exchange] if point.exchange is not None else run.exchanges_of(point.step)
     if not exchanges:
         raise UsageError(
-            f"step {point.step.number} of {run.name} has no exchange, so no bytes",
+            f"step {point.step.number} of {run.name} has no exchange, so there are no bytes",
             hint=f"playhead show {run.name}:{point.step.number}",
         )
     return exchanges[-1].request if raw == "request" else exchanges[-1].response

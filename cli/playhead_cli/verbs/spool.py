@@ -1,4 +1,4 @@
-"""``playhead spool``: what agents left undelivered, and its delivery."""
+"""``playhead spool``: list and deliver undelivered recordings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from playhead_exporter.spool import Pending
 
 
-@click.group("spool", cls=Verbs, short_help="look at what was not delivered, and deliver it")
+@click.group("spool", cls=Verbs, short_help="List and deliver undelivered recordings")
 def command() -> None:
-    """Look at what was not delivered, and deliver it."""
+    """List and deliver undelivered recordings."""
 
 
-@verb("ls", short_help="what is undelivered")
+@verb("ls", short_help="List undelivered recordings")
 def ls(session: Session) -> None:
-    """List what is undelivered, process by process."""
+    """List undelivered recordings by process."""
     from playhead_exporter.push import pending
 
     found = pending(session.settings)
@@ -40,16 +40,14 @@ def ls(session: Session) -> None:
         session.suggest("playhead spool push")
 
 
-@verb("push", short_help="deliver it")
-@click.option(
-    "--all", "everything", is_flag=True, help="Also what was recorded for another destination."
-)
+@verb("push", short_help="Deliver recordings of ended processes")
+@click.option("--all", "everything", is_flag=True, help="Include recordings for other destinations.")
 def push(session: Session, everything: bool) -> int:
-    """Deliver what dead processes left behind.
+    """Deliver recordings that ended processes left behind.
 
-    To the endpoint of the settings; if none is set, to the receiver of the data folder, which is
-    embedded if it does not run. What was recorded for another data folder or endpoint stays, unless you
-    say --all. Exit status 1 when something could not be delivered.
+    They go to the configured endpoint, or to the receiver of the data folder, which is embedded if it
+    is not running. Recordings for another data folder or endpoint are skipped without --all. Exit
+    status 1 if something could not be delivered.
     """
     from playhead_cli.running.receiver_for_run import receiver_for
     from playhead_exporter.push import push as deliver
@@ -78,13 +76,13 @@ def push(session: Session, everything: bool) -> int:
         delivered = f"{count(tally.facts, 'fact')} and {count(tally.spans, 'span')}"
         session.say(f"delivered {delivered} to {settings.endpoint}")
         if tally.rejected:
-            session.say(f"{tally.rejected} were refused for good; they are kept in the spool, rejected/")
+            session.say(f"{tally.rejected} were rejected; they are in rejected/ of the spool")
         if left:
-            session.say(f"still there: {report.problem or 'somebody else is at it'}")
+            session.say(f"not delivered: {report.problem or 'another process is delivering it'}")
             _print(session, left)
         if report.elsewhere:
             session.say(f"recorded for another destination: {count(len(report.elsewhere), 'process')}")
-            session.say("to deliver them here, too: playhead spool push --all")
+            session.say("to deliver them here: playhead spool push --all")
     return 1 if left or report.problem else 0
 
 

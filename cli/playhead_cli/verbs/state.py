@@ -1,4 +1,4 @@
-"""``playhead state``: shows a moment of a run."""
+"""``playhead state``: show conversation, state, files and output at a step."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 
-@verb("state", short_help="show conversation, states, files and output at a point of a run")
+@verb("state", short_help="Show conversation, state, files and output at a step")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option(
-    "--at", metavar="POINT|TIME", help="A step, 12.5s since the start, or a time. Default: the end."
-)
-@click.option("--all", "everything", is_flag=True, help="Whole messages and all lines.")
+@click.option("--at", metavar="POINT|TIME", help="Step, offset (12.5s) or time. Default: the end.")
+@click.option("--all", "everything", is_flag=True, help="Show whole messages and all lines.")
 def command(session: Session, target: str | None, at: str | None, everything: bool) -> None:
-    """Show what was so when a point of a run was over: just before the next step began.
+    """Show the state at a point of a run: after that step, before the next one began.
 
-    The last conversation of each thread or task, the states that the program had reported, its files,
-    and what it had printed, all from the tape. No checkpoint is needed, and nothing runs.
+    Shows the last conversation of each thread or task, the states that the program reported, its
+    files and its output. All of it comes from the tape: no checkpoint is needed and nothing runs.
     """
     wanted = parse_target(target, at)
     with opened_run(session, wanted) as run:

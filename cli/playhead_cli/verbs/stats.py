@@ -1,4 +1,4 @@
-"""``playhead stats``: how many runs, how many failed, what they cost and how long they took."""
+"""``playhead stats``: aggregate runs: failures, tokens, cost, duration."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ FAILED = ("failure", "interrupted")
 """Statuses that count as failed."""
 
 
-@verb("stats", short_help="sums over runs: failures, tokens, cost, how long they took")
+@verb("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
-@click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Groups.")
+@click.option(
+    "--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Group by this field."
+)
 def command(session: Session, words: tuple[str, ...], by: By) -> None:
-    """Sum up runs: how many, how many failed, steps, tokens, cost, and how long they took.
+    """Aggregate runs: count, failures, steps, tokens, cost and duration.
 
-    QUERY says which, as in playhead ls: playhead stats agent:refund since:7d --by day. P50, P90 and P99
-    are how long at most so many of a hundred runs took. A run with several models, tools or kinds of
-    error counts whole in the group of each.
+    QUERY selects runs as in playhead ls: playhead stats agent:refund since:7d --by day. P50, P90 and
+    P99 are duration percentiles. A run with several models, tools or error types counts in each of
+    their groups.
     """
     from playhead_receiver.asking.language import read_language
     from playhead_receiver.asking.sums import MOST_RUNS
@@ -63,7 +65,7 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
         return
     print_lines(session, _table(by, found))
     if found["truncated"]:
-        session.say(f"these are the newest {MOST_RUNS} runs: narrow them down, e.g. since:7d")
+        session.say(f"these are the newest {MOST_RUNS} runs: narrow the query, e.g. since:7d")
 
 
 def _stats(store: Store, asked: Any, by: By) -> PrintedStats:

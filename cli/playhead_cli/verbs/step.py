@@ -1,4 +1,4 @@
-"""``playhead step``: let one step of a paused agent happen."""
+"""``playhead step``: release one pending step of a paused agent."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from playhead_cli.options import verb
 from playhead_cli.session import Session
 
 
-@verb("step", short_help="let one step of a paused agent happen")
+@verb("step", short_help="Release one pending step of a paused agent")
 @orders
 @lease_option
 @wait_option
 def command(session: Session, target: str, url: str | None, lease: str, wait: str) -> None:
-    """Let one of those that wait go out, the oldest or N, and show what waits then."""
+    """Release the oldest pending request (or number N), then show what is still pending."""
     run, halt = target_of(target)
     operator = Operator(session, url)
     state = operator.order(run, "step", halt=halt, lease_s=lease_s(lease))

@@ -1,4 +1,4 @@
-"""``playhead tail``: a run while it goes on, or all that are asked for."""
+"""``playhead tail``: follow live runs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RUNS_AT_ONCE = 1000
 """Runs that are followed; of more, those that came last."""
 
 
-@verb("tail", short_help="follow runs while they go on")
+@verb("tail", short_help="Follow live runs")
 @click.argument("words", metavar="[RUN | QUERY]", nargs=-1, shell_complete=complete_run_or_query)
 @limit_option(10, "steps of what has been", least=0)
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
-    """Follow a run while it goes on, a line a step; ends with it. ^C detaches, and the run continues.
+    """Follow a run, one line per step, until it ends. ^C detaches; the run continues.
 
-    A QUERY, fields as those of playhead ls, follows all its runs, those that are still to come too:
-    playhead tail agent:refund model:gpt-5.5.
+    A QUERY with the fields of playhead ls follows all matching runs, including new ones: playhead
+    tail agent:refund model:gpt-5.5.
     """
     from playhead_receiver.asking.language import has_fields
 
@@ -103,7 +103,7 @@ def _printer(session: Session, *, named: bool = False) -> AbstractContextManager
 
 def _follow(session: Session, wanted: Target, limit: int) -> int:
     if wanted.is_file:
-        raise UsageError("a tape file does not go on", hint=f"playhead show {wanted.run}")
+        raise UsageError("a tape file is not a live run", hint=f"playhead show {wanted.run}")
     from playhead_cli.targets.live_fold import Following
 
     with reading(session) as store:
@@ -130,7 +130,7 @@ def _follow_all(session: Session, text: str, limit: int) -> None:
 
     asked = read_language(text, Query(mode=None))
     if asked.text:
-        raise UsageError("what is to be said cannot be waited for", hint="use fields: agent:NAME")
+        raise UsageError("a text search cannot be followed", hint="use fields: agent:NAME")
     with reading(session) as store, _printer(session, named=True) as printer:
         _print_all(store, asked.query, printer, limit)
 

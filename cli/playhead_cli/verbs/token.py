@@ -1,4 +1,4 @@
-"""``playhead token``: who may send to the receiver, and who may ask it."""
+"""``playhead token``: create, list and revoke tokens."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 SCOPES = ("ingest", "read", "control", "admin")
 
 
-@click.group("token", cls=Verbs, short_help="make and revoke tokens")
+@click.group("token", cls=Verbs, short_help="Create, list and revoke tokens")
 def command() -> None:
-    """Make tokens and revoke them. A data folder that has any is open to those who bring one.
+    """Create, list and revoke tokens. Once a data folder has a token, clients need one.
 
-    The command line on this machine needs none: it may read the folder.
+    The command line on this machine needs no token, because it can read the folder.
     """
 
 
@@ -42,17 +42,17 @@ def command() -> None:
     multiple=True,
     default=("ingest",),
     show_default=True,
-    help="What it allows; several times.",
+    help="Scope; may be repeated.",
 )
-@click.option("--tenant", default="", help="Whose data it is for, which nobody else sees.")
-@click.option("--expires", metavar="TIME", help="When it ends, e.g. 90d. Default: never.")
+@click.option("--tenant", default="", help="Tenant, whose data is separate.")
+@click.option("--expires", metavar="TIME", help="Expires after this time, e.g. 90d. Default: never.")
 def create(
     session: Session, name: str, scopes: tuple[str, ...], tenant: str, expires: str | None
 ) -> None:
-    """Make a token. It is printed once and kept as a digest only; stderr says how it is used.
+    """Create a token. It is printed once and stored as a digest; stderr shows how to use it.
 
-    A data folder without a token is open to this machine. From its first token on every agent and
-    every reader needs one; what agents record without it waits in their spool.
+    Without tokens, a data folder is open to this machine. After the first one, agents and readers
+    need a token; recordings made without one wait in the agent's spool.
     """
     from playhead_receiver.asking.language import duration_ns
 
@@ -73,12 +73,12 @@ def create(
         session.print_json(printed)
         return
     click.echo(text)
-    session.say("this token is shown once")
+    session.say("this token is shown only once")
     for line in recipe.lines():
         click.echo(line, err=True)
     if is_first:
         _say_closed(session, found, delivers=recipe.delivers)
-        session.say(f"to open it again: playhead token revoke {token.id}")
+        session.say(f"to undo: playhead token revoke {token.id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +145,14 @@ def _say_closed(session: Session, found: Listening | None, *, delivers: bool) ->
             " record without one waits in their spool until they are started with it"
         )
     else:
-        session.say("the next playhead up asks everybody for a token")
+        session.say("the next playhead up requires a token")
     if not delivers:
-        session.say("agents need one of their own: playhead token create agents --scope ingest")
+        session.say("agents need a token: playhead token create agents --scope ingest")
 
 
 @verb("list")
 def list_all(session: Session) -> None:
-    """List all tokens that were made, without their secrets."""
+    """List all tokens, without their secrets."""
     with _book(session) as book:
         tokens = book.tokens()
     if session.as_json:
@@ -173,7 +173,7 @@ def list_all(session: Session) -> None:
 @verb("revoke")
 @click.argument("token", metavar="ID|NAME")
 def revoke(session: Session, token: str) -> None:
-    """End a token, at once, or all of a name."""
+    """Revoke a token, or all tokens of a name, at once."""
     with _book(session) as book:
         ended = book.revoke(token)
         open_again = not book.requires_one()
@@ -182,9 +182,9 @@ def revoke(session: Session, token: str) -> None:
         session.print_json(printed)
         return
     for one in ended:
-        session.say(f"{one.name} ({one.id}) opens nothing any more")
+        session.say(f"{one.name} ({one.id}) is revoked")
     if open_again:
-        session.say("no token is left: the receiver is open to everybody on this machine")
+        session.say("no tokens left: the receiver is open to every user of this machine")
 
 
 for one in (create, list_all, revoke):

@@ -1,4 +1,4 @@
-"""``playhead up``: the receiver, until it is stopped."""
+"""``playhead up``: run the receiver until it is stopped."""
 
 from __future__ import annotations
 
@@ -43,8 +43,13 @@ class TlsFiles:
         return Tls(self.tls_cert, self.tls_key, self.tls_client_ca or "")
 
 
-@verb("up", short_help="run the receiver until it is stopped")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere needs a token.")
+@verb("up", short_help="Run the receiver until it is stopped")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Other addresses need a token.",
+)
 @click.option("--http-port", type=click.IntRange(0, 65535), default=HTTP_PORT, show_default=True)
 @click.option("--grpc-port", type=click.IntRange(0, 65535), default=GRPC_PORT, show_default=True)
 @click.option(
@@ -52,38 +57,36 @@ class TlsFiles:
     type=click.IntRange(0, 65535),
     default=QUERY_PORT,
     show_default=True,
-    help="Of the query API, described at /openapi.json.",
+    help="Port of the query API, described at /openapi.json.",
 )
 @click.option(
     "--forward",
     metavar="DESTINATION",
     multiple=True,
-    help="Send spans on: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
+    help="Forward spans: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
 )
 @click.option(
     "--blobs",
     metavar="URL",
     expose_value=False,
     callback=keep_flag,
-    help="Large bodies go here: s3://BUCKET/PREFIX.",
+    help="Object storage for large bodies: s3://BUCKET/PREFIX.",
 )
-@click.option("--tls-cert", type=FILE, help="Speak TLS with this certificate chain (PEM).")
-@click.option("--tls-key", type=FILE, help="Its private key (PEM).")
-@click.option(
-    "--tls-client-ca", type=FILE, help="Clients have to show a certificate that this has signed."
-)
+@click.option("--tls-cert", type=FILE, help="TLS certificate chain (PEM).")
+@click.option("--tls-key", type=FILE, help="TLS private key (PEM).")
+@click.option("--tls-client-ca", type=FILE, help="Require client certificates signed by this CA (PEM).")
 @click.option(
     "--max-request-mib",
     type=click.IntRange(1, 1024),
     default=64,
     show_default=True,
-    help="Largest OTLP request, after decompression.",
+    help="Largest OTLP request after decompression, in MiB.",
 )
 @click.option(
     "--programs/--no-programs",
     default=None,
-    help="Replays and forks are started from the pages, with your rights. Default: yes, where --host is "
-    "this machine.",
+    help="Allow the pages to start replays and forks, with your rights. Default: only if "
+    "--host is this machine.",
 )
 @gathered(place=Place, files=TlsFiles)
 def command(
@@ -94,9 +97,9 @@ def command(
     max_request_mib: int,
     programs: bool | None,
 ) -> None:
-    """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
+    """Receive OTLP on this machine and store it until ^C. Port 0 selects a free port.
 
-    As soon as the data folder has a token (playhead token create), it is open to those who bring one.
+    Once the data folder has a token (playhead token create), every client needs one.
     """
     from playhead_cli.running.own_programs import programs_of
     from playhead_receiver.forward import destinations_of

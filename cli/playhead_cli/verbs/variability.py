@@ -1,4 +1,4 @@
-"""``playhead variability``: how much the runs of one agent differ."""
+"""``playhead variability``: compare the paths that many runs took."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from playhead_cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_semconv.errors import UsageError
 
 
-@verb("variability", short_help="how many ways the runs of one agent take, and where they part")
+@verb("variability", short_help="Compare the paths that many runs took")
 @click.argument("targets", metavar="[RUN…]", nargs=-1, shell_complete=complete_run)
 @click.option(
     "--agent",
     shell_complete=complete_agent,
-    help="The latest runs of this agent, instead of naming them.",
+    help="Compare the latest runs of this agent.",
 )
 @limit_option(20, "runs", least=2)
 def command(session: Session, targets: tuple[str, ...], agent: str | None, limit: int) -> None:
-    """Compare the flows of many runs: distinct paths, where they part, how far apart they are."""
+    """Compare the paths of many runs: distinct paths, where they diverge, and how far."""
     from playhead_replay.diff import variability
 
     names = list(targets) or _latest(session, agent, limit)
     if len(names) < 2:
         raise UsageError(
-            "there is nothing to compare: name two runs or more",
+            "nothing to compare: name two runs or more",
             hint="playhead variability RUN RUN, or playhead variability --agent NAME",
         )
     with ExitStack() as opened:

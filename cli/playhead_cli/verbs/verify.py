@@ -1,4 +1,4 @@
-"""``playhead verify``: is everything here, and is it what came in?"""
+"""``playhead verify``: check the integrity of the store or of a tape."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ MOST_SHOWN = 50
 MOST_NAMED = 10
 
 
-@verb("verify", short_help="check the store, or a tape, against its digests and chains")
+@verb("verify", short_help="Check the integrity of the store or of a tape")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option(
-    "--key", metavar="KEY", help="FILE has to be signed with this public key: a file, or a line."
+    "--key", metavar="KEY", help="Require a signature of FILE by this public key: a file, or its text."
 )
 def command(session: Session, file: Path | None, key: str | None) -> int:
-    """Read the whole store, compare it with its digests and chains, and look for what is missing.
+    """Check every digest and hash chain of the store, and look for missing data.
 
-    So are the stores of all tenants in the data folder. May run while a receiver writes. With FILE, that
-    tape is compared with the chains that it has, and no store is needed. Exit status 1 when something
-    is wrong; stderr then says which runs it concerns, and what can be done.
+    Includes the stores of all tenants in the data folder. A receiver may be running. With FILE,
+    checks that tape against its own hash chains, without a store. Exit status 1 if something is
+    wrong; stderr names the runs concerned and what to do.
     """
     if file is not None:
         from playhead_cli.custody.file_custody import verify_file
 
         return verify_file(session, file, key)
     if key is not None:
-        raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
+        raise UsageError("--key needs a FILE", hint="playhead verify FILE --key KEY")
     from playhead_cli.views.custody import tombstone_line, tombstone_object
     from playhead_cli.views.words import count
     from playhead_receiver.store import open_store
@@ -124,11 +124,11 @@ def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, s
         session.say(f"and {len(found) - MOST_SHOWN} more")
     runs = list(names.values())
     if any(one.what == "database" for one in found):
-        session.say(f"{whose}the file itself is damaged: playhead restore FOLDER --data-dir NEW")
+        session.say(f"{whose}the database file is damaged: playhead restore FOLDER --data-dir NEW")
     elif runs:
         named = " ".join(runs[:MOST_NAMED]) + (" …" if len(runs) > MOST_NAMED else "")
         rest = "; all others are whole" if all(one.runs for one in found) else ""
         session.say(f"{whose}it concerns {count(len(runs), 'run')}: {named}{rest}")
         session.say(
-            f"a backup may have them whole; to let go of what is damaged: playhead delete {named}"
+            f"a backup may have them undamaged; to delete the damaged runs: playhead delete {named}"
         )

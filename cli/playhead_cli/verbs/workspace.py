@@ -1,4 +1,4 @@
-"""``playhead workspace``: the files of a run after any of its steps."""
+"""``playhead workspace``: show, compare or restore the files of a run at a step."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ class _Place(NamedTuple):
     found: WorkspaceAt
 
 
-@verb("workspace", short_help="show, compare or restore the files of a run at a step")
+@verb("workspace", short_help="Show, compare or restore the files of a run at a step")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",
     metavar="POINT",
-    help="When: after a step, 0 before the first, 12.5s since the start, a time. Default: the end.",
+    help="Step (0: before the first), offset (12.5s) or time. Default: the end.",
 )
 @click.option(
     "--to",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Lay the files into this folder, which is made, or empty.",
+    help="Write the files to this folder, which must be new or empty.",
 )
 @click.option(
-    "--diff", "since", metavar="POINT", help="What has changed since then; 0: since the start."
+    "--diff", "since", metavar="POINT", help="Show changes since this point; 0: since the start."
 )
 def command(
     session: Session, target: str | None, at: str | None, folder: Path | None, since: str | None
 ) -> None:
-    """Show the working folder of a run as it was when a step was over, before the next one began.
+    """Show the working folder of a run at a step: after that step, before the next one began.
 
-    It is known from snapshots (the setting workspace) and from what the tape says of files (level causal
-    and strict). What is not known is named.
+    Files are known from snapshots (setting workspace) and from file operations on the tape (levels
+    causal and strict). Unknown files are named.
     """
     from playhead_replay.workspace.at import WorkspaceHistory
 

@@ -46,7 +46,7 @@ def diff_lines(found: RunDiff, everything: bool) -> Iterator[Text]:
         at = fold.end
     repeated = len(found.differences) - len(told)
     if repeated:
-        yield Text(f"{count(repeated, 'repetition')} of these further on (--all)", style=FAINT)
+        yield Text(f"{count(repeated, 'more repeat')} (--all)", style=FAINT)
     if found.outcome is not None:
         yield Text(f"outcome {found.outcome.path}", style="bold")
         yield from _sides(found.outcome.tape, found.outcome.now)

@@ -17,7 +17,8 @@ def styled(parts: Sequence[tuple[str, str]]) -> Text:
     plain = ""
     for text, style in parts:
         begin = len(plain)
-        plain += strip_control_codes(text)  # `Text` would, too, and the spans would be off
+        # `Text` strips these, too, and the spans would be off.
+        plain += text if text.isprintable() else strip_control_codes(text)
         if style:
             spans.append(Span(begin, len(plain), style))
     return Text(plain, spans=spans)

@@ -1,4 +1,8 @@
-"""OTLP over HTTP with protobuf."""
+"""OTLP over HTTP with protobuf.
+
+The connection is one of the standard library: a package for it would log into the program's logs, and
+would have imported parts of the modules that gevent replaces when the program begins.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,12 @@ import _socket
 import email.utils
 import gzip
 import socket
+import ssl
 import time
-from _queue import SimpleQueue
 from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from typing import Any
-
-import urllib3
-from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib.parse import urlsplit
 
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import (
@@ -43,82 +46,8 @@ LONGEST_ANSWER_BYTES = 1 << 20
 _GZIP = {"Content-Encoding": "gzip"}
 
 
-class _Native:
-    """What a connection does with the sockets of the interpreter, whatever the program has patched."""
-
-    host: str
-    port: int
-    timeout: float
-    sock: Any
-    socket_options: Any
-    _dns_host: str
-    _file: Identity = None
-
-    def _new_conn(self) -> socket.socket:
-        """As urllib3 does it, and with its errors."""
-        connection: Any = self
-        try:
-            made = interpreter_sockets.connect(
-                (self._dns_host, self.port), self.timeout, self.socket_options or ()
-            )
-            self._file = identity(made.fileno())
-            return made
-        except _socket.gaierror as problem:
-            raise NameResolutionError(self.host, connection, problem) from problem
-        except TimeoutError as problem:
-            raise ConnectTimeoutError(connection, f"timed out after {self.timeout} s") from problem
-        except OSError as problem:
-            raise NewConnectionError(connection, f"{problem}") from problem
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the next request can be sent over it."""
-        sock = self.sock
-        return (
-            isinstance(sock, _socket.socket)
-            and interpreter_sockets.is_own(sock, self._file)
-            and interpreter_sockets.is_open(sock)
-        )
-
-    def close(self) -> None:
-        """Close the socket, unless the program has done so."""
-        if isinstance(self.sock, _socket.socket):
-            interpreter_sockets.detach_lost(self.sock, self._file)
-        connection: Any = super()
-        connection.close()
-
-
-class _Connection(_Native, urllib3.HTTPConnectionPool.ConnectionCls):  # pyright: ignore
-    pass
-
-
-class _SecureConnection(_Native, urllib3.HTTPSConnectionPool.ConnectionCls):  # pyright: ignore
-    pass
-
-
-class _OneThread:
-    """What a pool does that serves one thread: nothing of it waits."""
-
-    @staticmethod
-    def QueueCls(_: int) -> SimpleQueue[Any]:
-        """The connections that nobody uses."""
-        return SimpleQueue()
-
-
-class _Pool(_OneThread, urllib3.HTTPConnectionPool):  # pyright: ignore
-    """Opens real connections where a test double such as vcrpy has patched urllib3's pools."""
-
-    ConnectionCls = _Connection
-
-
-class _SecurePool(_OneThread, urllib3.HTTPSConnectionPool):  # pyright: ignore
-    """As `_Pool`, over TLS."""
-
-    ConnectionCls = _SecureConnection
-
-
 class HttpTransport:
-    """One connection pool to one endpoint. One thread at a time."""
+    """One connection to one endpoint. One thread at a time."""
 
     def __init__(
         self,
@@ -136,16 +65,10 @@ class HttpTransport:
             self._headers[DESTINATION] = digest_of(destination.encode()).hex()
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._pool = urllib3.PoolManager(
-            num_pools=2,
-            maxsize=1,
-            retries=False,
-            ca_certs=trust.ca or None,
-            cert_file=trust.certificate or None,
-            key_file=trust.key or None,
-        )
-        pools: Any = {"http": _Pool, "https": _SecurePool}
-        self._pool.pool_classes_by_scheme = pools
+        self._trust = trust
+        self._connection: HTTPConnection | None = None
+        self._file: Identity = None
+        """The socket of the connection, as it was opened."""
 
     def send(
         self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
@@ -156,7 +79,7 @@ class HttpTransport:
             request, sent = gzip.compress(request, COMPRESS_LEVEL, mtime=0), sent | _GZIP
         try:
             status, headers, answer = self._ask("POST", url, timeout_s, sent, request)
-        except (urllib3.exceptions.HTTPError, OSError) as problem:
+        except (HTTPException, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if 200 <= status < 300:
             return accepted(answer)
@@ -177,7 +100,7 @@ class HttpTransport:
         headers = {k: v for k, v in self._headers.items() if k in ("Authorization", "User-Agent")}
         try:
             status, answer_headers, answer = self._ask("GET", url, timeout_s, headers)
-        except (urllib3.exceptions.HTTPError, OSError) as problem:
+        except (HTTPException, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if status in RETRYABLE:
             after_s = retry_after_s(answer_headers.get("retry-after"))
@@ -185,27 +108,69 @@ class HttpTransport:
         return read_about(answer) if status == 200 else About(False)
 
     def close(self) -> None:
-        """Close the connections."""
-        self._pool.clear()
+        """Close the connection, unless the program has closed its number."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if isinstance(connection.sock, _socket.socket):
+                interpreter_sockets.detach_lost(connection.sock, self._file)
+            connection.close()
 
     def _ask(
         self, method: str, url: str, timeout_s: float, headers: dict[str, str], body: bytes | None = None
     ) -> tuple[int, Mapping[str, str], bytes]:
-        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, timeout_s), total=timeout_s)
-        answer = self._pool.request(
-            method,
-            url,
-            body=body,
-            headers=headers,
-            timeout=timeout,
-            redirect=False,
-            preload_content=False,
-        )
+        """Status, headers and body of an answer. ``timeout_s``: for each read and write."""
         try:
-            return answer.status, answer.headers, answer.read(LONGEST_ANSWER_BYTES)
-        finally:
-            answer.drain_conn()
-            answer.release_conn()
+            connection = self._connected(min(CONNECT_TIMEOUT_S, timeout_s))
+            connection.sock.settimeout(timeout_s)
+            connection.request(method, _path(url), body, headers)
+            answer = connection.getresponse()
+            data = answer.read(LONGEST_ANSWER_BYTES)
+            if answer.length and len(data) < LONGEST_ANSWER_BYTES:
+                raise IncompleteRead(data, answer.length)
+        except BaseException:
+            self.close()
+            raise
+        if not answer.isclosed():
+            self.close()  # there is more, which nobody reads
+        return answer.status, dict(answer.headers.items()), data
+
+    def _connected(self, timeout_s: float) -> HTTPConnection:
+        """The connection, or a new one if it is closed."""
+        connection = self._connection
+        if connection is not None and self._is_connected(connection.sock):
+            return connection
+        self.close()
+        self._connection = connection = self._made(timeout_s)
+        connection.connect()
+        return connection
+
+    def _is_connected(self, sock: Any) -> bool:
+        return (
+            isinstance(sock, _socket.socket)
+            and interpreter_sockets.is_own(sock, self._file)
+            and interpreter_sockets.is_open(sock)
+        )
+
+    def _made(self, timeout_s: float) -> HTTPConnection:
+        """A connection over a socket of the interpreter, whatever the program has patched."""
+        base, trust = urlsplit(self._endpoint.base), self._trust
+        if self._endpoint.secure:
+            context = ssl.create_default_context(cafile=trust.ca or None)
+            if trust.certificate:
+                context.load_cert_chain(trust.certificate, trust.key or None)
+            made: Any = HTTPSConnection(
+                base.hostname or "", base.port, timeout=timeout_s, context=context
+            )
+        else:
+            made = HTTPConnection(base.hostname or "", base.port, timeout=timeout_s)
+
+        def connect(address: tuple[str, int], timeout_s: float, _: None) -> socket.socket:
+            opened = interpreter_sockets.connect(address, timeout_s)
+            self._file = identity(opened.fileno())
+            return opened
+
+        made._create_connection = connect
+        return made
 
 
 def retry_after_s(value: str | None) -> float | None:
@@ -245,7 +210,5 @@ def _path(url: str) -> str:
 
 
 def _plain(problem: Exception) -> str:
-    """Return the message of an HTTP library's exception, without its object addresses."""
-    cause = problem.__cause__ or getattr(problem, "reason", None) or problem
-    text = str(cause)
-    return text.split(": ", 1)[1] if text.startswith("<") and ": " in text else text or repr(cause)
+    """Return the message of an exception."""
+    return str(problem) or repr(problem)

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from playhead_exporter.spool.folders import remove_file, segment_name
-from playhead_semconv.process.own_descriptors import map_file, open_own
+from playhead_semconv.process.own_descriptors import map_file, open_own, require_room
 from playhead_semconv.tape.frames import HEAD, MAGIC
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -44,10 +44,11 @@ class Head:
         self.number = number
         self.path = folder / segment_name(number, "head")
         self.size = -(-size // PAGE_BYTES) * PAGE_BYTES
+        require_room(self.size)
         with open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
             try:
                 os.posix_fallocate(file.number, 0, self.size)
-                self.map = map_file(file.number, self.size, flags=mmap.MAP_SHARED | _POPULATE)
+                self.map = map_file(file.number, self.size, mmap.MAP_SHARED | _POPULATE)
             except OSError:
                 os.unlink(self.path)
                 raise

@@ -72,9 +72,6 @@ if TYPE_CHECKING:
 OUTLETS = "playhead_outlet"
 """Entry point group of outlets."""
 
-OUR_OWN = "urllib3"
-"""A library that an outlet imports itself; its import does not mean that the program uses it."""
-
 NAME = "playhead"
 """Name of the instrumentor in ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``."""
 
@@ -433,7 +430,7 @@ def _libraries() -> list[str]:
     patched = set(PATCHES.patched()) - {"runtimes"}
     modules = (module for row in BOUNDARIES if row.name in patched for module, _ in row.on_import)
     tops = dict.fromkeys(module.partition(".")[0] for module in modules if module in sys.modules)
-    return [top for top in tops if top != OUR_OWN and top not in sys.stdlib_module_names]
+    return [top for top in tops if top not in sys.stdlib_module_names]
 
 
 def _watch_children(recording: Recording, plumbing: Patches) -> None:

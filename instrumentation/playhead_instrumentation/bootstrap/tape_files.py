@@ -21,7 +21,7 @@ def load(path: Path) -> IndexedTape:
     """
     with open(path, "rb") as file:
         size = path.stat().st_size
-        mapped = map_file(file.fileno(), size, access=mmap.ACCESS_READ) if size else None
+        mapped = map_file(file.fileno(), size) if size else None
     data = memoryview(mapped or b"")
     tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
     tape.require_whole()

@@ -428,8 +428,8 @@ class Desk:
         """Why there is no halted ask that an order is about."""
         for one in self._arrivals_of(order):
             return UsageError(
-                f"{one.asked.id} was asked already, and its answer is halted: it comes in as it is",
-                hint="playhead step RUN lets it in; what the agent asks next can be edited",
+                f"{one.asked.id} was already sent, so it cannot be edited; its response is paused",
+                hint="playhead step RUN delivers the response; the next request can be edited",
             )
         return ValueError("nothing waits" + f" under the number {order.halt}" * bool(order.halt))
 

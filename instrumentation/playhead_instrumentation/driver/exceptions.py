@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeGuard
 
 from playhead_instrumentation.runtime.plain_classes import exception_named
@@ -12,6 +13,9 @@ from playhead_semconv.facts import ErrorRecord
 
 OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """Exceptions that the program or its user causes: they are no answer of the world."""
+
+PLAIN = (str, int, float, type(None))
+"""Types of the arguments of an exception that go on tape, and that it is made with again."""
 
 REJECTION = AskRejected.__module__, AskRejected.__qualname__
 
@@ -27,7 +31,7 @@ def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
     for value in error.args:
         if isinstance(value, str):
             plain.append(scrub(value))
-        elif value is None or isinstance(value, bool | int | float):
+        elif isinstance(value, PLAIN):
             plain.append(value)
         else:
             plain = []
@@ -53,17 +57,22 @@ def name_of(record: ErrorRecord) -> str:
 
 
 def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:
-    """The recorded exception, of its own class, or of ``otherwise`` if the class is not loaded.
+    """The recorded exception, of its own class, or of ``otherwise`` if that cannot be made.
 
-    Nothing is imported: a tape may name any module.
+    Nothing is imported and nothing but a class of exceptions is called: a tape may name anything.
     """
     cls: Any = exception_named(record.module, record.qualname)
     if cls is None or not issubclass(cls, BaseException):
         return otherwise(f"{record.qualname}: {record.message}")
-    arguments = record.args or ([record.message] if record.message else [])
+    arguments = record.args if all(isinstance(one, PLAIN) for one in record.args) else []
+    arguments = arguments or ([record.message] if record.message else [])
+    error: Any = None
     try:
-        return cls(*arguments)
+        error = cls(*arguments)
     except Exception:
-        error = cls.__new__(cls)
-        error.args = tuple(arguments)
+        with suppress(Exception):
+            error = cls.__new__(cls)
+            error.args = tuple(arguments)
+    if isinstance(error, BaseException):
         return error
+    return otherwise(f"{record.qualname}: {record.message}")

@@ -56,7 +56,7 @@ class NetworkBlocked(WorldBlocked, PermissionError):
         WorldBlocked.__init__(
             self,
             f"the replay does not let {who.library or 'the program'} reach {target}",
-            cause=f"{place}nothing on the tape answers it, no boundary records {missing}",
+            cause=f"{place}the tape has no answer to it, no boundary records {missing}",
             hint="mark the function that does it with @playhead.tool and record again",
         )
         self.errno = errno.EACCES

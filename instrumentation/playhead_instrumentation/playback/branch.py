@@ -48,7 +48,7 @@ class Branch(Player):
         """Whether the program has made a request that the tape does not have; from then on the tape
         answers nothing."""
         self.on_parting: Callable[[PlayheadError], None] = _nobody
-        """Called with the reason when the program parts from the tape."""
+        """Called with the reason when the program no longer matches the recording."""
         self.on_live: Callable[[], None] = _nothing
         """Called before something is asked for real."""
         self.played_out: Callable[[], bool] = lambda: True

@@ -143,7 +143,8 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     files.say = say
 
     def part(error: PlayheadError) -> None:
-        say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))
+        why = f"{error.what}; {error.cause}".removesuffix("; ")
+        say(f"the program no longer matches the recording: {why}")
         for what in (driver.reads, ends, printed, files, signals):
             what.forget()
         gate.part([*deliveries(branch.left()), *branch.lane_ends.values(), *branch.wakes.values()])

@@ -383,7 +383,7 @@ class Player:
         if nearest is None:
             return Refused(
                 ExchangeUnmatched(
-                    f"nothing on the tape answers {ask.key}",
+                    f"the tape has no answer to {ask.key}",
                     cause=f"the tape holds no {ask.kind} exchange",
                 )
             )
@@ -397,7 +397,7 @@ class Player:
                 )
             )
         error = ExchangeUnmatched(
-            f"nothing on the tape answers {ask.key}",
+            f"the tape has no answer to {ask.key}",
             cause=(
                 f"nearest is {name}; first difference at {difference.path}: "
                 f"tape {difference.tape}, now {difference.now}"

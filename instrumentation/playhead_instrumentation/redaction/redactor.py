@@ -33,8 +33,8 @@ from playhead_semconv.secrets import (
     is_field,
     replaced,
 )
-from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, masked, united
+from playhead_semconv.secrets.named_values import Kind
 from playhead_semconv.secrets.responses import scrubber
 from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
 from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
@@ -58,6 +58,9 @@ MOST_SEEN = 500
 
 MOST_LATE = 100
 """Values learned late that one report holds at most."""
+
+LARGEST: Final = (1 << 63) - 1
+"""The largest number of an attribute."""
 
 MOST_PACKED_BYTES = 1 << 20
 """A larger compressed body is not decompressed for the search."""
@@ -204,27 +207,33 @@ class Redactor:
         if name == "set-cookie":
             pair, *attributes = text.split(";")
             key, equals, value = pair.partition("=")
-            self.learn(value.strip().strip('"'), late=False)
+            self._learn_sent(value.strip().strip('"'), late=False)
             return ";".join([f"{key}{equals}{PLACEHOLDER}", *attributes]), 1
         if name == "cookie":
             pairs = [pair.partition("=") for pair in text.split(";")]
             for _, _, value in pairs:
-                self.learn(value.strip().strip('"'))
+                self._learn_sent(value.strip().strip('"'))
             return ";".join(f"{key}={PLACEHOLDER}" for key, _, _ in pairs), len(pairs)
         scheme, space, token = text.partition(" ")
         if not space or not scheme.isalpha():
             if not scheme.startswith(SIGNED):
-                self.learn(text)
+                self._learn_sent(text)
             return PLACEHOLDER, 1
-        self.learn(token)
+        self._learn_sent(token)
         if scheme.lower() == "basic":
             try:
                 user, _, password = base64.b64decode(token).decode().partition(":")
             except ValueError:
                 pass
             else:
-                self.learn(password or user)
+                self._learn_sent(password or user)
         return f"{scheme} {PLACEHOLDER}", 1
+
+    def _learn_sent(self, value: str, *, late: bool = True) -> None:
+        """As `learn`, for bytes as text; other texts may hold them as the UTF-8 that they are."""
+        self.learn(value, late=late)
+        if not value.isascii():
+            self.learn(value.encode("latin-1", "replace").decode("utf-8", "replace"), late=late)
 
     def url(self, url: str) -> str:
         """Return ``url`` without userinfo, and with the values of secret query keys replaced.
@@ -272,7 +281,8 @@ class Redactor:
             kept = json.loads(replaced(data, spans))
         except ValueError:
             return PLACEHOLDER
-        return next(iter(kept.values()))
+        found = next(iter(kept.values()))
+        return min(found, LARGEST) if isinstance(found, int) else found  # what OTLP can carry
 
     def text(self, text: str) -> str:
         """Return ``text`` without its credentials, with folders as the recorded process had them."""

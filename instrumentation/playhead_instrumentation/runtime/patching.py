@@ -207,6 +207,14 @@ class Patches:
             except Exception:
                 log.debug("playhead could not undo a patch", exc_info=True)
 
+    def take_off(self, owner: Any, *names: str) -> None:
+        """Undo `around` for these attributes of ``owner``."""
+        with self._lock:
+            targets = [self._targets.pop((id(owner), name), None) for name in names]
+        for target in targets:
+            if target is not None:
+                target.take_off()
+
     def patched(self) -> list[str]:
         """Names of the patches so far, in order."""
         with self._lock:

@@ -7,7 +7,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -72,19 +72,19 @@ class Program(msgspec.Struct, frozen=True):
         """
         code, main = self.loaded()
         sys.modules["__main__"] = main
+        status, failure = None, None
         try:
             exec(code, main.__dict__)
         except SystemExit as leaving:
             status = leaving.code
-        except KeyboardInterrupt as error:
-            _report(error)
-            sys.excepthook = _say_nothing
-            raise
         except BaseException as error:
-            _report(error)
-            status = 1
-        else:
-            status = None
+            status, failure = 1, error
+        if failure is not None:
+            # No exception is handled here, or one of the program's hook would have it as its context.
+            _report(failure)
+        if isinstance(failure, KeyboardInterrupt):
+            sys.excepthook = _say_nothing
+            raise failure
         # Through `sys.exit`, where the recorder of the exit status sees it.
         sys.exit(status)
 
@@ -152,11 +152,30 @@ def _say_nothing(*_: object) -> None:
     """No-op exception hook, for an exception that has already been printed."""
 
 
+_display: Final = sys.excepthook
+
+
 def _report(error: BaseException) -> None:
+    """Print an exception as the interpreter does where it ends the program (`PyErr_PrintEx`)."""
     inside = _without_ours(error.__traceback__)
     error = error.with_traceback(inside)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, inside
-    sys.excepthook(type(error), error, inside)
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:
+        sys.stderr.write("sys.excepthook is missing\n")
+        hook = _display
+    try:
+        hook(type(error), error, inside)
+    except SystemExit:
+        raise
+    except BaseException as problem:
+        of_hook = problem.with_traceback(_without_ours(problem.__traceback__))
+    else:
+        return
+    sys.stderr.write("Error in sys.excepthook:\n")
+    _display(type(of_hook), of_hook, of_hook.__traceback__)
+    sys.stderr.write("\nOriginal exception was:\n")
+    _display(type(error), error, inside)
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:

@@ -18,6 +18,7 @@ from playhead_instrumentation.runtime.lanes import Shadow
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.service.asgi import AsgiServer
 from playhead_instrumentation.service.function import call
+from playhead_instrumentation.service.named_application import application_at, require_importable
 from playhead_instrumentation.service.wsgi import serve as serve_wsgi
 from playhead_instrumentation.session import session
 from playhead_semconv import attributes as a
@@ -49,11 +50,12 @@ class Service:
     def _serve(self) -> None:
         requests = self._driver.requests
         details = requests[0].exchange.ask.details
+        interface = details.get(a.PLAYHEAD_INBOUND_INTERFACE)
         app = self._load(
             str(details.get(a.PLAYHEAD_INBOUND_APPLICATION, "")),
             str(details.get(a.PLAYHEAD_INBOUND_FOLDER, "")),
+            marked=interface == MARKED,
         )
-        interface = details.get(a.PLAYHEAD_INBOUND_INTERFACE)
         if interface == MARKED:
             self._driver.booted()
             call(self._driver, app, requests)
@@ -72,23 +74,20 @@ class Service:
             server = AsgiServer(self._driver, cover_asgi(app), self._headers)
             self._loop.run_until_complete(server.serve(requests))
 
-    def _load(self, spelt: str, folder: str) -> Any:
-        module, _, attribute = spelt.partition(":")
-        if not attribute:
+    def _load(self, spelt: str, folder: str, *, marked: bool) -> Any:
+        module, _, path = spelt.partition(":")
+        if not path:
             raise ReplayFailed(
                 "nothing says how the application is loaded: no module held it when it was recorded",
                 hint="make it an attribute of a module: app = create_app()",
             )
         sys.argv = [*self._program.words()]
         found = self._main() if module == MAIN else self._imported(module, folder)
-        try:
-            # An attribute or, as servers accept it, an expression that makes the application.
-            return eval(attribute, vars(found))
-        except (NameError, AttributeError):
-            raise ReplayFailed(f"{module} has no {attribute}: the application is not there") from None
+        return application_at(found, path, marked=marked)
 
     def _imported(self, module: str, folder: str) -> ModuleType:
         sys.path.insert(0, os.path.normpath(os.path.join(os.getcwd(), folder)))
+        require_importable(module)
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as problem:

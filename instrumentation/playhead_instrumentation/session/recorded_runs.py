@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import Final
 
 from playhead_instrumentation.runtime.lanes import Shadow
-from playhead_semconv.process.own_descriptors import open_own
+from playhead_semconv.process.own_descriptors import open_own, require_room
 from playhead_semconv.settings import RECORDED_RUNS
 
+_fstat: Final = os.fstat
 _getpid: Final = os.getpid
 _write: Final = os.write
 
@@ -22,4 +23,6 @@ def report(**line: str) -> None:
         if not path:
             return
         with open_own(path, os.O_WRONLY | os.O_APPEND) as file:
-            _write(file.number, json.dumps({"pid": _getpid(), **line}).encode() + b"\n")
+            data = json.dumps({"pid": _getpid(), **line}).encode() + b"\n"
+            require_room(_fstat(file.number).st_size + len(data))
+            _write(file.number, data)

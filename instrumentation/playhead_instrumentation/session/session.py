@@ -123,6 +123,8 @@ class Session:
         """Replay: what a process that is started again is told. Set by the caller of `start`."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
+        self.finishing: list[Callable[[], None]] = []
+        """Called when the session has ended; they must not raise."""
 
     @property
     def mode(self) -> str:
@@ -359,6 +361,8 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
         session.driver.killed()
     _current = None
     session.process.end(exit_code, error)
+    for finish in session.finishing:
+        finish()
 
 
 @functools.cache

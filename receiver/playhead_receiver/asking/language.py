@@ -151,7 +151,7 @@ def _cost(sign: str, value: str) -> dict[str, Any]:
     except ValueError:
         usd = math.nan
     if not math.isfinite(usd):
-        raise UsageError(f"{value} is no cost", hint="cost>=0.25, in US dollars")
+        raise UsageError(f"{value} is not a cost", hint="cost>=0.25, in US dollars")
     if sign in (">", "<="):
         usd = math.nextafter(usd, math.inf)
     return {"cost_from_usd" if sign[0] == ">" else "cost_below_usd": usd}
@@ -178,7 +178,7 @@ def _moment(name: str, value: str, now_ns: int) -> int:
         return min(max(round(datetime.fromisoformat(value).timestamp() * 1e9), 0), _MOST_NS)
     except (ValueError, OverflowError, OSError):
         hint = f"{name}:2d, {name}:2026-11-21, {name}:2026-11-21T14:30"
-        raise UsageError(f"{value} is no time", hint=hint) from None
+        raise UsageError(f"{value} is not a time", hint=hint) from None
 
 
 def _unknown(name: str, sign: str) -> UsageError:
@@ -186,7 +186,7 @@ def _unknown(name: str, sign: str) -> UsageError:
     meant = f", did you mean {near}?" if near and near != name else ""
     fields = [f"{one}>= {one}<" if one in _BOUNDS else f"{one}:" for one in FIELDS]
     return UsageError(
-        f"{name}{sign} is no field of a run{meant}",
+        f"{name}{sign} is not a field of a run{meant}",
         cause=f"fields are {' '.join(fields)}",
         hint=f'text stands in quotes: "{name}{sign}…"',
     )

@@ -30,7 +30,7 @@ def duration_ns(text: str) -> int:
     90000000000
     """
     if not _WHOLE.match(text):
-        raise UsageError(f"{text!r} is no duration: 1.5s, 200ms, 1h30m")
+        raise UsageError(f"{text!r} is not a duration: 1.5s, 200ms, 1h30m")
     return sum(round(float(number) * UNITS_NS[unit]) for number, unit in _PART.findall(text))
 
 
@@ -44,7 +44,7 @@ def moment_ns(text: str, *, unit_ns: int = 10**9) -> int:
             raise ValueError
         return round(found.timestamp() * 10**6) * 10**3
     except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no time") from None
+        raise UsageError(f"{text!r} is not a time") from None
 
 
 def _micro(text: str) -> str:

@@ -21,6 +21,7 @@ from playhead_receiver.store.protocol.retention import Retention
 from playhead_receiver.store.protocol.upkeep import (
     CallMeanings,
     FrameCompaction,
+    LogEmptying,
     SharedUpkeep,
     Summaries,
 )
@@ -72,6 +73,7 @@ class Housekeeper(RepeatingThread):
         self._meanings = None if meanings is None else Meanings(meanings, self.calls.count)
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
+        self._logs = offered(store, LogEmptying)
         self._shared = offered(store, SharedUpkeep)
         self._data_dir = data_dir
         self.policy = policy
@@ -125,6 +127,8 @@ class Housekeeper(RepeatingThread):
             self._next_s = time.monotonic() + EVERY_S
             self._try(partial(self._delete_expired, self._retention, self.policy))
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
+        if self._logs is not None:
+            self._try(self._logs.empty_logs)
         if not behind and self._compaction is not None:
             self._try(self._compaction.compact)
 

@@ -23,10 +23,10 @@ from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.otlp.any_values import set_value
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import Finder, masked, replaced
-from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.named_values import Kind
 from playhead_semconv.secrets.responses import decoded, scrubber
 from playhead_semconv.secrets.rules import RULES, SecretNames
-from playhead_semconv.secrets.spellings import spellings, those_told
+from playhead_semconv.secrets.spellings import spellings
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 
@@ -43,8 +43,13 @@ _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 class Redaction:
     """Removes credentials from the tapes and spans of a run, and counts the replacements."""
 
-    def __init__(self, values: Iterable[str]) -> None:
-        """``values``: removed in addition to everything that is recognized by name or shape."""
+    def __init__(self, values: Iterable[str], *, knows_late: bool = True) -> None:
+        """``values``: removed in addition to everything that is recognized by name or shape.
+
+        ``knows_late``: they include the credentials that were recognized late, as far as the run holds
+        them, so that its facts need not report these any more.
+        """
+        self.knows_late = knows_late
         self._finder = Finder()
         self.values = 0
         self.places = 0
@@ -92,7 +97,8 @@ class Redaction:
         """``value``, a text or a number, without what its ``name`` marks as a credential."""
         try:
             data = json.dumps({name: value}, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            return next(iter(json.loads(self._without(data)).values()))
+            kept = next(iter(json.loads(self._without(data)).values()))
+            return min(kept, (1 << 63) - 1) if isinstance(kept, int) else kept  # what OTLP can carry
         except (TypeError, ValueError):
             return value if isinstance(value, str) else PLACEHOLDER
 
@@ -253,7 +259,8 @@ class _Facts:
             self._redaction.text(name): self._attribute(name, value)
             for name, value in fact.attributes.items()
         }
-        attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
+        if self._redaction.knows_late:
+            attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
         part = None if fact.exchange is None else self._parts.get((fact.exchange, fact.seq))
         if part is not None and part[1]:
             attributes[a.PLAYHEAD_REDACTED_UNPACKED] = part[1]
@@ -333,30 +340,3 @@ def _common(left: bytes, right: bytes) -> int:
         else:
             high = middle - 1
     return low
-
-
-def late(facts: Iterable[Fact]) -> set[str]:
-    """Marks of values that were learnt to be secret after earlier facts had been written."""
-    told: set[str] = set()
-    for fact in facts:
-        said: list[Any] = fact.attributes.get(a.PLAYHEAD_REDACTED_LATE) or []
-        told.update(map(str, said))
-    return told
-
-
-def told_in_spans(spans: Iterable[bytes], wanted: set[str], key: bytes) -> set[str]:
-    """The values in stored spans that match the marks in ``wanted``."""
-    texts = (str(ResourceSpans.FromString(one)) for one in spans)
-    return {value for text in texts for value in those_told(text, wanted, key)}
-
-
-def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:
-    """The values on a tape that match the marks in ``wanted``."""
-    found: set[str] = set()
-    for fact in facts:
-        texts = [str(value) for value in fact.attributes.values()]
-        if fact.body is not None and fact.body.inline is not None:
-            texts.append(fact.body.inline.decode("utf-8", "replace"))
-        for text in texts:
-            found |= set(those_told(text, wanted, key))
-    return found

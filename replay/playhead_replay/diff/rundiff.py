@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
 from playhead_replay.run.run import Run
+from playhead_replay.run.token_usage import sum_of
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.genai.in_words import said_in
 from playhead_semconv.genai.messages import OutputMessage
-from playhead_semconv.genai.prices import Cost
+from playhead_semconv.genai.prices import Cost, cost_of
 
 SCHEMA_VERSION = 1
 
@@ -69,7 +70,7 @@ class StepDifference:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Figures of a whole run."""
+    """Figures of a whole run, with the calls that a fork or a resume played from its tape."""
 
     status: str
     steps: int
@@ -82,15 +83,16 @@ class Totals:
     @classmethod
     def of(cls, run: Run) -> Totals:
         """The totals of a run."""
-        ended = run.ended_ns
+        ended, bearers = run.ended_ns, run.token_bearers
+        usage = sum_of(bearers)
         return cls(
             run.status,
             len(run.steps),
             len(run.errors),
-            run.usage.input_tokens,
-            run.usage.output_tokens,
+            usage.input_tokens,
+            usage.output_tokens,
             None if ended is None else max(ended - run.started_ns, 0),
-            run.cost,
+            cost_of((span.attributes, span.started_ns) for span in bearers),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -201,7 +203,7 @@ class _Differences:
     def __init__(self, pairs: list[Pair]) -> None:
         self._pairs = pairs
         self._moved = {(one, other) for one, other in moved(pairs)}
-        self._said: set[tuple[str, str]] = set()
+        self._said: set[tuple[str, str] | int] = set()
 
     def __iter__(self) -> Iterator[StepDifference]:
         for left, right in self._pairs:
@@ -240,10 +242,11 @@ class _Differences:
             if number >= SHOWN:
                 return
             sides = one.tape, one.now
+            known = one.identity or sides
             yield StepDifference(
-                kind, left.number, right.number, left.label, one.path, *sides, sides in self._said
+                kind, left.number, right.number, left.label, one.path, *sides, known in self._said
             )
-            self._said.add(sides)
+            self._said.add(known)
 
 
 def _whole(
@@ -294,7 +297,7 @@ def _named(kind: str, found: Iterator[Difference]) -> Iterator[Difference]:
         if one.path.rpartition(".")[2] in IDS and "(absent)" not in (one.tape, one.now):
             continue
         path = kind + one.path[1:] if one.path.startswith("$") else f"{kind} {one.path}"
-        yield Difference(path, one.tape, one.now)
+        yield replace(one, path=path)
 
 
 def _outcome(left: Run, right: Run) -> Difference | None:

@@ -84,7 +84,7 @@ class Variability:
 def variability(runs: Sequence[Run]) -> Variability:
     """Compare the flows of ``runs``. `ValueError` if there are none."""
     if not runs:
-        raise ValueError("there is no run to compare")
+        raise ValueError("no run to compare")
     sides = [Side(run) for run in runs]
     flows = {side.run.name: side.path for side in sides}
     taken: dict[tuple[str, ...], list[str]] = defaultdict(list)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from playhead_replay.forks.answer_streams import streamed
+from playhead_replay.forks.edited_streams import Stream, edited_in_place
 from playhead_replay.forks.tools_in_bodies import require_fitting
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
@@ -25,6 +27,9 @@ RECODED = ("content-encoding", "content-length")
 """Headers that describe the encoding and length of the body."""
 
 FAILED = "playhead.error."
+
+_EVENT: Final = re.compile(rb"(?s).+?(?:\r?\n){2}|.+")
+"""An event of a stream, with the empty line after it."""
 
 
 def answer_of(exchange: RecordedExchange) -> Any:
@@ -49,12 +54,21 @@ def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
     if exchange.exchange.id.kind == "tool":
         pieces = [_rewritten(exchange.chunks[-1].data, {"return": document})]
     elif _is_stream(exchange):
-        pieces = streamed(_wire(exchange), document) or []
+        pieces = _edited_stream(exchange, answer, document)
     else:
         body, _ = decode_body(exchange.response_headers, [chunk.data for chunk in exchange.chunks])
         pieces = [_rewritten(body, document)]
     own = [fact for fact in exchange.tape.facts() if fact.exchange == exchange.exchange.id]
     return list(_replaced(own, _spread(pieces, len(exchange.exchange.parts))))
+
+
+def _edited_stream(exchange: RecordedExchange, answer: Any, document: Any) -> list[bytes]:
+    """The chunks of the edited stream: recorded events as far as they can be kept, else other ones."""
+    chunks = [chunk.data for chunk in exchange.chunks]
+    body, _ = decode_body(exchange.response_headers, chunks)
+    recorded = Stream.of(chunks if b"".join(chunks) == body else _EVENT.findall(body))
+    edited = edited_in_place(recorded, answer, document, lambda one: _folded(exchange, one))
+    return streamed(_wire(exchange), document) or [] if edited is None else edited.chunks()
 
 
 def _spread(pieces: list[bytes], count: int) -> list[bytes]:

@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from playhead_replay.forks.changed_files import changed_files
+from playhead_replay.forks.workspace import FOLDER
 from playhead_replay.launch.configuration import Surroundings
 from playhead_replay.launch.process_start import laid_headers
-from playhead_replay.launch.surroundings import differences, moved
+from playhead_replay.launch.surroundings import (
+    differences,
+    folder_difference,
+    here_from,
+    moved,
+    unrecorded_variables,
+    variable_differences,
+)
 from playhead_replay.run.command import Command
 from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv.errors import UsageError
@@ -28,7 +37,8 @@ class ReadyFork:
     lacking: list[str]
     """Credentials that the program had and that are not available now."""
     different: list[str]
-    """Differences from the recorded environment: Python, packages, modules; one line each."""
+    """Differences from the recorded environment, one line each: Python, packages, modules, the folder,
+    variables, and files that the run has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +85,20 @@ class Fork:
         child.update(given)
         lacking = [name for name in wanted if name not in given]
         words += ["--cwd", str(folder), "--", *command.words()]
-        different = list(differences(self.tape, command, folder, interpreter))
+        different = [
+            *differences(self.tape, command, folder, interpreter),
+            *(() if folder.parent.name == FOLDER else folder_difference(command, folder)),
+            *variable_differences(moved(Command.of_tape(self.tape), folder), inherited, child),
+            *_taken_from_here(unrecorded_variables(self.tape, command, folder)),
+            *changed_files(self.tape, folder, here_from(command, folder)),
+        ]
         return ReadyFork(words, child, lacking, different)
+
+
+def _taken_from_here(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"the program reads {', '.join(names)}: not on the tape, the values are those of here"]
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:

@@ -60,8 +60,10 @@ def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
     under = data_dir / FOLDER
     under.mkdir(parents=True, exist_ok=True, mode=0o700)
     copy = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=under))
-    for entry in os.scandir(folder):
-        if entry.name in LEFT_OUT or _is_inside(data_dir, Path(entry.path)):
+    # Databases of the data folder are open in this process: to close a copied file drops its locks.
+    kept_out = data_dir.resolve()
+    for entry in os.scandir(folder.resolve()):
+        if entry.name in LEFT_OUT or _is_inside(kept_out, Path(entry.path)):
             continue
         target = copy / entry.name
         if entry.name in LINKED:
@@ -320,6 +322,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
 
 def _require_small(folder: Path, data_dir: Path) -> None:
     size = count = 0
+    folder, data_dir = folder.resolve(), data_dir.resolve()
     for where, folders, files in os.walk(folder):
         folders[:] = [
             name for name in folders if name not in LINKED | LEFT_OUT and Path(where, name) != data_dir

@@ -117,12 +117,12 @@ def read_condition(text: str) -> Condition:
     """
     parts = _CONDITION.fullmatch(text)
     if parts is None:
-        raise UsageError(f"{text!r} is no condition", hint=HINT)
+        raise UsageError(f"{text!r} is not a condition", hint=HINT)
     subject, sign, said = parts.groups()
     _require_known(subject)
     value = _value(said.strip())
     if sign in _COMPARED and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise UsageError(f"{text!r}: {value!r} is no number", hint=f"{subject}{sign}5")
+        raise UsageError(f"{text!r}: {value!r} is not a number", hint=f"{subject}{sign}5")
     return Condition(subject, sign, value)  # type: ignore[arg-type]
 
 

@@ -27,16 +27,16 @@ class Renewed:
     """Why it was left as it is, although the replay differs."""
 
 
-def renew(path: Path, python: str = "") -> Renewed:
+def renew(path: Path, python: str = "", *, foreign: bool = False) -> Renewed:
     """Replay a golden with the present program; write it anew if only outcomes differ.
 
-    ``python``: the interpreter; empty: the recorded one.
+    ``python``: the interpreter; empty: the recorded one. ``foreign``: see `Surroundings`.
     """
     try:
         stored = read_stored(path)
         with TemporaryDirectory(prefix="playhead-golden-") as scratch:
             kept = Path(scratch, "now.tape")
-            around = Surroundings(python, stored.folder)
+            around = Surroundings(python, stored.folder, foreign=foreign)
             done = Replayer(ReplayConfiguration(around, Rules(force=True), kept)).replay(stored.run)
             now = Run.of_tapes(read_unfinished(kept).tapes, name=stored.run.name)
             broken = Expectation(outcome="changed").broken(done.report)

@@ -67,10 +67,11 @@ def interpreter_for(command: Command, python: str = "") -> str:
 def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of the replayed program.
 
-    It is the recorded environment, as far as the tape has it, on top of ``environ``. Credentials are
-    replaced by a stand-in, so that clients can be constructed and no real credential is available.
+    It is the recorded environment, as far as the tape has it, on top of ``environ``: those variables
+    that a recording keeps, since a tape could name any. Credentials are replaced by a stand-in, so that
+    clients can be constructed and no real credential is available.
     """
-    recorded = command.environment
+    recorded = {name: value for name, value in command.environment.items() if is_kept(name)}
     child = {
         name: value
         for name, value in environ.items()

@@ -26,7 +26,13 @@ from playhead_replay.launch.requirements import (
     require_headers,
     require_whole,
 )
-from playhead_replay.launch.surroundings import differences, here_from, moved
+from playhead_replay.launch.surroundings import (
+    differences,
+    folder_difference,
+    here_from,
+    moved,
+    variable_differences,
+)
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import ProcessCheck, Report
 from playhead_replay.run.command import Command
@@ -102,7 +108,13 @@ class Replay:
             _require_process(run)
             command.require_unchanged(folder)
         interpreter = around.interpreter_of(command)
-        different = list(differences(run.tape, command, folder, interpreter))
+        live_model = rules.live_model
+        child = around.environment_of(command, live_model=live_model)
+        different = [
+            *differences(run.tape, command, folder, interpreter),
+            *folder_difference(run.command, folder),
+            *variable_differences(moved(run.command, folder), around.inherited, child),
+        ]
         for one in different:
             configuration.say(one)
         places = here_from(run.command, folder)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from playhead_replay.launch.process_start import DROPPED
 from playhead_replay.run.command import Command
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process import installed_packages
+from playhead_semconv.process.kept_environment import is_kept
 from playhead_semconv.process.moved_folders import Places
+from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.tape.indexed_tapes import IndexedTape
 from playhead_semconv.tape.protocols import Tape
 
@@ -33,6 +38,17 @@ MATTER_MOST = frozenset(
     ).split()
 )
 """Distributions that make the requests: another version may send different requests."""
+
+_COMPARED_OTHERWISE = ("PYTHONPATH", "PYTHONHASHSEED", "PYTEST_")
+"""Beginnings of variables that are not compared: modules are, and pytest sets its own."""
+
+_VARIABLE = re.compile(
+    rb"""\b(?:environb?(?:\.(?:get|pop|setdefault))?|getenvb?)\s*[\[(]\s*b?["'](\w{1,128})["']"""
+)
+"""A variable that a program reads by its name."""
+
+LONGEST_VALUE = 80
+"""How many characters of a variable's value are shown."""
 
 _INSTALLED = (
     Path(installed_packages.__file__).read_text("utf-8")
@@ -77,7 +93,7 @@ def here_from(command: Command, folder: Path) -> Places:
 
 def _found_below(script: str, folder: Path) -> str:
     """The longest suffix of the path ``script`` that is a file below ``folder``."""
-    parts = Path(script).parts[1:]
+    parts = Path(os.path.normpath(script)).parts[1:]  # no step out of the folder
     for start in range(len(parts)):
         candidate = folder.joinpath(*parts[start:])
         if candidate.is_file():
@@ -120,12 +136,60 @@ def differences(tape: Tape, command: Command, folder: Path, interpreter: str) ->
     yield from _packages(at, packages, [module for module in gone if _normal(module) not in there])
 
 
+def folder_difference(command: Command, folder: Path) -> Iterator[str]:
+    """Say that the program runs in another folder than the recorded one."""
+    if command.cwd and os.path.realpath(command.cwd) != os.path.realpath(folder):
+        yield f"it was recorded in {command.cwd}, this is {folder}"
+
+
+def variable_differences(
+    command: Command, inherited: Mapping[str, str], child: Mapping[str, str]
+) -> Iterator[str]:
+    """Name the kept variables that differ here from the recorded ones, one line each.
+
+    ``inherited``: the variables of this process; ``child``: those that the program gets. Only recorded
+    values are shown, which have no credentials; a variable that holds one is not compared.
+    """
+    recorded = command.environment
+    here = {name for name in inherited if is_kept(name)} if recorded else set[str]()
+    for name in sorted(recorded.keys() | here):
+        before, given, value = recorded.get(name), child.get(name), inherited.get(name)
+        if name.startswith(_COMPARED_OTHERWISE) or before == "" or PLACEHOLDER in (before or ""):
+            continue
+        if before is None and given is None:
+            yield f"{name} was not set when recorded, and is here: the program does not get it"
+        elif before is None:
+            yield f"{name} was not set when recorded, and is now"
+        elif given != before:
+            yield f"{name} was {_short(before)}, now {'another' if given else 'not set'}"
+        elif value is not None and value != before:
+            yield f"{name} has another value here: the program gets the recorded {_short(before)}"
+
+
+def unrecorded_variables(tape: Tape, command: Command, folder: Path) -> list[str]:
+    """Names of the variables that the program's own files read and that no tape holds."""
+    places = here_from(command, folder)
+    paths = [places.text(word.rpartition("=")[0]) for word in _told(tape, a.PLAYHEAD_RUN_MODULES)]
+    script = command.script_path(folder)
+    names: set[str] = set()
+    for path in {*map(Path, paths), *([script] if script else ())}:
+        with contextlib.suppress(OSError):
+            names.update(word.decode() for word in _VARIABLE.findall(_source_at(path)))
+    names.discard("HOME")  # recorded as a folder
+    return sorted(name for name in names if not is_kept(name) and not name.startswith(DROPPED))
+
+
+def _short(value: str) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}…"
+
+
 def _modules(tape: Tape, places: Places) -> Iterator[str]:
     for word in _told(tape, a.PLAYHEAD_RUN_MODULES):
         path, _, digest = word.rpartition("=")
         here = places.text(path)
         try:
-            now = _digest_at(Path(here))[: len(digest)]
+            now = digest_of(_source_at(Path(here))).hex()[: len(digest)]
         except OSError:
             yield f"{here} is not here; the recorded program has imported it"
             continue
@@ -133,14 +197,14 @@ def _modules(tape: Tape, places: Places) -> Iterator[str]:
             yield f"{here} has changed (tape {digest[:8]}, now {now[:8]}): the replay may part there"
 
 
-def _digest_at(path: Path) -> str:
-    """Digest of a module's file.
+def _source_at(path: Path) -> bytes:
+    """What is in a module's file.
 
     `OSError` if it is no regular file, such as a device that a tape may name.
     """
     if not path.is_file() or path.stat().st_size > MODULE_BYTES:
         raise FileNotFoundError(path)
-    return digest_of(path.read_bytes()).hex()
+    return path.read_bytes()
 
 
 def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) -> Iterator[str]:

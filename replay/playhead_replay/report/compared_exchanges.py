@@ -42,7 +42,7 @@ def requests(comparison: Comparison) -> Iterator[Divergence]:
             f"blocked {kind} {target}",
             comparison.step_before(seq),
             after=True,
-            detail=f"{who}nothing on the tape answers it",
+            detail=f"{who}the tape has no answer to it",
             seq=seq,
         )
     for recorded in comparison.matching.unused:

@@ -40,6 +40,11 @@ class InboundRequest:
         return str(self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_APPLICATION, ""))
 
     @property
+    def folder(self) -> str:
+        """Folder in which its module was found: below the working folder, or absolute."""
+        return str(self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_FOLDER, ""))
+
+    @property
     def is_marked(self) -> bool:
         """Whether it is a call of a function marked with `playhead.run`."""
         return self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_INTERFACE) == MARKED

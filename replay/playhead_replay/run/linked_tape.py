@@ -63,6 +63,8 @@ class LinkedTape:
         self._tape = tape
         self._origin = origin
         self._whole: dict[bytes, bytes] = {}
+        self._resolving: set[bytes] = set()
+        """Digests of the extensions whose bases are being read: a tape may name itself as its base."""
 
     @property
     def instance(self) -> bytes:
@@ -92,7 +94,13 @@ class LinkedTape:
         if known is None or known.base is None or known.inline is None:
             return self._origin.read(content)
         # Content that extends a body of the origin.
-        data = self.read(Content(known.base, -1))[: known.base_bytes] + known.inline
+        if known.digest in self._resolving:
+            raise CorruptTape("a content of the tape extends itself")
+        self._resolving.add(known.digest)
+        try:
+            data = self.read(Content(known.base, -1))[: known.base_bytes] + known.inline
+        finally:
+            self._resolving.discard(known.digest)
         if digest_of(data) != known.digest:
             raise CorruptTape(f"content {known.digest.hex()[:16]} differs from its digest")
         return data

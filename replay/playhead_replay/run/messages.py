@@ -42,6 +42,9 @@ READERS: dict[str, tuple[str, Any]] = {
     a.GEN_AI_TOOL_DEFINITIONS: ("tools", read_tool_definitions),
 }
 
+REFERENCES = {f"{name}_ref": name for name in CONTENT_ATTRIBUTES}
+"""Attribute that refers to content elsewhere → attribute that would hold it."""
+
 
 def messages_of(
     attributes: Mapping[str, Any],
@@ -64,7 +67,7 @@ def messages_of(
             for name in cast(list[Any], said if isinstance(said, list) else ())
             if name in CONTENT_ATTRIBUTES
         ),
-        *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
+        *(name for reference, name in REFERENCES.items() if reference in attributes),
     ]
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):
         missing = missing or CONTENT_ATTRIBUTES
@@ -81,7 +84,8 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 
     Anything else is left out.
     """
-    attributes = {**attributes_in_our_words(attributes), **attributes}
+    if translated := attributes_in_our_words(attributes):
+        attributes = {**translated, **attributes}
     found = Messages()
     for name, (place, read) in READERS.items():
         value = attributes.get(name)

@@ -148,38 +148,36 @@ class SpanReader:
 
     def __init__(self) -> None:
         self._resources: dict[bytes, dict[str, Any]] = {}
-        self._pairs: dict[bytes, tuple[str, Any]] = {}
-        self._texts: dict[str, str] = {}
+        self._texts = _Texts()
+        self._pairs = _Pairs(self._texts)
 
     def spans(self, otlp: bytes) -> Iterator[Span]:
         """The spans of one entry."""
         message = _raw_spans(otlp)
         resource = self._resource(message.resource)
+        instance = str(resource.get(a.PLAYHEAD_INSTANCE, ""))
         recorded = a.PLAYHEAD_INSTANCE in resource
+        texts, pair_of = self._texts, self._pairs.__getitem__
         for scope in message.scope_spans:
             for span in scope.spans:
-                at = self._attributes(span.attributes)
-                status = Status.FromString(span.status)
+                at = dict(map(pair_of, span.attributes))
+                status, said = _status_of(span.status)
                 yield Span(
-                    trace_id=self._shared(span.trace_id.hex()),
+                    trace_id=texts[span.trace_id.hex()],
                     span_id=span.span_id.hex(),
-                    parent_id=self._shared(span.parent_span_id.hex()),
-                    name=self._shared(span.name),
+                    parent_id=texts[span.parent_span_id.hex()],
+                    name=texts[span.name],
                     kind=span.kind,
                     started_ns=span.start_time_unix_nano,
                     ended_ns=span.end_time_unix_nano,
                     attributes=at if recorded else attributes_in_our_words(at) | at,
-                    status=_STATUS[status.code] if 0 <= status.code < 3 else "unset",
-                    status_message=status.message,
-                    events=[self._event(data) for data in span.events],
+                    status=status,
+                    status_message=said,
+                    events=[_event_of(data) for data in span.events],
                     resource=resource,
                     links=[trace_pb2.Span.Link.FromString(data).trace_id.hex() for data in span.links],
-                    instance=str(resource.get(a.PLAYHEAD_INSTANCE, "")),
+                    instance=instance,
                 )
-
-    def _event(self, data: bytes) -> SpanEvent:
-        event = trace_pb2.Span.Event.FromString(data)
-        return SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
 
     def _resource(self, data: bytes) -> dict[str, Any]:
         found = self._resources.get(data)
@@ -188,26 +186,45 @@ class SpanReader:
             self._resources[data] = found
         return found
 
-    def _attributes(self, pairs: Iterable[bytes]) -> dict[str, Any]:
-        known, found = self._pairs, dict[str, Any]()
-        for data in pairs:
-            name, value = known.get(data) or self._decoded(data)
-            found[name] = value
-        return found
 
-    def _decoded(self, data: bytes) -> tuple[str, Any]:
+class _Texts(dict[str, str]):
+    """Texts that were seen before, one object each."""
+
+    def __missing__(self, text: str) -> str:
+        if len(self) >= MOST_SHARED:
+            self.clear()
+        self[text] = text
+        return text
+
+
+class _Pairs(dict[bytes, tuple[str, Any]]):
+    """Attributes by their bytes. Those that were seen before are found without a call of Python."""
+
+    def __init__(self, texts: _Texts) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def __missing__(self, data: bytes) -> tuple[str, Any]:
         pair = KeyValue.FromString(data)
-        found = self._shared(pair.key), value_of(pair.value)
+        found = self._texts[pair.key], value_of(pair.value)
         if len(data) <= LONGEST_SHARED:
-            if len(self._pairs) >= MOST_SHARED:
-                self._pairs.clear()
-            self._pairs[data] = found
+            if len(self) >= MOST_SHARED:
+                self.clear()
+            self[data] = found
         return found
 
-    def _shared(self, text: str) -> str:
-        if len(self._texts) >= MOST_SHARED:
-            self._texts.clear()
-        return self._texts.setdefault(text, text)
+
+def _event_of(data: bytes) -> SpanEvent:
+    event = trace_pb2.Span.Event.FromString(data)
+    return SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
+
+
+def _status_of(data: bytes) -> tuple[SpanStatus, str]:
+    """The status and its message."""
+    if not data:
+        return "unset", ""
+    status = Status.FromString(data)
+    return _STATUS[status.code] if 0 <= status.code < len(_STATUS) else "unset", status.message
 
 
 def spans_of(otlp: bytes) -> Iterator[Span]:

@@ -11,6 +11,7 @@ from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_replay.run.steps import Step, is_logical, is_request, is_rpc
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Fidelity
 from playhead_semconv.genai.attempts import before, is_next_attempt
 from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire import (
@@ -136,6 +137,9 @@ def _tell(span: Span, exchange: RecordedExchange) -> None:
     derived = derive(wire, request, response, url=url)
     said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
     said[a.PLAYHEAD_EXCHANGE_REF] = f"{exchange.instance}/{exchange.id}"
+    fidelity = exchange.exchange.ask.details.get(a.PLAYHEAD_FIDELITY, Fidelity.LIVE)
+    if fidelity != Fidelity.LIVE:  # a tape answered: its tokens were not used again
+        said[a.PLAYHEAD_FIDELITY] = fidelity
     span.attributes = said | span.attributes
     span.name = call_name(said)
     kind, message = failure_of(derived)

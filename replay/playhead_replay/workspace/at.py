@@ -147,7 +147,7 @@ class WorkspaceHistory:
 
     def _of_tape(self, time_ns: int) -> WorkspaceAt:
         folding = self._folded({}, -1, time_ns)
-        note = "no snapshot was taken: of files that the run neither read nor wrote nothing is known"
+        note = "no file snapshots for this run: only files that it read or wrote are known"
         return WorkspaceAt(folding.tree(), time_ns, None, (note, *self._of_tools(0, time_ns)))
 
     def _doubted(self, tree: Tree, base: TakenSnapshot, time_ns: int) -> Tree:

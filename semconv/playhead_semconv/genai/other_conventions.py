@@ -144,6 +144,8 @@ def counts_in_our_words(
     at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str | int], T]
 ) -> dict[str, T]:
     """As `in_our_words` for counts of tokens; only those that ``at`` lacks."""
+    if _OTHER_COUNTS.isdisjoint(at):  # as of most spans
+        return {}
     found = {name: count for name, count in _details(at, text, make).items() if name not in at}
     for ours, theirs in _COUNTS.items():
         if not any(name in at for name in (ours, *_SAME.get(ours, ()))):
@@ -161,6 +163,7 @@ def _details(
 
 
 _COUNTS = {ours: theirs for ours, theirs in _NAMES.items() if ours.startswith("gen_ai.usage.")}
+_OTHER_COUNTS = frozenset((USAGE_DETAILS, *(name for theirs in _COUNTS.values() for name in theirs)))
 _SAME = {a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,)}
 """Names of the conventions that say the same."""
 

@@ -16,13 +16,16 @@ import os
 import resource
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 LIMIT: Final = 4096
 """Own numbers are below this one, so that the table of the process stays small."""
 OWN: Final = 128
 """Own numbers are at most this far below the limit of the process."""
 READ_BYTES: Final = 1 << 20
+_READ_WRITE: Final = mmap.PROT_READ | mmap.PROT_WRITE
+_MAP_FIXED: Final = 0x10
+"""As Linux, macOS and the BSDs define it."""
 
 # The originals: a recording covers them for the program.
 _fstat: Final = os.fstat
@@ -32,6 +35,13 @@ _read: Final = os.read
 _write: Final = os.write
 _close: Final = os.close
 _flock: Final = fcntl.flock
+
+if sys.version_info < (3, 13):
+    import ctypes  # now: a fork while a thread imports it would leave half of it to the child
+
+    _system_mmap: Final = ctypes.CDLL(None, use_errno=True).mmap
+    _system_mmap.restype = ctypes.c_void_p
+    _system_mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long]
 
 Identity = tuple[int, int] | None
 """Device and inode; None of a number that is not open."""
@@ -124,6 +134,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 def write_file(path: str | os.PathLike[str], data: bytes, flags: int = os.O_TRUNC) -> None:
     """Write ``data`` to a file of the user alone; ``flags``: besides those that create it. OSError."""
+    require_room(len(data))
     with open_own(path, os.O_WRONLY | os.O_CREAT | flags) as file:
         with memoryview(data) as rest:
             done = 0
@@ -131,34 +142,32 @@ def write_file(path: str | os.PathLike[str], data: bytes, flags: int = os.O_TRUN
                 done += _write(file.number, rest[done:])
 
 
-class OwnMap(mmap.mmap):
-    """A mapped file. Before Python 3.13 it holds a descriptor, which it closes at its end by number."""
+def require_room(size: int) -> None:
+    """Raise OSError if no file of this process may have ``size`` bytes.
 
-    number: int = LIMIT
-    """The number of that descriptor."""
-    file: Identity = None
-    """What it means; None if there is no descriptor."""
-
-    def __del__(self) -> None:
-        if self.file is not None and identity(self.number) != self.file:
-            _never_closed.append(self)
+    The system would send SIGXFSZ, which ends a program that does not ignore it, to the thread that
+    writes. Threads of playhead block the signal; call this where a thread of the program writes.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and size > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
-_never_closed: Final[list[OwnMap]] = []
-"""Mappings whose number belongs to the program by now."""
-if hasattr(os, "register_at_fork"):
-    # A reference that outlives the modules: the files of the program are closed before.
-    os.register_at_fork(after_in_child=_never_closed.__len__)
+def map_file(number: int, size: int, flags: int = mmap.MAP_PRIVATE) -> mmap.mmap:
+    """Map ``size`` bytes of an open file, which the caller may close then. OSError.
 
-
-def map_file(number: int, size: int, **options: Any) -> OwnMap:
-    """Map ``size`` bytes of an open file, which the caller may close then. ``options``: as of `mmap`."""
+    The mapping holds no descriptor. With ``MAP_PRIVATE``, what is written to it stays in this process.
+    """
     if sys.version_info >= (3, 13):
-        return OwnMap(number, size, trackfd=False, **options)
-    mapped = OwnMap(number, size, **options)
-    mapped.file = wanted = identity(number)
-    copies = (each for each in range(LIMIT) if each != number and identity(each) == wanted)
-    mapped.number = next(copies, mapped.number)
+        return mmap.mmap(number, size, flags=flags, prot=_READ_WRITE, trackfd=False)
+    # Before, a mapped file keeps a copy of the descriptor, with the lowest free number: one that the
+    # program closes and uses again, or that of a standard stream which it has closed. So the file is
+    # mapped over memory that has none.
+    mapped = mmap.mmap(-1, size)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+    if _system_mmap(start, size, _READ_WRITE, flags | _MAP_FIXED, number, 0) != start:
+        problem = ctypes.get_errno()
+        raise OSError(problem, os.strerror(problem))
     return mapped
 
 
@@ -172,7 +181,7 @@ class OwnLock:
     def __init__(self, file: OwnDescriptor) -> None:
         """Take over an open, locked file. An empty one is not mapped."""
         number = file.number
-        self._map = map_file(number, 1, access=mmap.ACCESS_READ) if _fstat(number).st_size else None
+        self._map = map_file(number, 1) if _fstat(number).st_size else None
         self._file: Final = file
 
     def release(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from playhead_semconv.rerun.rewriting import rewritten
+
 _LAYOUTS: tuple[dict[str, Any], ...] = ({"separators": (",", ":")}, {}, {"indent": 2}, {"indent": 4})
 
 
@@ -23,14 +25,18 @@ def document_in(value: Any) -> Any:
 
 
 def written_like(text: str, document: Any) -> str:
-    """Return ``document`` as JSON in the layout of ``text``; plain where that is none of the usual.
+    """Return ``document`` as JSON in the layout of ``text``.
+
+    If that is none of the usual ones, what is the same in both keeps its characters.
 
     >>> written_like('{"total":490}', {"total": 49})
     '{"total":49}'
+    >>> written_like('{"total" :490, "tax":1.0}', {"total": 49, "tax": 1.0})
+    '{"total" :49, "tax":1.0}'
     """
     held = json.loads(text)
     for layout in _LAYOUTS:
         for is_ascii in (False, True):
             if json.dumps(held, ensure_ascii=is_ascii, **layout) == text:
                 return json.dumps(document, ensure_ascii=is_ascii, **layout)
-    return json.dumps(document, ensure_ascii=False)
+    return rewritten(text, document)

@@ -1,16 +1,17 @@
 """What credentials look like, and how they are found in any bytes: one engine for all places.
 
 `fields` lists the names of credentials, `rules` those of headers, query keys, options and variables,
-`shapes` the formats that providers use. `finder` searches for
-both, and for known values, in one pass. `masks` defines what replaces them on the tape, `scrubbing`
-applies that to text that arrives in pieces, `event_frames` to event streams in binary messages,
-`protobuf_messages` to messages that are sent, and `codings` looks into compressed data. `responses`
-chooses between them.
+`shapes` the formats that providers use. `finder` searches for both, and for known values, in one pass;
+`named_values` decides what a name introduces. `masks` defines what replaces them on the tape,
+`scrubbing` applies that to text that arrives in pieces, `event_frames` to event streams in binary
+messages, `protobuf_messages` to messages that are sent, and `codings` looks into compressed data.
+`responses` chooses between them.
 """
 
 from playhead_semconv.secrets.fields import FIELDS, SecretField, is_field
-from playhead_semconv.secrets.finder import CredentialSpan, Finder
+from playhead_semconv.secrets.finder import Finder
 from playhead_semconv.secrets.masks import mask, masked, replaced
+from playhead_semconv.secrets.named_values import CredentialSpan
 from playhead_semconv.secrets.shapes import SHAPES, Shape
 
 __all__ = [

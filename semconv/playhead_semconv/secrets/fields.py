@@ -37,7 +37,15 @@ FIELDS: Final[tuple[SecretField, ...]] = (
             "master key",
             "service key",
             "subscription key",
-            "secret access key",
+            "access key",
+            "shared key",
+            "storage key",
+            "auth key",
+            "app key",
+            "api secret",
+            "token secret",
+            "private token",
+            "user token",
             "access token",
             "refresh token",
             "id token",
@@ -58,15 +66,31 @@ FIELDS: Final[tuple[SecretField, ...]] = (
             "code verifier",
             "authorization",
             "passphrase",
+            "pass phrase",
+            "passcode",
             "password",
             "passwd",
+            "pwd",
+            "pass word",
+            *(f"password {suffix}" for suffix in ("1", "2", "confirmation", "confirm", "again")),
+            "passwords",
+            "api keys",
+            "secret value",
+            "secret string",
+            "secret binary",
+            "csrf token",
+            "xsrf token",
+            *(
+                f"{of} pass"
+                for of in ("db", "user", "root", "admin", "mail", "smtp", "ftp", "ssh", "redis")
+            ),
             "secret",
             "set cookie",
         )
     ),
     *(
         SecretField(words, alone=True)
-        for words in ("token", "assertion", "auth", "pat", "pwd", "pass", "jwt", "cookie", "credential")
+        for words in ("token", "assertion", "auth", "pat", "pass", "jwt", "cookie", "credential")
     ),
 )
 
@@ -75,15 +99,17 @@ def styles(words: str) -> Iterator[str]:
     """Yield the spellings of a name.
 
     >>> sorted(set(styles("api key")))[:4]
-    ['API-KEY', 'APIKEY', 'API_KEY', 'Api-Key']
+    ['API KEY', 'API key', 'API-KEY', 'API.KEY']
     """
     parts = words.split()
     capitals = [part.capitalize() for part in parts]
-    for joint in ("_", "-", ""):
+    for joint in ("_", "-", "", ".", " "):
         yield joint.join(parts)
         yield joint.join(parts).upper()
         yield joint.join(capitals)
     yield parts[0] + "".join(capitals[1:])
+    for first in (parts[0].upper(), capitals[0]):
+        yield " ".join((first, *parts[1:]))
 
 
 _NAMES: Final = tuple(sorted(field.words.replace(" ", "") for field in FIELDS if not field.alone))
@@ -95,4 +121,4 @@ def is_field(name: str) -> bool:
     >>> is_field("openaiApiKey"), is_field("PGPASSWORD"), is_field("max_tokens"), is_field("token")
     (True, True, False, False)
     """
-    return re.sub(r"[-_.\s]", "", name).lower().endswith(_NAMES)
+    return re.sub(r"[-_.\s\[\]]", "", name).lower().endswith(_NAMES)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -17,6 +16,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from playhead_semconv.secrets import masks
 from playhead_semconv.secrets.fields import FIELDS, SecretField, styles
+from playhead_semconv.secrets.named_values import FOLLOWS_NAME, CredentialSpan, Kind, value_under
 from playhead_semconv.secrets.shapes import SHAPES, Shape
 
 RECOGNISABLE = 6
@@ -28,78 +28,16 @@ FRESH = 8
 MOST_SAID = 500
 """Known values that are followed at most where a model outputs them in pieces."""
 
+NESTED_BYTES = 64
+"""Leading bytes of a value without quotes in which another name is looked at: ``secret: token=…``."""
+
 DENSE_PATTERNS = 4000
 """With more literals than this, the smaller but slower automaton is used."""
 
 
-class Kind(IntEnum):
-    """How a credential was found."""
-
-    KNOWN = 0
-    """A known value."""
-    BEGUN = 1
-    """The data ends within a known value; ``rest`` is the missing part."""
-    SHAPE = 2
-    """A shape. ``rest``: what ends a private key, where the data ends within it; else empty."""
-    FIELD = 3
-    """The value of a field. ``rest``: what closes it, where the data ends within it; empty: complete."""
-    ADDRESS = 4
-    """The userinfo of a URL, before the host."""
-    MASK = 5
-    """A mask of a credential: nothing to learn."""
-    PIECE = 6
-    """A known value begins here, or a string ends with its beginning: another may hold the rest."""
-    UNSURE = 7
-    """The data ends within what may become a shape."""
-
-
-class CredentialSpan(NamedTuple):
-    """Position of a credential: first byte, and the byte after the last."""
-
-    begin: int
-    end: int
-    kind: Kind
-    rest: bytes = b""
-
-
-_OPENS_STRING: Final = re.compile(
-    rb"(\\*)[\"']\s{0,8}(?::|=>)\s{0,8}(?:\{\s*\\*[\"']value\\*[\"']\s*:\s*)?\[?\s{0,8}[bru]?(\\*)([\"'])"
-)
-"""What follows the name of a JSON field (or of a key in a dictionary as Python prints it)."""
-_IN_STRING: Final = {
-    b'"': re.compile(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL),
-    b"'": re.compile(rb"(?:[^'\\]|\\.)*\\?", re.DOTALL),
-}
-_SCHEME: Final = re.compile(
-    rb"(?:Bearer|Basic|Token|ApiKey|Digest|token|bearer|basic)(?:\s+|%20)", re.DOTALL
-)
-_ASSIGNED: Final = re.compile(
-    rb"[\"']?\s{0,8}(?:=>|:=|[:=>]|%3[DdAa])\s{0,8}"
-    rb"(?:(?:Bearer|Basic|Token|ApiKey|token|bearer|basic)(?:\s+|%20))?"
-    rb"(?:(\\*[\"'])([^\s\"'\\]+)\1|([^\s\"'&;,<>(){}\[\]\\|`]+))"
-)
-"""What follows the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
-_LINE: Final = rb"(?:\r\n|\\+r\\+n)"
-_PART: Final = re.compile(
-    rb"\\*\"(?:;[^\r\n\\]*)?%(line)b(?:[^\r\n\\]+%(line)b)*%(line)b([^\r\n\\]+)" % {b"line": _LINE}
-)
-"""What follows the name of a multipart part."""
-_OPTION: Final = re.compile(rb"\s+([^\s\"'\\-][^\s\"'\\]*)")
 _ADDRESS: Final = re.compile(
     rb"://(?:[^/?#@\s:\"'\\]*:([^/?#@\s\"'\\]+)|(?=[^@]{0,255}[0-9])([A-Za-z0-9_.~%-]{16,}))@"
 )
-_HARMLESS: Final = re.compile(
-    rb"\A(?:[$<{%].*|\*+|\[redacted\]|\.{3,}|(?:string|str|text|number|integer|int|bool|boolean|object|none|null"
-    rb"|nil|true|false|bearer|basic|token|required|optional|password|secret|hidden|redacted|undefined|example))\Z",
-    re.IGNORECASE | re.DOTALL,
-)
-_IDENTIFIER: Final = re.compile(rb"\A[A-Za-z_][A-Za-z_.]*[0-9]?\Z")
-_OPAQUE: Final = re.compile(rb"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}\Z", re.DOTALL)
-_PATH: Final = re.compile(rb"\A(?:~|\.{1,2})?/(?:[a-z][a-z0-9._-]*/)*[a-z0-9._-]*\Z")
-
-
-_BEHIND_NAME: Final = frozenset(bytes((one,)) for one in b"\"'\\=:>% \t")
-"""Characters after a name that can introduce a value: the ``token`` in ``max_tokens`` has none."""
 
 
 class _Name(NamedTuple):
@@ -202,13 +140,17 @@ class Finder:
             return []
         spans: list[CredentialSpan] = []
         shaped = 0  # where the last shape ended: what begins within it is part of it
+        settled = assigned = 0  # a range within a value without quotes: a name in it introduces no other
         for index, begin, end in hits:
             meaning = meanings[index]
             span: CredentialSpan | None
             if isinstance(meaning, _Name):
-                if data[end : end + 1] not in _BEHIND_NAME:
+                if data[end : end + 1] not in FOLLOWS_NAME or settled < begin < assigned:
                     continue
-                span = _under(data, begin, end, meaning.alone)
+                span = value_under(data, begin, end, meaning.alone)
+                if span is not None and begin >= assigned and span.end - end > NESTED_BYTES:
+                    if data[span.begin - 1 : span.begin] not in (b'"', b"'"):
+                        settled, assigned = end + NESTED_BYTES, span.end
             elif meaning is _KNOWN:
                 spans += self._known(data, begin)
                 continue
@@ -263,97 +205,6 @@ def _pieces(start: bytes) -> list[bytes]:
     return [start[:size] + b'"' for size in range(2, len(start))] + [
         before + start[:1] + b'"' for before in (b'"', b" ")
     ]
-
-
-def _under(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpan | None:
-    """Return the value under the name ``data[begin:end]``; None where it is not a credential."""
-    after = data[end : end + 1]
-    if after in (b'"', b"'", b"\\"):
-        if alone and data[begin - 1 : begin] not in (b'"', b"'"):
-            return None
-        opening = _OPENS_STRING.match(data, end)
-        if opening is not None and opening[1] == opening[2]:
-            return _string(data, opening, data[begin:end], alone)
-        part = _PART.match(data, end)
-        if part is not None:
-            return CredentialSpan(*part.span(1), Kind.FIELD)
-        if after == b"\\":
-            return None
-    if alone and data[begin - 1 : begin].isalnum():
-        return None
-    found = _ASSIGNED.match(data, end)
-    if found is None:
-        if after in b" \t" and data[max(0, begin - 24) : begin].rpartition(b" ")[2].startswith(b"--"):
-            found = _OPTION.match(data, end)
-            if found is not None and _plausible(found[1]):
-                return CredentialSpan(*found.span(1), Kind.FIELD)
-        return None
-    group = 2 if found[2] is not None else 3
-    value = found[group]
-    if not _plausible(value) or (alone and _OPAQUE.match(value) is None):
-        return None
-    return CredentialSpan(*found.span(group), Kind.FIELD)
-
-
-def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> CredentialSpan | None:
-    """Return the value of the JSON field ``name``, which begins behind ``opening``."""
-    at, escape, quote = opening.end(), opening[2], opening[3]
-    end, closed = _string_end(data, at, escape, quote)
-    scheme = _SCHEME.match(data, at, end)
-    if scheme is not None:
-        at = scheme.end()
-    value = data[at:end]
-    if not value:
-        return None
-    if closed:
-        prose = (
-            value.count(b" ") > 1 and not value.startswith(b"-----") and name.lower() != b"passphrase"
-        )
-        if prose or _HARMLESS.match(value) or (alone and _OPAQUE.match(value) is None):
-            return None
-    elif alone and _OPAQUE.match(value) is None:
-        return None
-    return CredentialSpan(at, end, Kind.FIELD, b"" if closed else escape + quote)
-
-
-def _string_end(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int, bool]:
-    if not escape:
-        found = _IN_STRING[quote].match(data, at)
-        end = at if found is None else found.end()
-        return end, data[end : end + 1] == quote
-    end = string_end(data, at, escape + quote)
-    return (len(data), False) if end is None else (end, True)
-
-
-def string_end(data: bytes, at: int, closing: bytes, escapes: int = 0) -> int | None:
-    """Return where a string ends that ``closing`` ends: a quote, after backslashes in a nested string.
-
-    None: its end is not in ``data``. ``escapes``: backslashes of the string directly before ``at``,
-    where it may end. A level of JSON doubles each backslash and puts one before a quote, so the number
-    of backslashes before a quote tells to which level it belongs.
-    """
-    depth, quote = len(closing) - 1, closing[-1:]
-    end = data.find(quote, at)
-    while end >= 0:
-        begin = end
-        while begin > at and data[begin - 1] == 0x5C:
-            begin -= 1
-        count = end - begin + (escapes if begin == at else 0)
-        if count % (2 * depth + 2) == depth:
-            return end - depth
-        end = data.find(quote, end + 1)
-    return None
-
-
-def _plausible(value: bytes) -> bool:
-    """Whether a value in plain text, outside of JSON, can be a credential.
-
-    >>> _plausible(b"hunter2hunter2"), _plausible(b"config.api_key"), _plausible(b"must")
-    (True, False, False)
-    """
-    if len(value) < 8 or _HARMLESS.match(value) or _IDENTIFIER.match(value) or _PATH.match(value):
-        return value.startswith(b"[redacted]")
-    return not value.isalpha() and not (value.isdigit() and len(value) < 12)
 
 
 def _shaped(data: bytes, begin: int, shape: _Shape) -> CredentialSpan | None:

@@ -2,12 +2,14 @@
 
 In what the program sends, it is `PLACEHOLDER`. In what it receives, it is a mask as long as the
 credential, so that chunks keep their lengths. A replayed program gets the mask. Where it sends the mask
-on, the mask is recognized, and the same placeholder replaces it.
+on, the mask is recognized, and the same placeholder replaces it. A number without quotes becomes a
+number of nines in both, so that JSON stays JSON and what is parsed keeps its type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from playhead_semconv.rerun.given_headers import PLACEHOLDER
@@ -42,6 +44,28 @@ def piece(at: int, size: int, leaked: int = 0) -> bytes:
     return b"%d" % min(leaked, 9) + whole[1:] if leaked and not at else whole
 
 
+_NUMBER: Final = re.compile(rb"-?[0-9]+(?:\.[0-9]*)?\Z")
+_NINES: Final = bytes.maketrans(b"012345678", b"9" * 9)
+
+
+def is_number(data: bytes, begin: int, end: int) -> bool:
+    """Whether ``data[begin:end]`` is a number that is no string and no value in a form.
+
+    >>> is_number(b'{"pin": 1234}', 8, 12), is_number(b'{"pin": "1234"}', 9, 13)
+    (True, False)
+    """
+    return begin > 0 and data[begin - 1] not in b"\"'=" and _NUMBER.match(data, begin, end) is not None
+
+
+def nines(number: bytes) -> bytes:
+    """Return the mask of a number, or of a part of one.
+
+    >>> nines(b"-12.50")
+    b'-99.99'
+    """
+    return number.translate(_NINES)
+
+
 def united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans in order, with overlapping ones merged.
 
@@ -59,18 +83,19 @@ def united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def replaced(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
     """Return ``data`` with a placeholder for each span."""
-    return _with(data, [(begin, end, PLACEHOLDER.encode()) for begin, end in united(spans)])
+    return _with(data, spans, lambda _: PLACEHOLDER.encode())
 
 
 def masked(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
     """Return ``data`` with a mask of the same length for each span."""
-    return _with(data, [(begin, end, mask(end - begin)) for begin, end in united(spans)])
+    return _with(data, spans, mask)
 
 
-def _with(data: bytes, instead: Iterable[tuple[int, int, bytes]]) -> bytes:
+def _with(data: bytes, spans: Iterable[tuple[int, int]], instead: Callable[[int], bytes]) -> bytes:
     parts: list[bytes] = []
     at = 0
-    for begin, end, new in instead:
-        parts += (data[at:begin], new)
+    for begin, end in united(spans):
+        number = is_number(data, begin, end)
+        parts += (data[at:begin], nines(data[begin:end]) if number else instead(end - begin))
         at = end
     return b"".join([*parts, data[at:]])

@@ -8,6 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from playhead_semconv.secrets.fields import is_field
+
 Where = Literal["header", "query", "option", "variable"]
 
 
@@ -59,7 +61,7 @@ class SecretNames:
     def secret(self, where: Where, name: str) -> bool:
         """Whether the value under ``name`` in ``where`` is a credential."""
         pattern, but = self._patterns.get(where, _NOTHING)
-        return pattern.search(name) is not None and but.search(name) is None
+        return (pattern.search(name) is not None or is_field(name)) and but.search(name) is None
 
 
 _NOTHING = re.compile(r"(?!)"), re.compile(r"(?!)")

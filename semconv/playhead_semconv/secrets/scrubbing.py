@@ -13,8 +13,10 @@ from typing import Final, Protocol
 
 import msgspec
 
-from playhead_semconv.secrets.finder import RECOGNISABLE, CredentialSpan, Finder, Kind, string_end
-from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
+from playhead_semconv.secrets.finder import RECOGNISABLE, Finder
+from playhead_semconv.secrets.json_strings import string_end
+from playhead_semconv.secrets.masks import SHORTEST_BYTES, is_number, mask, nines, piece
+from playhead_semconv.secrets.named_values import CredentialSpan, Kind
 
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
@@ -48,6 +50,12 @@ class _Open(msgspec.Struct):
     closing: Callable[[bytes, bytes], int | None] | None = None
     """Returns its end in the next chunk, from what came so far and that chunk; None: it is later."""
     so_far: bytes = b""
+    number: bool = False
+    """Whether the mask consists of nines."""
+
+    def mask(self, data: bytes) -> bytes:
+        """Return the next part of the mask, for ``data``."""
+        return nines(data) if self.number else piece(self.at, len(data))
 
 
 class PlainScrubber:
@@ -99,10 +107,11 @@ class PlainScrubber:
         self._open = None
         if going.rest is not None:
             if data.startswith(going.rest):
-                yield 0, len(going.rest), piece(going.at, len(going.rest))
+                yield 0, len(going.rest), going.mask(going.rest)
             elif going.rest.startswith(data):
-                yield 0, len(data), piece(going.at, len(data))
-                self._open = _Open(going.at + len(data), going.rest[len(data) :])
+                yield 0, len(data), going.mask(data)
+                rest = going.rest[len(data) :]
+                self._open = _Open(going.at + len(data), rest, number=going.number)
             return
         assert going.closing is not None
         end = going.closing(going.so_far, data)
@@ -133,18 +142,23 @@ class PlainScrubber:
             open_ = self._opened(window, span, whole)
             if open_ is not None:
                 self._open = open_
-                yield begin, len(data), piece(0, whole, leaked)
+            elif kind is not Kind.KNOWN:
+                self._learn(window[span.begin : span.end])
+            if open_.number if open_ is not None else is_number(window, span.begin, span.end):
+                new = nines(data[begin:end])
+            elif open_ is not None or whole >= SHORTEST_BYTES:
+                new = piece(0, whole, leaked)
             else:
-                if kind is not Kind.KNOWN:
-                    self._learn(window[span.begin : span.end])
-                yield begin, end, piece(0, whole, leaked) if whole >= SHORTEST_BYTES else mask(whole)
+                new = mask(whole)
+            yield begin, end, new
             self.count += 1
 
     def _opened(self, window: bytes, span: CredentialSpan, size: int) -> _Open | None:
         """Return how ``span`` continues, where the window may end within it; None where it does not."""
         so_far = window[span.begin :]
         if span.kind is Kind.BEGUN:
-            return _Open(size, span.rest)
+            number = span.rest.isdigit() and is_number(window, span.begin, span.end)
+            return _Open(size, span.rest, number=number)
         if span.end != len(window):
             return None
         if span.kind is Kind.FIELD and span.rest:

@@ -15,6 +15,7 @@ _NOT_WITHIN = rb"(?<![A-Za-z0-9_])"
 _WORD = r"[A-Za-z0-9]"
 _SLUG = r"[A-Za-z0-9_-]"
 _HEX = "[a-fA-F0-9]"
+_WORD_ARGUMENT = r"{1,8}[\"']?(?P<secret>[^\s\"'\\$<{*-][^\s\"'\\]{0,511})"
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     Shape("DigitalOcean", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[a-f0-9]{32,}", "docs.digitalocean.com"),
     Shape("Shopify", ("shpat_", "shpss_", "shpca_", "shppa_"), r"[a-fA-F0-9]{24,}", "shopify.dev"),
     Shape("Databricks", ("dapi",), r"[a-f0-9]{32}", "docs.databricks.com"),
-    Shape("JSON Web Token", ("eyJ",), r"[\w-]{6,}\.[\w-]{6,}\.[\w-]{6,}", "RFC 7519",
+    Shape("JSON Web Token", ("eyJ",), r"[\w-]{6,2000}+\.[\w-]{6,}\.[\w-]{6,}", "RFC 7519",
           usual_behind=_BYTES),
     Shape(
         "private key",
@@ -133,5 +134,22 @@ SHAPES: Final[tuple[Shape, ...]] = (
           r"[\"']?[^\s:\"'\\]{1,200}:(?P<secret>(?![0-9]+(?:\s|\Z))[^\s\"'\\]{3,})",
           "curl(1)", rb"(?<![\w-])"),
     Shape("sshpass", ("sshpass -p ",), r"[\"']?(?P<secret>[^\s\"'\\$]{3,})", "sshpass(1)"),
+    Shape("mysql", tuple(f"{one}{end}" for one in ("mysql", "mysqldump", "mysqladmin", "mariadb")
+          for end in (" ", '"', "'")),
+          r"(?:[^\r\n|;&]{0,200}?[\s\"'])?-p(?!ort\b|rotocol|lugin|ager|rint)[\"']?(?P<secret>[^\s\"'\\$]{3,})",
+          "mysql(1)"),
+    Shape("login", ("docker login ", "podman login ", "az login ", "mongosh ", "mongo ", "mongodump "),
+          r"(?:[^\r\n|;&]{0,200}?\s)?-p\s" + _WORD_ARGUMENT, "docker login(1)"),
+    Shape("redis-cli", ("redis-cli ",), r"(?:[^\r\n|;&]{0,200}?\s)?-a\s" + _WORD_ARGUMENT,
+          "redis-cli(1)"),
+    Shape("sqlcmd", ("sqlcmd ",), r"(?:[^\r\n|;&]{0,200}?\s)?-P\s" + _WORD_ARGUMENT, "sqlcmd(1)"),
+    Shape("Dockerfile", ("ENV ", "setx ", "aws configure set "),
+          r"(?i:\w{0,64}(?:password|secret|token|key))[ \t]" + _WORD_ARGUMENT, "their references"),
+    Shape("Azure SAS", ("sig=",), r"(?P<secret>[A-Za-z0-9%+/]{40,200}(?:=|%3[Dd])?)",
+          "learn.microsoft.com", rb"(?<=[?&;])"),
+    Shape("SQL", ("IDENTIFIED BY '", "identified by '", "PASSWORD '", "password '"),
+          r"(?P<secret>[^'\r\n\\]{1,512})'", "SQL"),
+    Shape("Oracle", ("jdbc:oracle:thin:", "jdbc:oracle:oci:", "sqlplus "),
+          r"[^\s/@:\"'\\]{1,128}/\"?(?P<secret>[^\s@/\"'\\]{1,256})\"?@", "docs.oracle.com"),
 )  # fmt: skip
 """The shapes of every process."""

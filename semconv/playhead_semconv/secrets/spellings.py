@@ -54,6 +54,11 @@ def told(value: str, key: bytes) -> str:
 
 def those_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
     """Yield the values of ``wanted``, as `told` writes them, that occur as words in ``text``."""
+    return (value for _, value in places_told(text, wanted, key))
+
+
+def places_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[tuple[int, str]]:
+    """Yield the same values, each with its index in ``text``."""
     sizes = {int(one.partition(" ")[0]) for one in wanted if one.partition(" ")[0].isdigit()}
     for found in _PART.finditer(text):
         word = found[0]
@@ -64,4 +69,4 @@ def those_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
             for size in sizes:
                 value = word[start : start + size]
                 if len(value) == size and told(value, key) in wanted:
-                    yield value
+                    yield found.start() + start, value

@@ -210,7 +210,7 @@ async def command(screen: Screen) -> None:
     await screen.press("colon")
     await screen.type("shw")
     await screen.press("enter")
-    assert screen.said == "no verb shw, did you mean show?"
+    assert screen.said == "unknown command shw, did you mean show?"
     with left_alone() as ran:
         await screen.press("colon")
         await screen.type("show %")

@@ -139,7 +139,7 @@ def test_a_file_has_the_chain_of_its_process(playhead: CommandLine, exported: Pa
     assert (process.links, process.differences) == (len(links), [])
     there = playhead("verify", str(exported))
     assert (there.status, there.out) == (0, "")
-    assert f"{exported} is what its chain was made over" in there.err
+    assert f"{exported} matches its hash chain" in there.err
     said = json.loads(playhead("verify", str(exported), "--json").out)
     assert said["findings"] == [] and said["trace_id"] == TRACE.hex()
     assert [one["state"] for one in said["processes"]] == ["whole"]

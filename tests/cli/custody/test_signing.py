@@ -223,8 +223,8 @@ def test_each_key_that_is_none_is_told(playhead: CommandLine, signed: Path, tmp_
     for name, said in (("key", "is a private key"), ("notes", "holds no public key that can be read")):
         assert said in playhead("verify", str(signed), "--key", str(tmp_path / name)).err
     refused = playhead("export", "refund-1", "-o", "x.jsonl", "--sign", str(tmp_path / "key"))
-    assert "only a tape is signed" in refused.err
-    assert "a key is for a file" in playhead("verify", "--key", str(tmp_path / "key.pub")).err
+    assert "only a tape can be signed" in refused.err
+    assert "--key needs a FILE" in playhead("verify", "--key", str(tmp_path / "key.pub")).err
 
 
 def test_a_run_without_a_chain_can_be_signed(playhead: CommandLine, tmp_path: Path):

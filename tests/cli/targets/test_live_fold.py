@@ -257,4 +257,4 @@ def _living(*ids: bytes, **start: Any) -> HandMade:
 
 def test_a_tape_file_does_not_go_on(playhead: CommandLine, tmp_path: Path):
     done = playhead("tail", "x.tape")
-    assert (done.status, done.err.splitlines()[0]) == (2, "error[usage]: a tape file does not go on")
+    assert (done.status, done.err.splitlines()[0]) == (2, "error[usage]: a tape file is not a live run")

@@ -142,6 +142,25 @@ def test_neither_interpreter_nor_code_nor_addresses_come_from_it(tmp_path: Path,
     assert child["TZ"] == "UTC"
 
 
+def test_no_tape_sets_what_a_recording_does_not_keep(tmp_path: Path):
+    command = Command.of_tape(MemoryTape(made(tmp_path).facts))
+    child = child_environment(command, {"PATH": "/bin"})
+    assert not {"LD_PRELOAD", "GIT_SSH_COMMAND"} & set(child)
+    assert child["PYTHONPATH"] == "/tmp/evil"  # an own recording may need it
+
+
+def test_the_application_of_a_service_is_shown():
+    served = HandMade().start("-c")
+    details = {
+        a.PLAYHEAD_INBOUND_APPLICATION: "app:create_app('x')",
+        a.PLAYHEAD_INBOUND_FOLDER: "/tmp/evil",
+    }
+    details[a.PLAYHEAD_EXCHANGE_DIRECTION] = "in"
+    served.exchange("GET /", kind="inbound", **details)
+    told = trust.told(Run.of_tape(served.tape(), name="a"), live=False)
+    assert "it serves: app:create_app('x'), from: /tmp/evil" in told
+
+
 def test_a_fork_that_is_trusted_starts_so(tmp_path: Path):
     script = tmp_path / "agent.py"
     script.write_text("")

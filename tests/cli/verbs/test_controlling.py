@@ -86,7 +86,7 @@ def test_a_run_is_paused_looked_at_changed_and_let_go(stage: Stage):
     assert stage.ended(agent).splitlines() == said
     over = home.playhead("step", "agent-1")
     assert over.returncode == 2
-    assert "error[control-refused]: this run is over" in over.stderr
+    assert "error[control-refused]: this run has ended" in over.stderr
     assert "hint: playhead fork RUN:POINT" in over.stderr
 
 
@@ -198,7 +198,7 @@ def test_without_a_receiver_it_says_what_to_do(tmp_path: Path):
     done = home.playhead("pause", "agent-1", "--url", "http://127.0.0.1:1")
     assert "error[control-unreachable]: http://127.0.0.1:1 does not answer" in done.stderr
     done = home.playhead("pause", "some.tape")
-    assert "some.tape is a file, and does not run" in done.stderr
+    assert "some.tape is a file, not a live run" in done.stderr
 
 
 def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
@@ -221,5 +221,5 @@ def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
         ("c2", "manual", "by hand"),
     ]
     over = home.playhead("checkpoint", "agent-1")
-    assert over.returncode != 0 and "this run is over" in over.stderr
+    assert over.returncode != 0 and "this run has ended" in over.stderr
     assert "no run" in home.playhead("checkpoint", "nosuch-1").stderr

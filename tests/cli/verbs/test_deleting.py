@@ -85,10 +85,10 @@ def test_what_is_not_to_be_deleted_is_refused_and_then_nothing_is(playhead: Comm
         (("refund-1", "refund-2"), "refund-2 is held"),
         (("refund-1", "refund-3"), "refund-3 goes on"),
         (("refund-1", "nobody-1"), 'no run is called "nobody-1"'),
-        (("refund-1:3",), "a run is deleted as a whole, not its step 3"),
+        (("refund-1:3",), "a run can only be deleted as a whole, not its step 3"),
         (("refund-1.tape",), "refund-1.tape is a file"),
         ((), "Missing argument 'RUN…'"),
-        (("refund-1",), "1 run would be deleted, and nobody can be asked"),
+        (("refund-1",), "1 run would be deleted: confirm with --yes (no terminal to ask on)"),
     ):
         done = playhead("delete", *words, *(["--yes"] if said[0] != "1" else []))
         assert (done.status, said in done.err) == (2, True), (words, done.err)
@@ -140,7 +140,7 @@ def test_without_a_terminal_gc_lists_and_deletes_nothing_unless_told(playhead: C
     as_if_come_then(playhead.data_dir)
     done = playhead("gc")
     assert (done.status, done.lines) == (2, ["refund-1", "refund-2"])
-    assert "2 runs would be deleted, and nobody can be asked" in done.err
+    assert "2 runs would be deleted: confirm with --yes (no terminal to ask on)" in done.err
     assert "hint: add --yes" in done.err
     assert len(names(playhead.data_dir)) == 2
     assert "deleted 2 runs" in playhead("gc", "--yes").err
@@ -196,7 +196,10 @@ def test_a_budget_is_told_before_anything_goes(playhead: CommandLine):
     assert (
         json.loads(playhead("gc", "--dry-run", "--json", *keep).out)["above_budget_bytes"] > budget // 4
     )
-    assert "the oldest runs would be deleted, and nobody can be asked" in playhead("gc", *keep).err
+    assert (
+        "the oldest runs would be deleted: confirm with --yes (no terminal to ask on)"
+        in playhead("gc", *keep).err
+    )
     assert playhead("gc", "--yes", *keep).status == 0
     left = names(playhead.data_dir)
     assert 0 < len(left) < 5
@@ -207,8 +210,8 @@ def test_a_mistake_in_what_is_to_go_is_said(playhead: CommandLine):
     store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
     for words, said in (
         (("--success", "soon"), "'soon' is no duration"),
-        (("--agent", "refund"), "--agent refund says no time"),
-        (("--agent", "=1d"), "--agent =1d says no time"),
+        (("--agent", "refund"), "--agent refund has no time"),
+        (("--agent", "=1d"), "--agent =1d has no time"),
         (("--agent", "refund=soon"), "'soon' is no duration"),
         (("--share", "2"), "2.0 is not in the range 0<=x<=1"),
         (("--budget", "much"), "'much' is no size"),

@@ -26,7 +26,7 @@ def test_golden_add_replaces_only_on_request(playhead: CommandLine, refund_1: st
     refused = playhead(*words)
     assert (refused.status, refused.err.splitlines()[0]) == (
         2,
-        f"error[usage]: there is a golden at {tmp_path}/refund.tape",
+        f"error[usage]: a golden exists at {tmp_path}/refund.tape",
     )
     done = playhead(*words, "--force", "--json")
     found = json.loads(done.out)
@@ -49,8 +49,8 @@ def test_golden_ls_says_what_each_is_kept_for(playhead: CommandLine, refund_1: s
     expect = ("--expect", "status=success", "--expect", "calls.search<=1")
     words = ("golden", "add", "refund-1", *folder)
     made = playhead(*words, "--name", "refund", "--description", "No order was found.", *expect)
-    assert "this run does not fulfil: status = success; it has failure" in made.err
-    assert "this run does not fulfil: calls.search <= 1; it has 4" in made.err
+    assert "this run does not meet: status = success; it has failure" in made.err
+    assert "this run does not meet: calls.search <= 1; it has 4" in made.err
     assert playhead(*words, "--name", "test_x/plain", "--compressed").status == 0
     (tmp_path / "goldens" / "torn.tape").write_text("playhead tape, text 1\n{")
     listed = playhead("golden", "ls", *folder)
@@ -74,7 +74,7 @@ def test_golden_rm_asks_and_removes(playhead: CommandLine, refund_1: str, tmp_pa
     assert json.loads(done.out)["removed"] == [str(path)]
     assert not path.parent.exists()
     missing = playhead("golden", "rm", "test_x/refund", "--yes", *folder)
-    assert missing.err.startswith(f"error[usage]: there is no golden test_x/refund in {tmp_path}")
+    assert missing.err.startswith(f"error[usage]: no golden test_x/refund in {tmp_path}")
     assert playhead("golden", "rm", "../refund", "--yes", *folder).status == 2
 
 

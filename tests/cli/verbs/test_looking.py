@@ -164,7 +164,10 @@ def test_raw_needs_a_step_with_bytes(playhead: CommandLine, refund_1: str):
         == "error[usage]: --raw shows the bytes of one step"
     )
     tool = playhead("show", ":2", "--raw")
-    assert tool.err.splitlines()[0] == "error[usage]: step 2 of refund-1 has no exchange, so no bytes"
+    assert (
+        tool.err.splitlines()[0]
+        == "error[usage]: step 2 of refund-1 has no exchange, so there are no bytes"
+    )
 
 
 def test_a_snapped_point_is_said(playhead: CommandLine, refund_1: str):

@@ -121,7 +121,7 @@ def test_streams_arguments_folder_and_exit_status_are_the_programs(
     assert seen["cwd"] == str(tmp_path)
     assert done.stderr.splitlines() == [
         "to stderr",
-        "playhead: nothing was recorded: the program asked nothing of a model, a tool or the network",
+        "playhead: nothing was recorded: the program called no model, no tool and no network",
     ]
 
 
@@ -414,8 +414,8 @@ def test_the_program_is_a_script_a_module_or_a_command(
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [
-        ((), "there is no program to record", "playhead record SCRIPT [ARGS]"),
-        (("-m",), "there is no program to record", "playhead record SCRIPT [ARGS]"),
+        ((), "no program to record", "playhead record SCRIPT [ARGS]"),
+        (("-m",), "no program to record", "playhead record SCRIPT [ARGS]"),
         (("nothing.py",), "no script nothing.py", "playhead record SCRIPT [ARGS]"),
         (("env",), "no script env here", "playhead record -- env"),
     ],

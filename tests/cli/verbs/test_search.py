@@ -102,9 +102,9 @@ def test_search_of_what_nobody_said_finds_nothing(playhead: CommandLine, refund_
     for words in (("umbrella",), ("order", "agent:other"), ("order", "until:2020-01-01")):
         done = playhead("search", *words)
         assert (done.status, done.out) == (1, "")
-        assert done.err == "playhead: that was said in no run\n"
+        assert done.err == "playhead: no run contains that\n"
     assert playhead("search", "agent:refund").err.splitlines()[0] == (
-        "error[usage]: there is no word to search for"
+        "error[usage]: no word to search for"
     )
 
 

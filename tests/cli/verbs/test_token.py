@@ -98,7 +98,7 @@ def test_the_first_token_says_whom_it_shuts_out(playhead: CommandLine, receiver:
     assert found is not None
     assert f"process {found.pid} asks for a token from now on: agents, viewers, Collectors" in made.err
     assert "what agents record without one waits in their spool" in made.err
-    assert "agents need one of their own: playhead token create agents --scope ingest" in made.err
+    assert "agents need a token: playhead token create agents --scope ingest" in made.err
     assert "asks for a token" not in playhead("token", "create", "agents").err
 
 

@@ -74,7 +74,7 @@ def test_a_run_goes_out_and_comes_back_the_same(
     assert (other.status, other.gaps) == (run.status, [])
     again = there("import", str(path), "--json")
     assert json.loads(again.out)["new"] is False
-    assert there("import", str(path)).err == "playhead: refund-1 was here already\n"
+    assert there("import", str(path)).err == "playhead: refund-1 exists already\n"
     assert len(json.loads(there("ls", "--json").out)["runs"]) == 1
 
 

@@ -84,7 +84,7 @@ def test_a_file_that_is_damaged_itself_is_said(playhead: CommandLine):
     found = playhead("verify")
     assert found.status == 1
     assert found.lines[0].startswith("database store.sqlite: ")
-    assert "the file itself is damaged: playhead restore FOLDER --data-dir NEW" in found.err
+    assert "the database file is damaged: playhead restore FOLDER --data-dir NEW" in found.err
     path.write_bytes(b"no database " * 1000)
     found = playhead("ls")
     assert "is damaged and cannot be used" in found.err
@@ -124,7 +124,7 @@ def test_what_is_held_is_listed(playhead: CommandLine):
 
 def test_what_cannot_be_read_is_said(playhead: CommandLine):
     name = store_run(playhead.data_dir, refund())
-    assert "fine is no mark" in playhead("gc", "--mark", name, "fine").err
+    assert "fine is not a mark" in playhead("gc", "--mark", name, "fine").err
     assert playhead("gc", "--mark", "nobody", "held").status == 2
 
 
@@ -136,7 +136,7 @@ def test_what_was_said_is_found(playhead: CommandLine):
     (hit,) = map(json.loads, playhead("search", '"order 81"', "content", "--json").lines)
     assert hit["run"] == name
     nothing = playhead("search", "zeppelin")
-    assert (nothing.status, nothing.err) == (1, "playhead: that was said in no run\n")
+    assert (nothing.status, nothing.err) == (1, "playhead: no run contains that\n")
     with playhead_receiver_of(playhead.data_dir) as receiver:
         receiver.store.commit(Batch([span_of(b"q" * 16, 1, text="zeppelin")]))
         until(lambda: receiver.store.lag() == Lag(0, 0), "all can be found")
@@ -148,7 +148,7 @@ def test_the_index_of_the_search_is_made_again(playhead: CommandLine):
     assert playhead("search", "order").status == 0
     (playhead.data_dir / "search.sqlite").write_bytes(b"damaged " * 1000)
     done = playhead("search", "--rebuild")
-    assert (done.status, done.err) == (0, "playhead: the index is made anew\n")
+    assert (done.status, done.err) == (0, "playhead: the index was rebuilt\n")
     assert playhead("search", "order").lines[0].startswith(name)
     assert json.loads(playhead("search", "--rebuild", "--json").out)["behind"] == 0
     with playhead_receiver_of(playhead.data_dir) as receiver:
@@ -156,7 +156,7 @@ def test_the_index_of_the_search_is_made_again(playhead: CommandLine):
         until(lambda: receiver.store.lag() == Lag(0, 0), "all can be found")
         assert playhead("search", "order").status == 0
     done = playhead("search")
-    assert (done.status, "there is no word to search for" in done.err) == (2, True)
+    assert (done.status, "no word to search for" in done.err) == (2, True)
 
 
 def test_the_doctor_looks_at_the_store(playhead: CommandLine, tmp_path: Path):

@@ -82,7 +82,7 @@ def test_a_renewed_lease_holds_for_longer(stage: Stage):
     stage.operator.order("agent-1", "continue")
     assert stage.ended(agent).splitlines() == SAID
     over = stage.operator.post("agent-1", "pause")
-    assert (over.status_code, over.json()["detail"]) == (409, "this run is over")
+    assert (over.status_code, over.json()["detail"]) == (409, "this run has ended")
 
 
 def test_the_second_operator_sees_who_holds_the_run(stage: Stage):

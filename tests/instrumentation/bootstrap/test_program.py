@@ -154,7 +154,7 @@ def test_what_the_tape_does_not_answer_is_blocked(tmp_path):
     tape, url = recorded_agent(tmp_path)
     done, now = replayed(tape, "agent.py", url, "--more", cwd=tmp_path)
     assert done.returncode == 1
-    assert f"error[exchange-unmatched]: nothing on the tape answers GET {url}/more" in done.stderr
+    assert f"error[exchange-unmatched]: the tape has no answer to GET {url}/more" in done.stderr
     assert [one.what for one in compare(tape, now).divergences if one.kind == "blocked"] != []
 
 

@@ -22,3 +22,27 @@ def test_a_class_that_was_made_in_a_function_is_found_while_it_is_there():
 def test_a_class_that_nobody_has_made_is_replaced():
     error = again(ErrorRecord(__name__, "made.<locals>.Gone", "late"), OSError)
     assert type(error) is OSError
+
+
+class Made:
+    """No exception."""
+
+    def __init__(self, *_: object) -> None:
+        raise AssertionError("it was made")
+
+
+class Odd(Exception):
+    def __new__(cls, *_: object):
+        return "no exception"
+
+
+def test_nothing_but_exceptions_is_made_of_plain_arguments():
+    for record in (
+        ErrorRecord(__name__, "Made", "x"),
+        ErrorRecord("subprocess", "Popen", "true", [["touch", "canary"]]),
+        ErrorRecord("antigravity", "X", "x"),
+        ErrorRecord(__name__, "Odd", "x"),
+        ErrorRecord("builtins", "BaseExceptionGroup", "x", ["x", [{}]]),
+    ):
+        assert type(again(record, OSError)) is OSError, record
+    assert again(ErrorRecord("builtins", "ValueError", "x", [{}, b""]), OSError).args == ("x",)

@@ -83,7 +83,7 @@ def test_blocked_and_reported(reach):
         a.PLAYHEAD_EFFECT_TARGET: f"{host}:{server.port}",
         a.PLAYHEAD_FIDELITY: "blocked",
     }
-    assert error.cause == f"{place}: nothing on the tape answers it, no boundary records it"
+    assert error.cause == f"{place}: the tape has no answer to it, no boundary records it"
     assert "@playhead.tool" in error.hint
 
 
@@ -220,7 +220,7 @@ def test_the_library_and_the_line_are_named(tmp_path):
     first = report.first_divergence
     assert first is not None
     assert first.what == f"blocked socket 127.0.0.1:{server.port}"
-    assert first.detail == "thedb in agent.py:4: nothing on the tape answers it"
+    assert first.detail == "thedb in agent.py:4: the tape has no answer to it"
 
 
 def test_nothing_of_ours_is_an_effect(tmp_path):

@@ -177,7 +177,7 @@ def test_a_refusal_names_the_nearest_recording_and_the_first_difference():
     made.exchange(KEY, b'{"n":1}', lane=OTHER)
     tape = made.exit(0).tape()
     found = refused(Player(tape), question(b""), b'{"n": 1, "m": [1, 3]}', MAIN, 1)
-    assert found.error.what == f"nothing on the tape answers {KEY}"
+    assert found.error.what == f"the tape has no answer to {KEY}"
     assert found.error.cause == "nearest is main#1; first difference at $.m[1]: tape 2, now 3"
     assert found.difference == Difference("$.m[1]", "2", "3")
     found = refused(Player(tape), question(b"{}", "POST http://provider/v2"), b"{}", OTHER, 0)

@@ -127,7 +127,7 @@ def test_what_cannot_be_a_token(book: TokenBook, scopes: list[str], tenant: str,
 def test_tokens_from_the_command_line(playhead: CommandLine):
     made = playhead("token", "create", "ci", "--scope", "read", "--tenant", "acme", "--expires", "90d")
     assert made.status == 0
-    assert "agents need one of their own: playhead token create agents --scope ingest" in made.err
+    assert "agents need a token: playhead token create agents --scope ingest" in made.err
     text = made.out.strip()
     listed = json.loads(playhead("token", "list", "--json").out)
     [token] = listed["tokens"]
@@ -222,7 +222,7 @@ def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: Co
     ):
         made = playhead("token", "create", "ci").err
         assert f"process {os.getpid()} asks for a token from now on" in made
-        assert "to open it again: playhead token revoke " in made
+        assert "to undo: playhead token revoke " in made
         assert "asks for a token" not in playhead("token", "create", "more").err
         assert "no token is left" not in playhead("token", "revoke", "more").err
 

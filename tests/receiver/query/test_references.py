@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.foreign_programs import read_by_another
 from support.tapes.batches import span_of
 
 from playhead_receiver.access import TokenBook
@@ -121,6 +122,21 @@ def test_a_tenant_reads_none_of_it(tmp_path: Path):
         headers = {"authorization": f"Bearer {token}"}
         said = httpx.get(receiver.query_endpoint + PATH, headers=headers).json()
     assert (said["input_messages"], said["elsewhere"]) == ([], {a.GEN_AI_INPUT_MESSAGES: uri})
+
+
+def test_database_files_are_never_opened(tmp_path: Path):
+    data = tmp_path / "data"
+    span = span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: (data / "store.sqlite").as_uri()})
+    with Receiver(
+        data,
+        Configuration(
+            Addresses(http_port=0, grpc_port=None, query_port=0), references=References([str(tmp_path)])
+        ),
+    ) as receiver:
+        receiver.store.commit(Batch([span]))
+        httpx.get(receiver.query_endpoint + PATH).raise_for_status()
+        read_by_another(data / "store.sqlite")
+        assert (data / "store.sqlite-wal").exists()
 
 
 def test_a_folder_has_to_be_absolute():

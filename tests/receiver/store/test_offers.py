@@ -21,6 +21,7 @@ from playhead_receiver.store.protocol.upkeep import (
     Backup,
     CallMeanings,
     FrameCompaction,
+    LogEmptying,
     SharedUpkeep,
     Statistics,
     Summaries,
@@ -30,7 +31,7 @@ from playhead_receiver.tenants.backup import back_up
 from playhead_receiver.tenants.tenants import Tenants
 
 PARTS = (
-    *(Ageing, Backup, CallMeanings, FrameCompaction, Retention, Search),
+    *(Ageing, Backup, CallMeanings, FrameCompaction, LogEmptying, Retention, Search),
     *(SharedUpkeep, Statistics, Summaries, Verification),
 )
 
@@ -61,7 +62,7 @@ def test_what_is_not_offered_is_named(store: Any, part: type, tmp_path: Path):
     with pytest.raises(NotOffered) as caught:
         needed(store, part)
     words = {"CallMeanings": "call meanings", "FrameCompaction": "frame compaction"}
-    words["SharedUpkeep"] = "shared upkeep"
+    words |= {"LogEmptying": "log emptying", "SharedUpkeep": "shared upkeep"}
     wanted = words.get(part.__name__, part.__name__.lower())
     assert caught.value.what == f"the store {tmp_path / 'data' / 'store.sqlite'} offers no {wanted}"
 

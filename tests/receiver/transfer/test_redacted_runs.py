@@ -90,3 +90,10 @@ def test_a_compressed_answer_is_redacted_and_stays_readable_to_its_end(wbits: in
     text = unpack.decompress(whole)
     assert unpack.eof and b"as it was" in text and OPAQUE.encode() not in text
     assert exchange.head[a.PLAYHEAD_HTTP_HEADERS][-1] == str(len(whole))
+
+
+def test_a_redacted_number_stays_one():
+    redaction = Redaction([])
+    assert redaction.body(b'{"password": 84123456, "n": 1}') == b'{"password": 99999999, "n": 1}'
+    assert redaction.value(84123456, "db.password") == 99999999
+    assert redaction.value(8412345678901234567, "db.password") == (1 << 63) - 1

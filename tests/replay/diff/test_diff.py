@@ -189,6 +189,22 @@ def test_new_ids_are_no_difference():
     assert diff(played(conversation()), played(script, "right")).identical
 
 
+def test_long_values_that_begin_the_same_are_compared_as_a_whole():
+    """A step repeats the difference of another one only if their whole values are the same."""
+    sides: list[Script] = []
+    for side in ("left", "right"):
+        script = conversation()
+        for step, end in ((2, "2"), (3, "3"), (4, "3")):
+            script[step]["body"]["user"] = f"{'same ' * 100}{side} {'more ' * 100}{end}"
+        sides.append(script)
+    found = diff(*(played(script) for script in sides))
+    told = [(one.left, one.path, one.follows) for one in found.differences]
+    assert told == [(3, "request.user", False), (4, "request.user", False), (5, "request.user", True)]
+    first = found.differences[0]
+    assert "left" in first.left_value and "right" in first.right_value
+    assert max(map(len, (first.left_value, first.right_value))) <= 202
+
+
 def test_the_outcome_is_compared():
     left = played(conversation())
     found = diff(left, played(conversation(), "right", exit=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.forks.answer_streams import streamed
+from playhead_replay.forks.edited_answer import edited_answer
+from playhead_replay.forks.edited_streams import Stream, edited_in_place
 from playhead_replay.forks.edits_in_words import edit_by_hand, parse_edit, patch_file
 from playhead_replay.forks.fork import ForkPoint, fork_of
 from playhead_replay.forks.resume import GoingOn
@@ -222,6 +225,121 @@ def test_a_stream_made_anew_says_the_same(wire: str, whole: Any, stream: Any):
     again = streamed(wire, once)
     assert again is not None
     assert folded(wire, again) == once
+
+
+CHAT = [
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}',
+    '{"id":"c", "model": "m", "n": 1.0, "choices":[{"index":0,"delta":{"content":"Hel"}}]}',
+    '{"id":"c","model":"m","choices":[{"delta":{"content":"lo, "},"index":0}]}',
+    '{"id":"c","model":"m","choices":[{"index":1,"delta":{"content":"\\u0048ello, you"}}]}',
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"you","x":1e2}}]}',
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"1",'
+    '"type":"function","function":{"name":"pay","arguments":""}}]}}]}',
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,'
+    '"function":{"arguments":"{\\"to\\" :"}}]}}]}',
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,'
+    '"function":{"arguments":" 7, \\"x\\":1}"}}]}}]}',
+    '{"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
+    '{"id":"c","model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":3}}',
+    "[DONE]",
+]
+MESSAGE = [
+    '{"type":"message_start","message":{"id":"m","model":"c","content":[],"usage":{"input_tokens":1}}}',
+    '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
+    '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi "}}',
+    '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"you"}}',
+    '{"type":"content_block_stop","index":0}',
+    '{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"pay",'
+    '"input":{}}}',
+    '{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta",'
+    '"partial_json":"{\\"a\\" "}}',
+    '{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":": 7}"}}',
+    '{"type":"content_block_stop","index":1}',
+    '{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}',
+    '{"type":"message_stop"}',
+]
+
+
+def carriers(text: str) -> set[int]:
+    """The events of a response that have a text."""
+    return {number for number, one in enumerate(RESPONSES) if text in one}
+
+
+RESPONSES = [json.dumps(one) for one in openai_responses.events(RESPONSE)]
+
+
+@pytest.mark.parametrize(
+    ("wire", "events", "path", "value", "changed"),
+    [
+        ("openai.chat", CHAT, "choices[0].message.content", "Hello, they", {4}),
+        ("openai.chat", CHAT, "choices[0].message.content", "Bye", {1, 2, 4}),
+        ("openai.chat", CHAT, "choices[0].message.content", "", {1, 2, 4}),
+        ("openai.chat", CHAT, "choices[1].message.content", "Hello, they", {3}),
+        ("openai.chat", CHAT, "choices[0].message.tool_calls[0].function.arguments.to", 8, {7}),
+        ("openai.chat", CHAT, "choices[0].message.tool_calls[0].function.name", "look", {5}),
+        ("openai.chat", CHAT, "choices[0].finish_reason", "stop", {8}),
+        ("openai.chat", CHAT, "usage.prompt_tokens", 4, {9}),
+        ("openai.chat", CHAT, "model", "n", set(range(10))),
+        ("anthropic.messages", MESSAGE, "content[0].text", "Hi they", {3}),
+        ("anthropic.messages", MESSAGE, "content[1].input.a", 8, {7}),
+        ("anthropic.messages", MESSAGE, "content[1].name", "look", {5}),
+        ("anthropic.messages", MESSAGE, "stop_reason", "end_turn", {9}),
+        (
+            "openai.responses",
+            RESPONSES,
+            "output[0].content[0].text",
+            "Hello, they",
+            carriers("Hello, you") | {5},  # and the delta of its end
+        ),
+        ("openai.responses", RESPONSES, "model", RESPONSE["model"][::-1], carriers('"model"')),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_events_that_do_not_carry_an_edited_field_keep_their_bytes(
+    wire: str, events: list[str], path: str, value: Any, changed: set[int], end: str
+):
+    sent = [
+        f": a comment{end}id: {number}{end}data:{one}{end}{end}" for number, one in enumerate(events)
+    ]
+    body = "".join(sent).encode()
+    old = folded(wire, [body])
+    new = applied(old, [Edit(path, value)])
+    stream = Stream.of(body[at : at + 50] for at in range(0, len(body), 50))
+    edited = edited_in_place(stream, old, new, lambda one: folded(wire, [one]))
+    assert edited is not None
+    assert folded(wire, edited.chunks()) == new
+    after = edited.body.decode().split(f"{end}{end}")
+    assert len(after) == len(sent) + 1
+    found = {number for number, one in enumerate(sent) if one != f"{after[number]}{end}{end}"}
+    assert found == changed
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_an_edited_stream_keeps_its_chunks_as_far_as_it_has_them(encoding: str):
+    events = [f"data: {one}\n\n".encode() for one in CHAT]
+    body = b"".join(events)
+    if encoding == "gzip":
+        sent = gzip.compress(body)
+        chunks = tuple(sent[at : at + 40] for at in range(0, len(sent), 40))
+    else:
+        chunks = tuple(body[at : at + 40] for at in range(0, len(body), 40))
+    headers = ("content-type", "text/event-stream", "content-encoding", encoding)
+    made = HandMade().start()
+    made.exchange(chunks=chunks, headers=headers)
+    (exchange,) = exchanges_of(made.tape())
+    facts = edited_answer(exchange, [Edit("choices[0].message.content", "Hello, they")])
+    edited = [one.body.inline for one in facts if one.name == e.PLAYHEAD_EXCHANGE_DATA and one.body]
+    assert b"".join(filter(None, edited)) == body.replace(b'"you","x"', b'"they","x"')
+    assert len(edited) == len(chunks) or encoding == "gzip"
+    response = next(one for one in facts if one.name == e.PLAYHEAD_EXCHANGE_RESPONSE)
+    assert "content-encoding" not in response.attributes[a.PLAYHEAD_HTTP_HEADERS]
+
+
+def test_a_part_that_is_added_makes_the_stream_again():
+    body = "".join(f"data: {one}\n\n" for one in CHAT).encode()
+    old = folded("openai.chat", [body])
+    new = applied(old, [Edit("choices[0].message.refusal", "no", add=True)])
+    assert edited_in_place(Stream.of([body]), old, new, lambda one: folded("openai.chat", [one])) is None
 
 
 def test_a_plan_is_read_as_it_was_written():

@@ -78,6 +78,15 @@ def test_a_link_that_stays_inside_is_written_through(tmp_path: Path, folder: Pat
     assert (copy / "real").read_bytes() == b"new" and (copy / "latest").is_symlink()
 
 
+def test_the_data_folder_is_not_copied_through_another_path(tmp_path: Path, folder: Path):
+    (folder / "own").mkdir()
+    (folder / "own" / "store.sqlite").write_bytes(b"locked")
+    (tmp_path / "link").symlink_to(folder)
+    whole = tape()
+    copy = copied(folder, whole, whole, tmp_path / "link" / "own")
+    assert not (copy / "own").exists()
+
+
 def test_the_name_of_a_fork_is_a_folder_of_its_own(tmp_path: Path, folder: Path):
     (tmp_path / "forks" / "x").mkdir(parents=True)
     for name in ("..", "../agent", str(folder)):

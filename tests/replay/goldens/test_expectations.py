@@ -140,10 +140,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory, provider: ScriptedServer) -> 
     done = project.home.playhead(*words, *expect)
     assert done.returncode == 0, done.stderr
     assert (
-        "this run does not fulfil: printed ~ 49 EUR, printed !~ 490; it has 490 EUR are on their way"
+        "this run does not meet: printed ~ 49 EUR, printed !~ 490; it has 490 EUR are on their way"
         in done.stderr
     )
-    assert "the test is red until the program is mended" in done.stderr
+    assert "the test fails until the program is fixed" in done.stderr
     return project
 
 

@@ -2,6 +2,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,6 +18,7 @@ from playhead_replay.launch.isolation import enforceable
 from playhead_replay.launch.process_start import STAND_IN, child_environment, interpreter_for
 from playhead_replay.run.command import Command
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
 from playhead_semconv.facts import Content
 from playhead_semconv.rerun.plans import Plan
@@ -65,6 +67,67 @@ def test_a_fork_says_which_modules_have_changed(stage: Stage):
     cut = CutTape(run.tape, 1 << 20)
     (line,) = Fork(cut, Plan("resume", "a-b")).prepare(stage.folder, around).different
     assert line.startswith(f"{module} has changed")
+
+
+def file_read(name: str, data: bytes, **attributes: Any) -> dict[str, Any]:
+    at = {a.PLAYHEAD_READ_KIND: f"file/open {name}", a.PLAYHEAD_FILE_MODE: 0o100644, **attributes}
+    return {"attributes": at, "body": Content.of(data)}
+
+
+def test_a_resume_and_a_replay_name_what_is_different_around_the_program(stage: Stage):
+    stage.script.write_text("import os\nprint(os.environ['REGION'], os.getenv('TOOLS_URL'))\n", "utf-8")
+    for name in ("same", "other", "masked", "written"):
+        (stage.folder / f"{name}.json").write_bytes(name.encode())
+    recorded = ["A_MODEL=one", "B_MODEL=same", "OPENAI_API_KEY=", "REDIS_URL=redis://:[redacted]@a/"]
+    made = HandMade().start(
+        stage.script,
+        "/recorded/elsewhere",
+        **{a.PLAYHEAD_RUN_INTERPRETER: str(stage.python), a.PLAYHEAD_RUN_ENVIRONMENT: recorded},
+    )
+    made.fact(e.PLAYHEAD_READ, **file_read("./same.json", b"same"))
+    made.fact(e.PLAYHEAD_READ, **file_read("./other.json", b"before"))
+    made.fact(e.PLAYHEAD_READ, **file_read("./gone.json", b""))
+    made.fact(
+        e.PLAYHEAD_READ, **file_read("./masked.json", b"[redacted]", **{a.PLAYHEAD_REDACTED_COUNT: 1})
+    )
+    made.fact(e.PLAYHEAD_READ, **file_read("./written.json", b"before"))
+    written = {a.PLAYHEAD_EFFECT_KIND: "file.write", a.PLAYHEAD_EFFECT_TARGET: "./written.json"}
+    made.fact(e.PLAYHEAD_EFFECT, attributes=written, body=Content.of(b"after"))
+    run = stage.run(made.exit(0))
+    stage.environ |= {
+        "A_MODEL": "two",
+        "B_MODEL": "same",
+        "OPENAI_API_KEY": "sk-real",
+        "REDIS_URL": "redis://:secret@a/",
+        "TOOLS_URL": "http://me:secret@b/",
+        "PYTEST_VERSION": "1",
+    }
+    both = [
+        f"it was recorded in /recorded/elsewhere, this is {stage.folder}",
+        "A_MODEL has another value here: the program gets the recorded 'one'",
+        "TOOLS_URL was not set when recorded, and is here: the program does not get it",
+    ]
+    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    cut = CutTape(run.tape, 1 << 20)
+    assert Fork(cut, Plan("resume", "a-b")).prepare(stage.folder, around).different == [
+        *both,
+        "the program reads REGION: not on the tape, the values are those of here",
+        f"{stage.folder}/other.json has changed since the run read it",
+        f"{stage.folder}/gone.json is not here; the run has read it",
+    ]
+    notes = stage.replay(run, around, Rules(force=True, repeat_effects=True)).report.notes
+    assert [note for note in notes if note in both] == both
+
+
+def test_a_variable_that_a_foreign_tape_may_not_set_is_named(stage: Stage):
+    recorded = ["PYTHONSTARTUP=evil.py", "TOOLS_URL=http://there"]
+    made = HandMade().start(stage.script, str(stage.folder), **{a.PLAYHEAD_RUN_ENVIRONMENT: recorded})
+    around = Surroundings(folder=stage.folder, environ={"TOOLS_URL": "http://here"}, foreign=True)
+    fork = Fork(stage.run(made.exit(0)).tape, Plan("resume", "a-b"))
+    assert fork.prepare(stage.folder, around).different == [
+        "PYTHONSTARTUP was 'evil.py', now not set",
+        "TOOLS_URL was 'http://there', now another",
+    ]
 
 
 def test_the_programs_environment_is_that_of_the_record(stage: Stage):

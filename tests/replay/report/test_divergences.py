@@ -121,7 +121,7 @@ def test_what_nothing_held_back_is_live_and_says_whose_doing_it_is(library: str,
     seq = again.facts[-1].seq
     found = only(report_of(recorded, again.exit(0)))
     assert (found.what, found.seq, found.place) == ("blocked socket 10.0.0.1:5432", seq, "after step 2")
-    assert found.detail == f"{who}nothing on the tape answers it"
+    assert found.detail == f"{who}the tape has no answer to it"
 
 
 def test_what_was_let_in_out_of_order_names_its_lane_or_its_exchange():

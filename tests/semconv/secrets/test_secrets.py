@@ -15,7 +15,7 @@ from support.planting import WITHOUT_START, key_of
 
 from playhead_semconv.secrets import FIELDS, SHAPES, Finder, mask, masked, replaced
 from playhead_semconv.secrets.fields import styles
-from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.named_values import Kind
 from playhead_semconv.secrets.responses import repacked, scrubber
 from playhead_semconv.secrets.spellings import SHORTEST_CODED, spellings, those_told, told
 
@@ -46,9 +46,12 @@ PLACES = {
 }
 
 
+FINDER = Finder()
+
+
 def found(text: str) -> list[str]:
     data = text.encode()
-    spans = Finder().find(data)
+    spans = FINDER.find(data)
     return sorted({data[one.begin : one.end].decode() for one in spans if one.kind is not Kind.PIECE})
 
 
@@ -150,6 +153,180 @@ def test_each_name_in_each_style(words: str):
 )
 def test_other_forms(text: str):
     assert found(text) == [VALUE]
+
+
+SETTINGS = [
+    ("user[password]=hunter&x=1", "hunter"),
+    ("user%5Bpassword%5D=hunter&x=1", "hunter"),
+    ("a=1&password=hunter", "hunter"),
+    ('{"spring.datasource.password":"abc"}', "abc"),
+    ('{"name":"api_key","value":"abc1"}', "abc1"),
+    ('<add key="Password" value="x1y2"/>', "x1y2"),
+    ("<password>hunter</password>", "hunter"),
+    ('<password enc="no">hunter</password>', "hunter"),
+    ("db:\n  password: hunter\n", "hunter"),
+    ("DB_PASSWORD=hunter\nX=1", "hunter"),
+    ('{"f": "A=1\\nDB_PASSWORD=hunter\\nX=1"}', "hunter"),
+    ("Server=x;Uid=me;Password=hunter;", "hunter"),
+    ("jdbc:postgresql://h/db?user=x&password=hunter", "hunter"),
+    ("redis://:hunter@h/0", "hunter"),
+    ("agent --password hunter run", "hunter"),
+    ("agent --password=hunter2 run", "hunter2"),
+    ('{"password":"$tr0ng!"}', "$tr0ng!"),
+    ('{"password":"{abc"}', "{abc"),
+    ('{"password":"<x9"}', "<x9"),
+    ('{"password":"correct horse battery staple"}', "correct horse battery staple"),
+    ('password = "my long pass phrase"', "my long pass phrase"),
+    ('config["password"] = "abc"', "abc"),
+    ('{"API key": "abc"}', "abc"),
+    ("api key: abcd1234efgh", "abcd1234efgh"),
+    ("export API_KEY=hunter\n", "hunter"),
+    ('{"value":"abc1","name":"api_key"}', "abc1"),
+    ('<add value="x1y2" key="Password"/>', "x1y2"),
+    ('{"value": "abc1", "type": "text", "name": "db_password"}', "abc1"),
+    ('{"name": "db_password", "type": "text", "value": "abc1"}', "abc1"),
+    ("- name: DB_PASSWORD\n  value: hunter\n", "hunter"),
+    ('- name: DB_PASSWORD\n  value: "hunter"\n', "hunter"),
+    ("<property><name>fs.secret.key</name><value>hunter</value></property>", "hunter"),
+    ("<key>password</key>\n<string>hunter</string>", "hunter"),
+    ('<Password value="abc"/>', "abc"),
+    ('<param name="password">abc</param>', "abc"),
+    ('<wsse:Password Type="x">hunter</wsse:Password>', "hunter"),
+    ("<password><![CDATA[hun&ter]]></password>", "hun&ter"),
+    ('<input type="password" name="password" id="p" value="hunter">', "hunter"),
+    ("password: |\n  hunter2 x\n  more y\nother: 1", "hunter2 x\n  more y"),
+    ("password: ${PW:-hunter2}\n", "${PW:-hunter2}"),
+    ("[db]\npassword = abc123\n", "abc123"),
+    ('["mysql","--password","hunter"]', "hunter"),
+    ("agent -password hunter", "hunter"),
+    ("agent --password 'my pass'", "my pass"),
+    ('[["authorization","0aB1cD2eF3gH4iJ5kk"]]', "0aB1cD2eF3gH4iJ5kk"),
+    ("docker run -e DB_PASSWORD=abc img", "abc"),
+    ("ALTER USER x WITH PASSWORD 'hunter'", "hunter"),
+    ("%22password%22%3A%22hunter%22", "hunter"),
+    ('{"q":"%7B%22password%22%3A%20%22hun%24ter%22%7D"}', "hun%24ter"),
+    ("mysql -uroot -phunter db", "hunter"),
+    ("mysqldump -phunter db", "hunter"),
+    ('["mysql", "-uroot", "-phunter"]', "hunter"),
+    ("jdbc:oracle:thin:scott/tiger@//h:1521/x", "tiger"),
+    ("sqlplus scott/tiger@db", "tiger"),
+    ("redis-cli -h x -a hunter", "hunter"),
+    ("docker login -u me -p hunter reg", "hunter"),
+    ("Server=x;Uid=sa;Pwd=Str0ng!;", "Str0ng!"),
+    ("AccountName=x;AccountKey=abc==;EndpointSuffix=y", "abc=="),
+    ('{"password":"%secret"}', "%secret"),
+    ('{"password":"[abc1"}', "[abc1"),
+    ('{"password":"$ecretly"}', "$ecretly"),
+    ('{"db":{"password":1234}}', "1234"),
+    ('{"user[password]":"abc"}', "abc"),
+    ('{"pass phrase":"x1"}', "x1"),
+    ('{"dbPass":"abc"}', "abc"),
+    ("MYSQL_PWD=abc\n", "abc"),
+    ('{"passwords":["hunter1x"]}', "hunter1x"),
+    ("ENV DB_PASSWORD hunter1x", "hunter1x"),
+    ("const apiKey = `hunter1x`;", "hunter1x"),
+    ('DB_PASSWORD = os.getenv("DB_PASSWORD", "hunter1x")', "hunter1x"),
+    ('password: str = "hunter1x"', "hunter1x"),
+    ('{"userName":"a","passWord":"hunter1x"}', "hunter1x"),
+    ('{"password2":"hunter1x"}', "hunter1x"),
+    ('{"SecretString":"hunter1x"}', "hunter1x"),
+    ("&lt;password&gt;hunter1x&lt;/password&gt;", "hunter1x"),
+    ("{&quot;password&quot;:&quot;hunter1x&quot;}", "hunter1x"),
+    ("export TOKEN=hunter1x", "hunter1x"),
+    ("aws configure set aws_secret_access_key hunter1x", "hunter1x"),
+    ('password="it\'s me"', "it's me"),
+    ('{"config":"{\\"password\\":\\"abc\\"}"}', "abc"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), SETTINGS)
+def test_a_value_where_only_settings_are(text: str, value: str):
+    assert found(text) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def f():\n    password = get_password(user1)\n    token = "abc"\n',
+        '    secret = os.environ["X"]\n',
+        "password: str\n",
+        "  password: str,\n",
+        '{"password":"${DB}"}',
+        '{"password":"{{ x }}"}',
+        "PASSWORD=$PW\n",
+        "PASSWORD=${PW}\n",
+        "password reset is needed\n",
+        "<password>${x}</password>",
+        '{"password": "The password of the user."}',
+        "api_key=<your key>\n",
+        "self.password = password\n",
+        "Password: required\n",
+        "    api_key: str | None = None\n",
+        "connect(password=password, user=user)",
+        "max_tokens: 4096\n",
+        'password = "<your password>"',
+        "if password == other:\n",
+        "secret: bool\n",
+        '{"authorization": "Bearer [redacted]"}',
+        "client_secret: ClientSecret\n",
+        'ENV_API_KEY = "ANTHROPIC_API_KEY"\n',
+        "auth = base64.b64encode16(x)\n",
+        'dependencies = [("auth", "0009_alter_user_last_name_max_length")]\n',
+        'TOKEN = "refresh_token"\n\n# a comment\nX = 1\n',
+        'user_pass = "%s:%s" % (a, b)\n',
+        'os.getenv("API_KEY", "")',
+        'input("Password: "), input("User: ")',
+        'print("password:", password)',
+        '{"required":["password","api_key"]}',
+        '<a accesskey="s">',
+        "if PASSWORD==other:",
+        'PASSWORD = getenv("X")\n',
+        "max_tokens=15",
+        "page_token=abcdefghijklm1234567",
+        '{"password_hint":""}',
+        "tokenizer=abc12345678901234567",
+        "password: <YOUR_KEY>\n",
+        "api_key=$API_KEY",
+        "api_key=***",
+        "password=changeme\n",
+        '{"password":"***"}',
+        '{"password":""}',
+        '"secret": 1,',
+        '{"password":null}',
+        "password = models.CharField(max_length=3)\n",
+        "  secret: true\n",
+        "OPENAI_API_KEY=\n",
+        "token: ${{ secrets.GITHUB_TOKEN }}\n",
+        'x["password"] == "abc"',
+        "mysql -p db",
+        "mysql -port 3",
+        'key="password" label="Password"',
+        "const password = req.body.password;\n",
+        "PWD=/home/me\n",
+        '{"pwd": "/home/me"}',
+    ],
+)
+def test_placeholders_code_and_prose_stay(text: str):
+    assert found(text) == []
+
+
+REPEATED = [
+    "sk-", "Bearer ", "://", "eyJ", "-eyJ", "password=", "<password ", "password: ", "password=.",
+    "password:/", 'password"\r\nx\r\n', '"password":"', "--password ", "password: |\n ",
+    'value="x" name="password"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+def test_repeated_beginnings_are_searched_to_the_end(unit: str):
+    Finder().find(unit.encode() * 20_000)
+
+
+def test_a_value_is_searched_for_names_at_its_beginning_only():
+    for unit in (b"password=", b"password=.", b"password:/", b"password=token="):
+        few, many = (FINDER.find(unit * count) for count in (100, 10_000))
+        assert 0 < len(few) == len(many)
+        assert max(one.end for one in many) == len(unit) * 10_000
 
 
 IMAGE = base64.b64encode(hashlib.shake_256(b"an image").digest(150_000)).decode()
@@ -470,3 +647,32 @@ def test_a_name_and_a_value_in_two_events_do_not_belong_together(end: str):
     scrub = scrubber(Finder(), lambda _: None, content_type="text/event-stream")
     pieces = [f'data: "api_key":{end}'.encode(), f'"abcdef1234567890"{end}'.encode()]
     assert [scrub.chunk(piece) for piece in pieces] == pieces
+
+
+NUMBERS = {
+    "password": 8412345678901234,
+    "n": 17,
+    "secret": -12345678,
+    "x": {"passcode": 1234},
+    "flag": True,
+}
+HIDDEN_NUMBERS = {**NUMBERS, "password": 9999999999999999, "secret": -99999999, "x": {"passcode": 9999}}
+
+
+@pytest.mark.parametrize("hidden", [masked, replaced])
+def test_a_masked_number_is_a_number_of_nines(hidden: Any):
+    data = json.dumps({**NUMBERS, "api_key": "12345678"}).encode()
+    kept = json.loads(hidden(data, [one[:2] for one in FINDER.find(data)]))
+    assert kept.pop("api_key") in ("[redacted]", "*redact~")
+    assert kept == HIDDEN_NUMBERS
+
+
+def test_a_number_is_masked_wherever_an_answer_is_cut():
+    finder = Finder()
+    finder.add([b"8412345678901234"], b"8412345678901234")
+    data = json.dumps(NUMBERS).encode()
+    for cut in range(1, len(data)):
+        scrub = scrubber(finder, lambda _: None)
+        kept = scrub.chunk(data[:cut]) + scrub.chunk(data[cut:])
+        assert len(kept) == len(data) and list(json.loads(kept)) == list(NUMBERS)
+        assert b"345" not in kept and b"9999999999999" in kept  # at most three digits came before

@@ -25,6 +25,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from rich.console import Console
 from support.starting.measured import peak_bytes
 from support.tapes.handmade import HandMade
+from support.tapes.mutants_used import Reading, use_more
+from support.tapes.watched import Watched
 
 from playhead_cli.views import plain, tree
 from playhead_cli.views.step import overview, wire
@@ -82,6 +84,13 @@ STRANGE: list[Any] = [
     "\ud83d",
     "http://[",
     "\x1b[2J",
+    "{{7*7}}evil{% raw %}<script>evil",
+    "{0.__class__.__init__.__globals__}%(x)s%n",
+    "; touch canary; $(touch canary)",
+    ["LD_PRELOAD=/evil.so", "PYTHONPATH=/evil", "PYTHONSTARTUP=/evil", "BASH_ENV=/evil"],
+    "os:system",
+    "agent:__import__('os').system('evil')",
+    "../../evil",
     [],
     {},
     [[]],
@@ -99,6 +108,31 @@ BESIDE: dict[str, dict[str, Any]] = {
     e.PLAYHEAD_TURN_LOST: {a.PLAYHEAD_TURN_THREAD: "main", a.PLAYHEAD_TURN_HOW: "lost"},
 }
 """Facts of other kinds, and their attributes."""
+
+
+APPLICATIONS = (
+    "agent:app",
+    "os:system",
+    "antigravity:fly",
+    "evil:app",
+    "agent:__import__('os').system('touch canary')",
+    "__main__:os.abort()",
+    "agent:app[0]",
+)
+
+
+def served(application: str) -> HandMade:
+    """A request that came to a service."""
+    made = HandMade().start("-c", "/nowhere")
+    details: dict[str, Any] = {
+        a.PLAYHEAD_EXCHANGE_DIRECTION: "in",
+        a.PLAYHEAD_INBOUND_APPLICATION: application,
+        a.PLAYHEAD_INBOUND_FOLDER: "../../evil",
+        a.PLAYHEAD_INBOUND_INTERFACE: "run",
+    }
+    made.exchange("GET /", kind="inbound", **details)
+    made.chat()
+    return made.exit(0)
 
 
 def sound() -> HandMade:
@@ -122,7 +156,11 @@ class Mutants:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        made = sound()
+        self._bases = [sound()] * len(APPLICATIONS) + [served(one) for one in APPLICATIONS]
+        self._choose()
+
+    def _choose(self) -> None:
+        made = self.random.choice(self._bases)
         self.facts = made.facts
         self.spans = [span.otlp for span in made.spans]
 
@@ -203,6 +241,7 @@ class Mutants:
 
     def next(self, folder: Path) -> Path:
         """The file of the next mutant, in an empty folder."""
+        self._choose()
         facts = self._facts()
         form = self.random.choice(["tape", "tape", "golden", "spool", "packed", "lines"])
         header = Header(self.facts[0].instance, 1)
@@ -309,79 +348,41 @@ def main(seed: int, count: int, folder: Path) -> int:
         one.mkdir(parents=True, exist_ok=True)
     (canary / "kept").write_text("kept")
     (scratch / "agent" / "link").symlink_to(canary)
+    (scratch / "agent" / "agent.py").write_text("")
     tempfile.tempdir = str(scratch)
-    mutants, problems, watching = Mutants(seed), list[str](), False
-    inside = (str(scratch), os.path.realpath(scratch))
-
-    def heed(event: str, args: tuple[Any, ...]) -> None:
-        if not watching:
-            return
-        if event == "open":
-            path, _, flags = args
-            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
-            if writes and isinstance(path, str | bytes) and not os.fsdecode(path).startswith(inside):
-                problems.append(f"opens {path!r} to write")
-        elif event in CHANGES:
-            for path in args[CHANGES[event]]:
-                told = isinstance(path, str | bytes | os.PathLike)
-                if told and not os.path.abspath(os.fsdecode(path)).startswith(inside):
-                    # an open folder is walked by names relative to it
-                    if os.path.isabs(os.fsdecode(path)):
-                        problems.append(f"{event} {path!r}")
-        elif event in RUNS or event.startswith(("socket.connect", "os.exec", "os.spawn", "ctypes.")):
-            problems.append(f"{event} {args!r}"[:200])
-        elif event == "import" and args[0] in ("antigravity", "this", "pty", "webbrowser"):
-            problems.append(f"imports {args[0]}")
-
     price_of({a.GEN_AI_REQUEST_MODEL: "gpt-4o", a.GEN_AI_USAGE_INPUT_TOKENS: 1}, 1)  # imports its tables
     for name in DIALECTS:  # each is imported when it is first needed: our own code, of our own list
         _ = DIALECTS[name]
-    sys.addaudithook(heed)
-    for number in range(-20, count):  # the first rounds import what is needed
-        for one in (scratch / "in").iterdir():
-            shutil.rmtree(one) if one.is_dir() else one.unlink()
-        file = mutants.next(scratch / "in")
-        watching = number >= 0
-        try:
-            use(file, scratch)
-        except Exception:
-            watching = False  # the compiler builds the traceback
-            problems.append(traceback.format_exc(limit=-6))
-        watching = False
-        if problems:
-            print(f"seed {seed}, number {number}: {problems[0]}")
-            return 1
+    mutants, done = Mutants(seed), 0
+    with Reading(scratch) as reading:
+        watched = Watched(scratch)
+        for number in range(-20, count):  # the first rounds import what is needed
+            for one in (scratch / "in").iterdir():
+                shutil.rmtree(one) if one.is_dir() else one.unlink()
+            file = mutants.next(scratch / "in")
+            watched.is_watching = number >= 0
+            try:
+                use(file, scratch)
+                use_more(file, scratch, mutants.random, reading)
+            except EXPECTED:
+                pass
+            except Exception:
+                watched.is_watching = False  # the compiler builds the traceback
+                watched.problems.append(traceback.format_exc(limit=-6))
+            watched.is_watching = False
+            done += number >= 0
+            if watched.problems:
+                print(f"seed {seed}, number {number}: {watched.problems[0]}")
+                return 1
+        read, reached = reading.count, dict(reading.reached)
     kept = [(one.name, one.read_text()) for one in canary.iterdir()]
     if kept != [("kept", "kept")]:
         print(f"the canary was touched: {kept}")
         return 1
     peak = peak_bytes(os.getpid())
-    print(json.dumps({"count": count, "peak_bytes": peak}))
+    print(json.dumps({"count": done, "peak_bytes": peak, "pages_read": read, "reached": reached}))
     return int(peak > PEAK_BYTES)
 
-
-CHANGES = {
-    "os.remove": slice(1),
-    "os.rename": slice(2),
-    "os.mkdir": slice(1),
-    "os.rmdir": slice(1),
-    "os.symlink": slice(1, 2),
-    "os.link": slice(1, 2),
-    "os.chmod": slice(1),
-    "os.chown": slice(1),
-    "os.truncate": slice(1),
-    "shutil.rmtree": slice(1),
-}
-RUNS = {
-    "subprocess.Popen",
-    "os.system",
-    "os.fork",
-    "os.forkpty",
-    "os.posix_spawn",
-    "exec",
-    "compile",
-    "pty.spawn",
-}
 
 if __name__ == "__main__":
     sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

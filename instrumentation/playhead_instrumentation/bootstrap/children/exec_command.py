@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from playhead_instrumentation.bootstrap.children.search_path import with_site
@@ -14,6 +15,8 @@ def become(words: list[str]) -> None:
     words = words[1:] if words[:1] == ["--"] else words
     if not switched_off():
         os.environ["PYTHONPATH"] = with_site(os.environ)
+    for number in signal.SIGPIPE, signal.SIGXFSZ:
+        signal.signal(number, signal.SIG_DFL)  # this interpreter ignores them; the program shall not
     try:
         os.execvp(words[0], words)
     except OSError as problem:

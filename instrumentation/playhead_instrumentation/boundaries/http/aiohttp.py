@@ -31,6 +31,7 @@ from playhead_instrumentation.driver.exceptions import again
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
 from playhead_instrumentation.runtime.lanes import In, Shadow, current
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
+from playhead_instrumentation.runtime.plain_classes import exception_named
 from playhead_instrumentation.session.session import Session
 from playhead_semconv.facts import ErrorRecord
 
@@ -294,8 +295,8 @@ def _error(played: PlayedExchange, asked: Any) -> BaseException:
     known: Any = sys.modules["aiohttp.client_exceptions"]
     end = played.exchange.end
     record = None if end is None else end.error
-    kind: Any = None if record is None else getattr(known, record.qualname, None)
-    if record is not None and kind is not None and record.args:
+    kind: Any = None if record is None else exception_named(known.__name__, record.qualname)
+    if record is not None and kind is not None and record.args and Exception in kind.__mro__:
         if issubclass(kind, known.ClientResponseError):
             status, message = record.args
             info, proxy = asked.request_info, getattr(asked, "proxy", None)

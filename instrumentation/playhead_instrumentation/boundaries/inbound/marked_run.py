@@ -27,6 +27,9 @@ from playhead_instrumentation.session.session import Session, current
 
 log = logging.getLogger(__name__)
 
+_MARK = "__playhead_run__"
+"""Attribute of the functions that are marked, so that a tape can have no other one called."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -70,7 +73,9 @@ class MarkedRun:
         if not callable(function) or _is_stream(function):
             raise TypeError("playhead.run marks a function or a coroutine function")
         marked = _Marked(function, self._name)
-        return cast("F", _async_call(marked) if inspect.iscoroutinefunction(function) else _call(marked))
+        called = _async_call(marked) if inspect.iscoroutinefunction(function) else _call(marked)
+        setattr(called, _MARK, True)
+        return cast("F", called)
 
     def __enter__(self) -> MarkedRun:
         asked = functools.partial(_Asked, self._name or "run", {"input": self._input}, _nowhere)
@@ -93,6 +98,11 @@ class MarkedRun:
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.__exit__(kind, error, traceback)
+
+
+def is_marked(function: Any) -> bool:
+    """Whether each call of ``function`` is a run."""
+    return getattr(function, _MARK, False) is True
 
 
 def _is_stream(function: Any) -> bool:

@@ -14,7 +14,7 @@ class ProcessBlocked(WorldBlocked, PermissionError):
     It is an `OSError`, as a program expects of a failed start.
     """
 
-    def __init__(self, what: str, why: str = "nothing on the tape answers it") -> None:
+    def __init__(self, what: str, why: str = "the tape has no answer to it") -> None:
         WorldBlocked.__init__(self, f"the replay does not let the program start {what}", cause=why)
         self.errno = errno.EACCES
         self.strerror = self.what

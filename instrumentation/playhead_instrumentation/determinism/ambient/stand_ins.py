@@ -36,7 +36,10 @@ class Ambient(metaclass=Behind):
     @stands_for
     def __call__(self) -> Any:
         """The value that the driver answers."""
-        place = PLACES.get(getframe(1).f_code.co_filename)
+        try:
+            place = PLACES.get(getframe(1).f_code.co_filename)
+        except ValueError:  # the interpreter itself calls, as a callback
+            place = None
         if place == MACHINERY:
             return self._live()
         reads = reads_of_agent(1)

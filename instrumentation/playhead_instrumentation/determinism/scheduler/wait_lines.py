@@ -34,7 +34,10 @@ def wanted(depth: int) -> bool:
     """Whether the caller ``depth`` frames above ours gets the replaced type."""
     if _ledger is None:
         return False
-    frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
+    try:
+        frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
+    except ValueError:  # the interpreter itself calls, as a callback
+        return False
     while (module := frame.f_globals.get("__name__", "")) == "threading" and frame.f_back is not None:
         frame = frame.f_back
     root = module.partition(".")[0]

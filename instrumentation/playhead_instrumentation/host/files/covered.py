@@ -80,7 +80,10 @@ class Covered(metaclass=Behind):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the original, or the answer of the driver."""
-        frame = getframe(1)
+        try:
+            frame = getframe(1)
+        except ValueError:  # the interpreter itself calls: for the lines of a traceback, or a callback
+            return self._live(*args, **kwargs)
         place = PLACES.get(frame.f_code.co_filename)
         if place == MACHINERY or (place != AGENT and not by_agent(frame)):
             return self._live(*args, **kwargs)

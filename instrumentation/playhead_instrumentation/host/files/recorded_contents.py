@@ -33,7 +33,7 @@ class FileBlocked(WorldBlocked, FileNotFoundError):
         WorldBlocked.__init__(
             self,
             f"the replay does not let the program {op} {path}",
-            cause=cause or "nothing on the tape answers it",
+            cause=cause or "the tape has no answer to it",
         )
         self.errno = errno.ENOENT
         self.strerror = self.what

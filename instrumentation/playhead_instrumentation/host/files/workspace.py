@@ -318,8 +318,9 @@ class Workspace:
             path = os.path.normpath(self.names.long(change.path))
             try:
                 place = str(inside(self.place(os.sep), path.lstrip(os.sep)))
-                if change.what == "written" and change.data is not None and self.is_database(path):
-                    databases.take_over(change.data, place)
+                data = change.data if change.what == "written" and self.is_database(path) else None
+                if data is not None and not os.path.islink(place):  # SQLite follows links
+                    databases.take_over(data, place)
                 else:
                     make(change, place)
             except (OSError, ValueError, PathOutside):

@@ -32,9 +32,12 @@ def watch(patches: Patches, session: Session) -> None:
         stream: Any = getattr(sys, name, None)
         if stream is not None:
             printed = Printed(session, name, getattr(stream, "encoding", None) or "utf-8")
-            if patches.attempt(name, functools.partial(patches.around_all, stream, _LAYERS[name])):
+            layers = _LAYERS[name]
+            if patches.attempt(name, functools.partial(patches.around_all, stream, layers)):
                 _printed[name] = printed
                 session.before_asking(printed.settle)
+                # If the last flush fails, the interpreter prints the frames that it passed.
+                session.finishing.append(functools.partial(patches.take_off, stream, *layers))
 
 
 _printed: dict[str, Printed] = {}

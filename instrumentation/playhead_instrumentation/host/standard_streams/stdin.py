@@ -72,25 +72,29 @@ class StdinFile(io.FileIO):
         view = memoryview(buffer).cast("B")
         if not len(view):
             return 0
-        data = self._rest or self._next(len(view))
+        try:
+            data = self._rest or self._next(len(view))
+        except BlockingIOError:
+            return None
         self._rest = data[len(view) :]
         size = min(len(data), len(view))
         view[:size] = data[:size]
         return size
 
-    def readall(self) -> bytes:
+    def readall(self) -> Any:
         """See `io.RawIOBase.readall`."""
         chunks: list[bytes] = []
         while chunk := self.read(io.DEFAULT_BUFFER_SIZE):
             chunks.append(chunk)
-        return b"".join(chunks)
+        return b"".join(chunks) if chunks or chunk is not None else None
 
-    def read(self, size: int | None = -1, /) -> bytes:
+    def read(self, size: int | None = -1, /) -> Any:
         """See `io.RawIOBase.read`."""
         if size is None or size < 0:
             return self.readall()
         buffer = bytearray(size)
-        return bytes(buffer[: self.readinto(buffer)])
+        number = self.readinto(buffer)
+        return None if number is None else bytes(buffer[:number])
 
     def _next(self, size: int) -> bytes:
         self.has_read = True

@@ -237,7 +237,7 @@ def _map(text: str) -> dict[str, str]:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 6:
-        raise UsageError(f"{text!r} is no number of traces")
+        raise UsageError(f"{text!r} is not a number of traces")
     return int(text)
 
 

@@ -226,7 +226,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
     if not text:
         return default
     if not text.isdecimal():
-        raise UsageError(f"invalid {name}: {text!r} is no number")
+        raise UsageError(f"invalid {name}: {text!r} is not a number")
     return min(int(text[:9]), most)
 
 

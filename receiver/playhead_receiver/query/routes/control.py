@@ -117,7 +117,7 @@ class ControlledRun:
     def send(self, order: ControlOrder, halt: str = "") -> int:
         """Send an order; returns its number. `NotControlled`, `HeldByOther`, `NotDone`, `TooMany`."""
         if self._is_over:
-            raise RunOver("this run is over", hint="playhead fork RUN:POINT, to go on from there")
+            raise RunOver("this run has ended", hint="playhead fork RUN:POINT, to continue from there")
         instance, number = self.halt(halt)
         order = msgspec.structs.replace(order, halt=number)
         return self.hub.give(order, self.instances, instance)

@@ -94,7 +94,7 @@ def following(
         raise Busy(f"{MOST_LIVE} live streams are open already")
     wanted = read_language(q, RunQuery(mode=None))
     if wanted.text:
-        raise UsageError("what is to be said cannot be waited for", hint="use fields: agent:NAME")
+        raise UsageError("a text search cannot be followed", hint="use fields: agent:NAME")
     trace_id = bytes.fromhex(asked.run(run).trace_id) if run else b""
     asked.note("read", trace_id.hex() or "live")
     begin = after if last_event_id is None else int(last_event_id)

@@ -50,7 +50,7 @@ def why_not(asked: ApiRequest, reruns: Reruns | None) -> str:
     if asked.caller.tenant:
         return "programs are executed for the data folder's own tenant alone"
     if not asked.caller.name:
-        return "who has programs executed has to show that they may: playhead open brings a token along"
+        return "running programs from this page needs a token: open the page with playhead open"
     return "" if asked.caller.may("control") else f"the token {asked.caller.name} has no scope control"
 
 
@@ -188,7 +188,7 @@ def _edits_of(run: Run, said: ForkOrder) -> list[Edit]:
 def _found(asked: ApiRequest, reruns: Reruns | None, id: str) -> Rerun:
     found = None if reruns is None or asked.caller.tenant else reruns.get(id)
     if found is None:
-        raise NotFound("there is no such replay or fork", hint="GET /v1/reruns")
+        raise NotFound("no such replay or fork", hint="GET /v1/reruns")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Annotated, Literal
 
 import msgspec
@@ -102,13 +103,14 @@ def export_run(asked: Reading, run: RunName) -> Response:
     """A run as OTLP JSON lines, which `playhead import` and a Collector take."""
     summary = asked.run(run)
     asked.note("export", summary.trace_id)
-    material = Material.of_store(asked.store, summary.trace_id)
+    lines = Material.of_store(asked.store, summary.trace_id).lines()
+    first = [*islice(lines, 1)]  # before the head goes out: a damaged run is answered as a problem
 
-    def lines() -> Iterator[bytes]:
-        for line in material.lines():
+    def ended() -> Iterator[bytes]:
+        for line in chain(first, lines):
             yield line + b"\n"
 
-    return StreamingResponse(lines(), media_type="application/jsonl")
+    return StreamingResponse(ended(), media_type="application/jsonl")
 
 
 @router.get("/v1/runs/{run}/marks")

@@ -27,7 +27,7 @@ def search(
     """
     wanted = read_language(q, RunQuery(limit=limit))
     if not wanted.text:
-        raise UsageError("there is no word to search for", hint='q=tool:search "order 81"')
+        raise UsageError("no word to search for", hint='q=tool:search "order 81"')
     asked.note("search", "runs")
     hits = [
         SearchHit(

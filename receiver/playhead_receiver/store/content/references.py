@@ -21,6 +21,12 @@ from playhead_semconv.wire import CONTENT_ATTRIBUTES
 MOST_BYTES = 64 * 1024 * 1024
 SUFFIX = "_ref"
 
+DATABASE = ".sqlite"
+"""What the name of every database file and log of a store has. They are never read.
+
+A reader that closes one of them would drop the locks that this process has on it.
+"""
+
 
 class References:
     """Reads content below ``places``: folders, and prefixes in object stores (``s3://BUCKET/PREFIX``).
@@ -90,6 +96,8 @@ class References:
                 return None
             path = Path(unquote(parts.path)).resolve()
             if not any(path.is_relative_to(folder) for folder in self._folders):
+                return None
+            if DATABASE in path.name:
                 return None
             if not path.is_file() or path.stat().st_size > MOST_BYTES:
                 return None

@@ -65,7 +65,7 @@ def phrases(text: str) -> list[tuple[list[str], bool]]:
     """
     found = _phrases(text)
     if not found:
-        raise UsageError("there is no word to search for")
+        raise UsageError("no word to search for")
     return found
 
 

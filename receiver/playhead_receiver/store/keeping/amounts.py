@@ -20,7 +20,7 @@ def duration_s(text: str) -> float:
         return FOREVER_S
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if found is None:
-        raise ConfigurationError(f"{text!r} is no duration", hint="90d, 12h, 30m, 10s or forever")
+        raise ConfigurationError(f"{text!r} is not a duration", hint="90d, 12h, 30m, 10s or forever")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -28,5 +28,5 @@ def size_of(text: str) -> int:
     """Parse ``10G``, ``500M``, ``64K`` or a plain number to bytes. `ConfigurationError`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text.strip())
     if found is None:
-        raise ConfigurationError(f"{text!r} is no size", hint="10G, 500M or 64K")
+        raise ConfigurationError(f"{text!r} is not a size", hint="10G, 500M or 64K")
     return int(float(found[1]) * _SIZES[found[2]])

@@ -118,7 +118,7 @@ def policy_of(text: str) -> Policy | None:
 
 def _share_of(text: str) -> float:
     if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", text):
-        raise ConfigurationError(f"{text!r} is no share", hint="a number from 0 to 1: 0.1")
+        raise ConfigurationError(f"{text!r} is not a share", hint="a number from 0 to 1: 0.1")
     return float(text)
 
 
@@ -257,5 +257,5 @@ def _sum(one: Deleted, other: Deleted) -> Deleted:
         one.facts + other.facts,
         one.blobs + other.blobs,
         one.checkpoints + other.checkpoints,
-        other.wiped,
+        one.wiped and other.wiped,
     )

@@ -30,7 +30,10 @@ class Deleted(msgspec.Struct, frozen=True):
     blobs: int = 0
     checkpoints: int = 0
     wiped: bool = True
-    """True if nothing of it is left in file and log; False while a reader holds an older snapshot."""
+    """True if nothing of it is left in the files and logs of all databases.
+
+    False while a reader of one of them needs an older state.
+    """
 
 
 @runtime_checkable

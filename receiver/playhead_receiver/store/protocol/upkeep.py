@@ -82,6 +82,18 @@ class FrameCompaction(Store, Protocol):
 
 
 @runtime_checkable
+class LogEmptying(Store, Protocol):
+    """A store with write-ahead logs, which may hold deleted content while others read."""
+
+    def empty_logs(self) -> bool:
+        """Empty the logs that may hold deleted content; return whether none does any more.
+
+        It does nothing if nothing was deleted, and does not wait for readers.
+        """
+        ...
+
+
+@runtime_checkable
 class SharedUpkeep(Store, Protocol):
     """A store that several receivers write to, one of which keeps it in order."""
 

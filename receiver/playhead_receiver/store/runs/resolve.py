@@ -62,7 +62,7 @@ def resolve(name: str, runs: RunLookup) -> RunSummary:
         if len(found) > back:
             return found[back]
         raise RunUnknown(
-            "there is no run yet" if not found else f"there are only {len(found)} runs",
+            "no runs yet" if not found else f"there are only {len(found)} runs",
             hint="playhead record agent.py" if not found else "playhead ls",
         )
     if name == "failed":

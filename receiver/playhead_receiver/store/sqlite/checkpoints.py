@@ -10,7 +10,11 @@ import apsw
 DUE_PAGES = 2000
 """Pages in the log above which a checkpoint begins."""
 AT_MOST_PAGES = 8000
-"""Pages above which the writer checkpoints itself: a log that is written all the time never ends."""
+"""Pages above which the writer checkpoints itself: a log that is written all the time never ends.
+
+It leaves that to the thread while a reader holds pages back: after minutes these may be a hundred times
+more, and commits would wait for them.
+"""
 
 
 class Checkpoints:
@@ -20,6 +24,8 @@ class Checkpoints:
         self._path = path
         self._due = threading.Event()
         self._closed = False
+        self._held_back = False
+        """Whether a reader kept the last checkpoint from moving the whole log."""
         self._thread = threading.Thread(target=self._run, name="playhead-checkpoints", daemon=True)
         self._thread.start()
         writer.set_wal_hook(self._committed)
@@ -32,9 +38,9 @@ class Checkpoints:
 
     def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
         """SQLite's hook after each commit; ``pages``: the length of the log."""
-        if pages > AT_MOST_PAGES:
+        if pages > AT_MOST_PAGES and not self._held_back:
             try:
-                writer.wal_checkpoint()
+                self._move(writer)
             except apsw.Error:
                 pass  # the log grows, and the next commit tries again
         elif pages > DUE_PAGES:
@@ -51,8 +57,12 @@ class Checkpoints:
             try:
                 if connection is None:
                     connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-                connection.wal_checkpoint()
+                self._move(connection)
             except apsw.Error:
-                continue  # the writer does it at `AT_MOST_PAGES`
+                self._held_back = False  # the writer does it at `AT_MOST_PAGES`
         if connection is not None:
             connection.close()
+
+    def _move(self, connection: apsw.Connection) -> None:
+        in_log, moved = connection.wal_checkpoint()
+        self._held_back = moved < in_log

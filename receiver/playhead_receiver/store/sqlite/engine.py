@@ -12,6 +12,8 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_checkpoint.claims import forget_claims
+from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
+from playhead_checkpoint.sqlite_file import empty_log_of
 from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
 from playhead_receiver.store.protocol.retention import Deleted
 from playhead_receiver.store.protocol.verification import Finding
@@ -21,8 +23,10 @@ from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
 from playhead_receiver.store.sqlite.checkpoint_file import CheckpointFile
 from playhead_receiver.store.sqlite.free_pages import give_back, has_room
+from playhead_receiver.store.sqlite.logs import TRIES, Logs, move_log
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.store.sqlite.search import FILE as SEARCH
 from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.sqlite.tables import LABELS
 from playhead_receiver.store.sqlite.writing import SqliteBackend
@@ -58,17 +62,27 @@ class SqliteStore(SqlStore[apsw.Connection]):
         on_close: Callable[[], None] | None = None,
     ) -> None:
         path, folder = data_dir / FILE, BlobFolder(data_dir / BLOBS)
+        self._checkpoint_file = CheckpointFile(data_dir, read_only=read_only)
+        logs = {
+            path: self._empty_log,
+            data_dir / SEARCH: lambda: self._index.empty_log(),
+            self._checkpoint_file.path: self._checkpoint_file.empty_log,
+            data_dir / CLAIMS: lambda: empty_log_of(data_dir / CLAIMS),
+        }
+        self._logs = Logs(logs, read_only=read_only)
         blobs = BlobStores(folder, PlaceFile(data_dir))
         if blobs_url:
             blobs.use(blobs_url)
         writer = None if read_only else Writer(SqliteBackend(path, blobs))
         reader = SqliteReader(path, blobs)
         super().__init__(str(path), reader, blobs, writer, on_close)
-        self._database, self._folder, self._data_dir = reader, folder, data_dir
-        self._search = SqliteSearch(data_dir, reader, self, references)
-        self._checkpoints = self._checkpoint_file = CheckpointFile(data_dir, read_only=read_only)
+        self._path, self._data_dir = path, data_dir
+        self._database, self._folder = reader, folder
+        self._search = self._index = SqliteSearch(data_dir, reader, self, references)
+        self._checkpoints = self._checkpoint_file
         self._commits = CommitGate()
         self._blob_deletion = threading.Lock()
+        self._logs.empty()
 
     def commit(self, batch: Batch | Prepared) -> Receipt:
         """Store a batch. It is on disk when this returns."""
@@ -102,18 +116,30 @@ class SqliteStore(SqlStore[apsw.Connection]):
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs and everything that only they use; on this machine also what they had claimed."""
-        done = self._delete_rows(trace_ids, by, why)
-        forget_claims(self._data_dir, trace_ids)
-        self._forget_words()
-        wiped, blobs = self._wipe(), self._delete_blobs(done.blobs)
-        checkpoints = self._checkpoints.delete_runs(trace_ids)
+        with self._logs.deleting():
+            done = self._delete_rows(trace_ids, by, why)
+            forget_claims(self._data_dir, trace_ids)
+            self._forget_words()
+            blobs = self._delete_blobs(done.blobs)
+            checkpoints = self._checkpoints.delete_runs(trace_ids)
+        wiped = self._logs.empty(TRIES)
         return Deleted(done.runs, done.spans, done.facts, blobs, checkpoints, wiped)
+
+    def delete_strays(self, before_ns: int, most: int) -> int:
+        """Delete the oldest checkpoints that belong to no run; see `Retention.delete_strays`."""
+        with self._logs.deleting():
+            return super().delete_strays(before_ns, most)
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to, and checkpoints that deleted runs have left."""
-        blobs = self._delete_blobs(self._blobs.settled())
-        checkpoints = self._checkpoints.delete_runs(self._left_behind())
-        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._wipe())
+        with self._logs.deleting():
+            blobs = self._delete_blobs(self._blobs.settled())
+            checkpoints = self._checkpoints.delete_runs(self._left_behind())
+        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._logs.empty(TRIES))
+
+    def empty_logs(self) -> bool:
+        """Empty the logs that may hold deleted content; return whether none does any more."""
+        return self._logs.empty()
 
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs that received nothing for ``quiet_s``, or else give back free pages."""
@@ -123,6 +149,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 room = has_room(db)
             if room:
                 self._errands().run(give_back, forgets=False)
+            self._checkpoint_file.give_back()
         return made
 
     def size_bytes(self) -> int:
@@ -145,7 +172,9 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def _forget_words(self) -> None:
         """Remove deleted content from the search index."""
         last = self._search.forget()
-        if last:
+        if not last:
+            return
+        with self._logs.deleting():
             self._errands().run(
                 lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None,
                 forgets=False,
@@ -156,9 +185,8 @@ class SqliteStore(SqlStore[apsw.Connection]):
         with self._blob_deletion, self._commits.held():
             yield
 
-    def _wipe(self) -> bool:
-        """Empty the write-ahead log, which holds older versions of pages. Whether that worked."""
-        return self._errands().checkpoint()
+    def _empty_log(self) -> bool:
+        return move_log(self._path) and self._errands().checkpoint()
 
     def close(self) -> None:
         """Release all resources. Idempotent."""

@@ -17,8 +17,6 @@ FILE = "store.sqlite"
 VERSION = 13
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
-LOG_TIMEOUT_MS = 200
-"""How long the emptying of a log, which holds all writers, waits for readers."""
 _READ_ONLY = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
 STATEMENTS = 300
 """How many statements of the writer stay prepared: more than it has."""
@@ -241,21 +239,6 @@ def speaking_of(path: Path) -> Generator[None]:
             cause=str(problem),
             hint="look at free space and permissions: playhead doctor",
         ) from problem
-
-
-def empty_log(connection: apsw.Connection) -> bool:
-    """Checkpoint and empty the log; False if a reader needs it.
-
-    It waits only for a moment: until it ends, nothing else can be written.
-    """
-    connection.set_busy_timeout(LOG_TIMEOUT_MS)
-    try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except apsw.BusyError:
-        return False
-    finally:
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    return True
 
 
 def open_writer(path: Path) -> apsw.Connection:

@@ -22,7 +22,8 @@ from playhead_receiver.store.protocol.store import Store
 from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.reading.reader import SqlReader
 from playhead_receiver.store.sql.search.searcher import Searcher
-from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, empty_log, speaking_of
+from playhead_receiver.store.sqlite.logs import empty_log
+from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ class SqliteSearch(Searcher):
         super().__init__(reader, store, references)
         self._path = folder / FILE
         self._lock = threading.Lock()
-        self._holds_deleted = False
-        """Whether the log could not be emptied after a deletion, because of a reader."""
 
     # Building
 
@@ -79,8 +78,6 @@ class SqliteSearch(Searcher):
             count = 0
             with db:
                 count = self._index(db)
-            if self._holds_deleted:
-                self._holds_deleted = not empty_log(db)
             return count
         except BaseException:
             self._signatures.forget()
@@ -122,9 +119,17 @@ class SqliteSearch(Searcher):
                 self._signatures.forget()
                 for table in ("fact_words", "text_words"):
                     db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-            self._holds_deleted = not empty_log(db)
         finally:
             db.close()
+
+    def empty_log(self) -> bool:
+        """Empty the log of the index; False if a reader needs it."""
+        with self._lock, _speaking_of(self._path):
+            db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+            try:
+                return empty_log(db)
+            finally:
+                db.close()
 
     def lag(self) -> Lag:
         """How much is stored and not indexed yet."""

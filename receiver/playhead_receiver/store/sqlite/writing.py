@@ -12,7 +12,8 @@ from playhead_receiver.host.durable_files import Witness
 from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.sql.writing.rows import RowWriter
 from playhead_receiver.store.sqlite.checkpoints import Checkpoints
-from playhead_receiver.store.sqlite.schema import empty_log, open_writer, speaking_of
+from playhead_receiver.store.sqlite.logs import empty_log
+from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
 from playhead_receiver.store.sqlite.tables import SqliteTables
 from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared
@@ -63,7 +64,7 @@ class SqliteBackend:
                 self._rows.forget()
 
     def empty_log(self) -> bool:
-        """Checkpoint and empty the log; False if a reader holds an older snapshot."""
+        """Checkpoint and empty the log; False if a reader needs it."""
         with speaking_of(self._path):
             return empty_log(self.db)
 

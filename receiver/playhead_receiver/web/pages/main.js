@@ -12,23 +12,23 @@ const OF_A_RUN = ["run", "transcript", "playhead"];
 
 const KEYS = [
   ["j k ↑ ↓", "row below, above"],
-  ["s S", "step on, back"],
-  ["n", "next beside, over what is below"],
-  ["f", "out, to the one above"],
-  ["e E", "next failure, the one before"],
+  ["s S", "next step, previous step"],
+  ["n", "next sibling"],
+  ["f", "parent"],
+  ["e E", "next failure, previous failure"],
   ["g G", "first, last"],
-  ["h l ← →", "collapse, expand; in the playhead a step back, on"],
+  ["h l ← →", "collapse, expand; in the playhead: previous step, next step"],
   ["t", "steps, tree, everything"],
   ["- *", "collapse all, expand all"],
-  ["+ 0 [ ]", "zoom in, the whole run, back and on in time"],
-  ["1 2 3 4 5", "messages, raw exchange, attributes, replay and fork, what it did"],
+  ["+ 0 [ ]", "zoom in, whole run, earlier, later"],
+  ["1 2 3 4 5", "messages, raw exchange, attributes, replay and fork, effects"],
   ["x a", "replay or fork from this step; edit its request first"],
   ["p", "playhead at this step"],
-  ["P . c", "a run that takes orders: pause, one step, continue"],
-  ["/ > <", "find, next hit, hit before"],
-  ["m d", "mark a run, compare another with it"],
+  ["P . c", "live run: pause, one step, continue"],
+  ["/ > <", "find, next hit, previous hit"],
+  ["m d", "mark a run, compare another run with it"],
   ["y", "copy the link"],
-  ["q", "back to the runs"],
+  ["q", "back to the list of runs"],
 ];
 
 /** Bring the modules of a view. @param {string} name */
@@ -39,7 +39,7 @@ function View({ name }) {
   const [, setCome] = useState(false);
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    if (!come.has(name)) bring(name).then(() => setCome(true), () => setProblem("the pages here are others by now: load this one anew"));
+    if (!come.has(name)) bring(name).then(() => setCome(true), () => setProblem("the server was updated: reload this page"));
   }, []);
   return come.has(name) ? html`<${come.get(name)} />` : html`<main><${Waiting} problem=${problem} /></main>`;
 }

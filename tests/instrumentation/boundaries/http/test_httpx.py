@@ -297,7 +297,7 @@ def test_a_changed_request_is_refused_with_the_place_of_the_difference():
     error, now = replay(changed, tape)
     assert type(error).__name__ == "ExchangeUnmatched"
     assert str(error) == (
-        f"error[exchange-unmatched]: nothing on the tape answers POST {url}/v1\n"
+        f"error[exchange-unmatched]: the tape has no answer to POST {url}/v1\n"
         'cause: nearest is main#0; first difference at $.messages[0].content: tape "one", now "two"'
     )
     [exchange] = now.exchanges().values()

@@ -23,7 +23,7 @@ import zstandard
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import StreamEnded
-from support.servers.scripted import Reply, ScriptedServer
+from support.servers.scripted import Reply, ScriptedServer, json_reply
 from support.tapes.sessions import record, replay
 
 from playhead_semconv.secrets import mask
@@ -202,3 +202,25 @@ def test_it_is_read_to_its_end_over_http2(name: str):
     assert recorded == ("HTTP/2", BODY)
     replayed, _ = replay(program, tape)
     assert replayed == ("HTTP/2", MASKED)
+
+
+def test_a_masked_number_stays_a_number_that_the_program_sends_on():
+    said = {"password": 841234567890123456, "tokens": [1, 2], "secret": True, "client_secret": 4711}
+
+    def program() -> dict[str, Any]:
+        with httpx.Client() as client:
+            found = client.get(url).json()
+            client.post(url, json={"id": found["password"], "client_secret": found["client_secret"]})
+        return found
+
+    with ScriptedServer() as server:
+        server.script([json_reply(said), json_reply({})])
+        url = f"{server.url}/"
+        recorded, tape = record(program)
+    assert recorded == said
+    assert b"84123" not in b"".join(encode(fact) for fact in tape.facts())
+    replayed, now = replay(program, tape)
+    assert replayed == {**said, "password": 999999999999999999, "client_secret": 9999}
+    asked = [list(one.exchanges().values())[-1].ask for one in (tape, now)]
+    assert tape.read(asked[0].body) == b'{"id":999999999999999999,"client_secret":9999}'
+    assert asked[0].body.digest == asked[1].body.digest

@@ -250,7 +250,7 @@ def test_a_changed_argument_is_refused_with_both_sides():
     _, tape = record(lambda: Shop().price("pen"))
     with pytest.raises(ExchangeUnmatched) as caught:
         replay(lambda: Shop().price("ink"), tape)
-    assert caught.value.what == "nothing on the tape answers price"
+    assert caught.value.what == "the tape has no answer to price"
     assert caught.value.cause == (
         'nearest is main#0; first difference at $.article: tape "pen", now "ink"'
     )

@@ -479,7 +479,7 @@ def test_a_connection_that_was_never_recorded_is_refused():
     _, tape, _ = recorded(talk)
 
     def program():
-        with pytest.raises(Exception, match="nothing on the tape answers GET ws:"):
+        with pytest.raises(Exception, match="the tape has no answer to GET ws:"):
             asyncio.run(elsewhere())
 
     async def elsewhere():

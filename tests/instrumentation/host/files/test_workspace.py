@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +256,22 @@ def test_much_that_a_child_has_written_is_not_read(
     (tmp_path / "large").write_bytes(b"larger")
     ((change,), unlooked) = workspace.compared(before)
     assert (change.data, change.digest, change.size, unlooked) == (None, b"", 6, name)
+
+
+def test_a_link_on_the_tape_does_not_lead_a_database_outside(tmp_path: Path):
+    outside, here = tmp_path / "outside.db", tmp_path / "here"
+    here.mkdir()
+    for path in (outside, tmp_path / "evil.db"):
+        with closing(sqlite3.connect(path)) as base:
+            base.execute(f"create table {path.stem} (x)")
+    before, evil = outside.read_bytes(), (tmp_path / "evil.db").read_bytes()
+    laid = Workspace(Names("/run", ""), place=lambda path: f"{here}{path}")
+    laid.is_database = lambda path: True
+    laid.apply(
+        [
+            Change("./app.db", "link", 0o777, str(outside).encode()),
+            Change("./app.db", "written", 0o600, evil),
+        ]
+    )
+    assert outside.read_bytes() == before
+    assert (here / "run" / "app.db").read_bytes() == evil

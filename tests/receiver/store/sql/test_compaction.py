@@ -155,11 +155,11 @@ def test_what_is_deleted_while_frames_are_joined_stays_deleted(tmp_path: Path):
 def test_what_is_empty_is_given_back_to_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(free_pages, "FREE_SHARE", 0.0)
     store, _ = filled(tmp_path)
-    store._wipe()
+    store.sweep()
     before = (tmp_path / "store.sqlite").stat().st_size
     assert store.compact(quiet_s=0.0) == 3
     while store._reader.one("PRAGMA freelist_count") != (0,):
         assert store.compact(quiet_s=0.0) == 0
-    store._wipe()
+    store.sweep()
     assert (tmp_path / "store.sqlite").stat().st_size < before
     store.close()

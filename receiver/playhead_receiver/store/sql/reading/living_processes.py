@@ -22,11 +22,33 @@ _told: dict[bytes, tuple[int, str]] = {}
 
 
 def with_life(db: Db, instances: Mapping[int, InstanceRow]) -> dict[int, InstanceRow]:
-    """The instances, by row, with `InstanceRow.lives`, as far as this machine knows it."""
-    return {
-        row: one if one.exited else msgspec.structs.replace(one, lives=lives(*_identity(db, row, one)))
-        for row, one in instances.items()
-    }
+    """The instances, by row, with `InstanceRow.lives`, as far as this machine knows it.
+
+    A program that replaces itself (`os.execv`) leaves no end: it ended as its last image did.
+    """
+    found: dict[int, InstanceRow] = {}
+    for row, one in instances.items():
+        if not one.exited:
+            last = _last_image(db, row, one, instances)
+            living = None if last.exited else lives(*_identity(db, row, one))
+            one = msgspec.structs.replace(one, exited=last.exited, failed=last.failed, lives=living)
+        found[row] = one
+    return found
+
+
+def _last_image(
+    db: Db, row: int, instance: InstanceRow, instances: Mapping[int, InstanceRow]
+) -> InstanceRow:
+    """The last of the instances that are the same process, on the same machine, as ``instance``."""
+    process = _identity(db, row, instance)
+    later = [
+        other
+        for place, other in instances.items()
+        if other.trace_id == instance.trace_id
+        and other.started_ns > instance.started_ns
+        and _identity(db, place, other) == process
+    ]
+    return max(later, key=lambda other: other.started_ns, default=instance) if process[1] else instance
 
 
 def _identity(db: Db, row: int, instance: InstanceRow) -> tuple[int, str]:

@@ -88,6 +88,7 @@ class SqlTape:
         `TapeError` if they are not stored, `CorruptTape` if they differ from their digest.
         """
         chain: list[tuple[Content, bytes]] = []
+        seen: set[bytes] = set()
         while True:
             if content.digest and content.digest in self._whole:
                 self._whole.move_to_end(content.digest)
@@ -96,12 +97,12 @@ class SqlTape:
             if content.base is not None:
                 tail = content.inline
                 chain.append((content, self._parts(content) if tail is None else tail))
-                content = self._known(content.base)
+                content = self._known(content.base, seen)
                 continue
             if content.inline is not None:
                 data = self._kept(content.digest, content.inline)
                 break
-            content = self._known(content.digest)
+            content = self._known(content.digest, seen)
         for extension, tail in reversed(chain):
             data = self._kept(extension.digest, data[: extension.base_bytes] + tail)
         return data
@@ -133,8 +134,11 @@ class SqlTape:
             self._runs.popitem(last=False)
         return facts
 
-    def _known(self, digest: bytes) -> Content:
-        """The content with this digest: whole, or an extension."""
+    def _known(self, digest: bytes, seen: set[bytes]) -> Content:
+        """The content with this digest: whole, or an extension. `CorruptTape` if it was ``seen``."""
+        if digest in seen:
+            raise CorruptTape("a content of the tape extends itself")
+        seen.add(digest)
         found: Any = self._reader.one(
             "SELECT seq FROM content WHERE instance = ? AND digest = ?", (self._find(), digest)
         )

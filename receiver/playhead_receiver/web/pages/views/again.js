@@ -53,13 +53,13 @@ export function Again({ run, step }) {
       ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="what is changed" placeholder="request.model" value=${edit.path} onInput=${change} />
         <input name="value" aria-label="its new value" placeholder="its new value" value=${edit.value} onInput=${change} /></div>
         <datalist id="edited">${EDITED.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
-      ${step > 0 && may?.allowed && html`<button type="button" name="edit" aria-expanded=${wanted} onClick=${() => move({ edit: wanted ? "" : "request" })}>${wanted ? "leave the request as it was" : "edit the whole request"}</button>`}
+      ${step > 0 && may?.allowed && html`<button type="button" name="edit" aria-expanded=${wanted} onClick=${() => move({ edit: wanted ? "" : "request" })}>${wanted ? "keep the original request" : "edit the whole request"}</button>`}
       ${wanted && recorded.problem && html`<p class="note">${shown(recorded.problem)}</p>`}
-      ${wanted && may?.allowed && before !== undefined && html`<textarea name="request" aria-label="the request as it is to be" rows="14" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setRequest(event.target.value)}></textarea>
+      ${wanted && may?.allowed && before !== undefined && html`<textarea name="request" aria-label="the edited request" rows="14" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setRequest(event.target.value)}></textarea>
         <${Edited} before=${before} now=${now} />`}
-      <p><label><input type="checkbox" checked=${way.offline} onChange=${(/** @type {any} */ event) => setWay({ ...way, offline: event.target.checked })} /> offline: what would go to the world is refused</label></p>
-      ${may?.allowed && html`<p><label>a write that was sent and not answered <select value=${way.unanswered} onChange=${(/** @type {any} */ event) => setWay({ ...way, unanswered: event.target.value })}>
-        <option value="ask">refuses the fork</option><option value="resend">is sent again</option><option value="skip">is skipped</option></select></label></p>`}
+      <p><label><input type="checkbox" checked=${way.offline} onChange=${(/** @type {any} */ event) => setWay({ ...way, offline: event.target.checked })} /> offline: refuse live requests and effects</label></p>
+      ${may?.allowed && html`<p><label>if a write was sent but its result is unknown: <select value=${way.unanswered} onChange=${(/** @type {any} */ event) => setWay({ ...way, unanswered: event.target.value })}>
+        <option value="ask">stop</option><option value="resend">send it again</option><option value="skip">skip it</option></select></label></p>`}
       <${Command} text=${forkCommand(run, step, step ? [edit] : [], way.offline)} />
       ${may?.allowed && html`<button name="fork" class="main">fork here</button>`}
     </form></div>`;

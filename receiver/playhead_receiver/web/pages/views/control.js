@@ -32,7 +32,7 @@ export function Control({ name }) {
   }, [name]);
   const say = (/** @type {string} */ what, /** @type {any} */ body = {}) =>
     order("POST", `${pathOf(name)}/${what}`, body).then(
-      (found) => { setProblem(found.taken ? "" : "the agent has not answered yet; it gets the order when it does"); setState(found); },
+      (found) => { setProblem(found.taken ? "" : "the agent has not responded yet; it will receive the command"); setState(found); },
       (refused) => { setProblem(refused.message); throw refused; },
     );
   const give = (/** @type {string} */ what, /** @type {any} */ body = {}) => { say(what, body).catch(() => undefined); };

@@ -8,6 +8,8 @@ import { Again } from "./again.js";
 import { Raw } from "./raw.js";
 
 export const TABS = ["messages", "raw", "attributes", "again", "did"];
+/** What a tab is called, if not by its name in addresses. @type {Record<string, string>} */
+const LABELS = { again: "replay & fork", did: "effects" };
 
 /** @param {{outline: import("../outline.js").Outline, row: number, tab: string}} props */
 export function Step({ outline, row, tab }) {
@@ -26,7 +28,7 @@ export function Step({ outline, row, tab }) {
   ];
   return html`<section class="detail" aria-label="step">
     <h2>${step ? `${step} ` : ""}${brief(outline.title(row))} <span class="quiet">${facts.filter(Boolean).join(", ")}</span></h2>
-    <nav class="bar" aria-label="parts of the step">${TABS.map((one, at) => html`<button key=${one} aria-pressed=${one === tab} onClick=${() => move({ tab: one })}>${at + 1} ${one}</button>`)}</nav>
+    <nav class="bar" aria-label="parts of the step">${TABS.map((one, at) => html`<button key=${one} aria-pressed=${one === tab} onClick=${() => move({ tab: one })}>${at + 1} ${LABELS[one] ?? one}</button>`)}</nav>
     ${tab === "again"
       ? html`<${Again} run=${run} step=${step} />`
       : span !== settled
@@ -70,7 +72,7 @@ function Did({ outline, row }) {
   const files = kept && ["files", "output", "processes"].filter((one) => kept.not_kept[one]);
   return html`<div>
     ${files?.length > 0 && html`<${LeftOut} sentences=${[`${files.join(", ")} not recorded: level ${kept.not_kept[files[0]]} has them`]} />`}
-    ${!effects.value.events.length && !states.value.events.length && html`<p class="note">nothing was done and no state was said before the next step</p>`}
+    ${!effects.value.events.length && !states.value.events.length && html`<p class="note">no side effects or state changes in this step</p>`}
     ${states.value.events.map((/** @type {any} */ one) => html`<section class="said output" key=${one.seq}><div class="who">state ${brief(one.attributes["playhead.state.name"] ?? "")} +${took(Math.max(0, one.time_ns - began))}</div><${Text} text=${one.text ?? "its content is stored apart: the playhead view shows it"} /></section>`)}
     ${effects.value.events.length > 0 && html`<table><thead><tr><th scope="col" class="right">After</th><th scope="col">What</th><th scope="col">Of</th><th scope="col" class="right">Bytes</th></tr></thead>
       <tbody>${effects.value.events.map((/** @type {any} */ one) => html`<tr key=${one.seq}><td class="right">${took(Math.max(0, one.time_ns - began))}</td><td>${brief(one.attributes["playhead.effect.kind"] ?? one.name)}</td><td class="text">${shown(one.attributes["playhead.effect.target"] ?? "")}${one.text ? html` <span class="quiet">${brief(one.text, 300)}</span>` : ""}</td><td class="right">${one.size_bytes === null ? "" : size(one.size_bytes)}</td></tr>`)}</tbody></table>`}
