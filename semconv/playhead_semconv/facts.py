@@ -17,7 +17,7 @@ Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any]
 
 SCHEMA_VERSION = 1
 """Version of the facts on tape. Fields are only ever added, at the end."""
-DERIVER_VERSION = 7
+DERIVER_VERSION = 8
 """Raised where the same bytes come to mean more, so that what is stored can be derived anew."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.genai.steps import CALLS, counted_key_in
 from playhead_semconv.process.interpreter_threads import make_lock
 from playhead_semconv.untrusted.counts import count_in
 
@@ -21,10 +22,24 @@ MOST_RUNS = 1000
 """Runs of which sums are kept; the one that was used least recently is forgotten first."""
 
 
+MOST_RESPONSES = 1000
+"""Responses of a run whose ids are kept."""
+
+
 class _Sums:
     def __init__(self) -> None:
         self.tokens = 0
         self.cost_usd = 0.0
+        self._responses: set[str] = set()
+
+    def was_counted(self, attributes: dict[str, Any]) -> bool:
+        """Whether a call fetches a response whose usage was counted; it counts as counted now."""
+        response = counted_key_in(attributes)
+        is_call = attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
+        was_counted = response in self._responses and not is_call
+        if response and len(self._responses) < MOST_RESPONSES:
+            self._responses.add(response)
+        return was_counted
 
 
 class Spent:
@@ -69,10 +84,13 @@ class Spent:
             from playhead_semconv.genai.prices import price_of  # few rules ask for costs
 
             cost_usd = float(price_of(attributes, began_ns) or 0)
+        counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+        tokens = sum(count_in(attributes, name) for name in counts)
         with self._lock:
             sums = self._of(trace)
-            for name in (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS):
-                sums.tokens += count_in(attributes, name) or 0
+            if tokens and sums.was_counted(attributes):
+                return
+            sums.tokens += tokens
             sums.cost_usd += cost_usd
 
     def attempted(self, trace: str, attempt: Attempt) -> None:

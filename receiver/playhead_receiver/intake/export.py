@@ -234,10 +234,11 @@ class Intake:
         words = [str(rejections)] if rejections.count else []
         if others:
             words.append(f"{others} log records are no facts of a tape: counted, not kept")
+        dropped = rejections.count + (0 if self.pass_on else others)
         if words:
-            answer.partial_success.rejected_log_records = rejections.count
+            answer.partial_success.rejected_log_records = dropped
             answer.partial_success.error_message = "; ".join(words)
-        return Acknowledgement(answer, rejections.count)
+        return Acknowledgement(answer, dropped)
 
     def _keep(self, batch: Batch | Prepared) -> None:
         try:
@@ -287,7 +288,24 @@ class Intake:
                 pass_on("metrics", body)
         with self.counted.lock:
             self.counted.metrics += count
-        return Acknowledgement(ExportMetricsServiceResponse())
+        answer = ExportMetricsServiceResponse()
+        points = 0 if self.pass_on else _data_points(request)
+        if points:
+            answer.partial_success.rejected_data_points = points
+            answer.partial_success.error_message = (
+                f"{points} data points: metrics are not stored, and no destination takes them"
+            )
+        return Acknowledgement(answer, points)
+
+
+def _data_points(request: ExportMetricsServiceRequest) -> int:
+    count = 0
+    for entry in request.resource_metrics:
+        for scoped in entry.scope_metrics:
+            for metric in scoped.metrics:
+                kind = metric.WhichOneof("data")
+                count += len(getattr(metric, kind).data_points) if kind else 0
+    return count
 
 
 def _named(otlp: bytes, instance: bytes | None) -> bytes:

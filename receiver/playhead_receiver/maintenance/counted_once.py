@@ -18,6 +18,7 @@ from playhead_receiver.store.runs.summary_fold import (
     role_of,
     token_bearers,
 )
+from playhead_receiver.store.values.span_labels import Label
 from playhead_semconv.genai.steps import Nesting, Role
 
 MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
@@ -57,7 +58,7 @@ class CountedOnce:
         bearers = [
             row.span_id
             for row in token_bearers(rows, nesting)
-            if row.span_id in fresh and run.is_first(row.label.fetched)
+            if row.span_id in fresh and run.is_first(row.label)
         ]
         return CountedSpans(
             run.calls.add(nesting, parents, calls), run.bearers.add(nesting, parents, bearers)
@@ -72,12 +73,12 @@ class _Run:
         self._last_calls: dict[bytes, SpanRow] = {}
         self._fetched: dict[str, None] = {}
 
-    def is_first(self, fetched: str) -> bool:
-        """Whether no fetch of this response was counted before; True for what is no fetch."""
-        if not fetched:
+    def is_first(self, label: Label) -> bool:
+        """Whether a response was not counted before; True for a call and for what is no fetch."""
+        if not label.fetched:
             return True
-        is_first = fetched not in self._fetched
-        self._fetched[fetched] = None
+        is_first = label.call or label.fetched not in self._fetched
+        self._fetched[label.fetched] = None
         _forget(self._fetched, MOST_CALLS)
         return is_first
 

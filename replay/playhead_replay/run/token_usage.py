@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import nesting_of
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.steps import counted_key
+from playhead_semconv.genai.steps import CALLS, counted_key_in
 from playhead_semconv.untrusted.counts import count_in
 
 
@@ -45,19 +45,21 @@ def token_bearers(roots: Sequence[Span]) -> list[Span]:
     spans = [span for root in roots for span in root.walk()]
     bearing = nesting_of(roots).bearers({span.span_id for span in spans if used_tokens(span)})
     fetched: dict[str, str] = {}
-    for span in sorted(spans, key=lambda span: span.started_ns):
-        if span.span_id in bearing and (key := _fetched(span)):
+    for span in sorted(spans, key=lambda span: (not _is_call(span), span.started_ns)):
+        if span.span_id in bearing and (key := counted_key_in(span.attributes)):
             fetched.setdefault(key, span.span_id)
     return [
         span
         for span in spans
-        if span.span_id in bearing and fetched.get(_fetched(span), span.span_id) == span.span_id
+        if span.span_id in bearing
+        and (
+            _is_call(span) or fetched.get(counted_key_in(span.attributes), span.span_id) == span.span_id
+        )
     ]
 
 
-def _fetched(span: Span) -> str:
-    at = span.attributes
-    return counted_key(at.get(a.GEN_AI_OPERATION_NAME), at.get(a.GEN_AI_RESPONSE_ID))
+def _is_call(span: Span) -> bool:
+    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
 
 
 def was_played(span: Span) -> bool:

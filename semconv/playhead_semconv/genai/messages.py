@@ -11,10 +11,13 @@ Shapes are those of ``schemas/*.json``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
+
+from playhead_semconv.untrusted.surrogates import without_halves
 
 
 class FinishReason:
@@ -227,9 +230,16 @@ def encode_one(value: Part | InputMessage | OutputMessage | ToolDefinition) -> b
     return msgspec.json.encode(plain(value))
 
 
-def to_json(values: Iterable[Part | InputMessage | OutputMessage | ToolDefinition]) -> str:
-    """Return the JSON array of ``values``, as the text of a span attribute."""
-    return encode(values).decode()
+def to_json(values: Sequence[Part | InputMessage | OutputMessage | ToolDefinition]) -> str:
+    """Return the JSON array of ``values``, as the text of a span attribute.
+
+    Halves of surrogate pairs are joined where they meet, and replaced elsewhere.
+    """
+    try:
+        return encode(values).decode()
+    except UnicodeEncodeError:
+        found = [plain(value) for value in values]
+        return without_halves(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
 
 
 def called_in(messages: Iterable[InputMessage | OutputMessage]) -> list[str]:

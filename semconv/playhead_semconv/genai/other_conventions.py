@@ -1,4 +1,4 @@
-"""Translates spans of other conventions into the GenAI conventions: OpenInference, OpenLLMetry.
+"""Translates spans of OpenInference, OpenLLMetry and Langfuse into the GenAI conventions.
 
 The original attributes stay unchanged; the translation is for readers. Of a span that names an operation
 of the GenAI conventions only counts of tokens are translated: many writers of such spans have names of
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from playhead_semconv import attributes as a
+from playhead_semconv.genai.usage_details import USAGE_DETAILS, counts_of
 from playhead_semconv.values import GenAiOperationName as Operation
 
 T = TypeVar("T")
@@ -36,6 +37,13 @@ _OPERATIONS: dict[str, dict[str, str]] = {
         "agent": Operation.INVOKE_AGENT,
         "workflow": Operation.INVOKE_WORKFLOW,
     },
+    "langfuse.observation.type": {
+        "generation": Operation.CHAT,
+        "embedding": Operation.EMBEDDINGS,
+        "retriever": Operation.RETRIEVAL,
+        "tool": Operation.EXECUTE_TOOL,
+        "agent": Operation.INVOKE_AGENT,
+    },
 }
 """Attributes that identify a dialect: their values → the operation in the conventions."""
 
@@ -43,7 +51,11 @@ SESSIONS: Final = ("session.id", "traceloop.association.properties.session_id")
 """Attributes with the id of a session, which is a conversation. Also used beside our conventions."""
 
 _NAMES: dict[str, tuple[str, ...]] = {
-    a.GEN_AI_REQUEST_MODEL: ("llm.model_name", "embedding.model_name"),
+    a.GEN_AI_REQUEST_MODEL: (
+        "llm.model_name",
+        "embedding.model_name",
+        "langfuse.observation.model.name",
+    ),
     a.GEN_AI_PROVIDER_NAME: ("llm.provider", "llm.system"),
     a.GEN_AI_TOOL_NAME: ("tool.name",),
     a.GEN_AI_AGENT_NAME: ("agent.name",),
@@ -114,25 +126,27 @@ _CALL = re.compile(r"tool_calls\.(\d{1,6})\.(?:tool_call\.)?(?:function\.)?(id|n
 
 
 def in_our_words(
-    at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str], T]
+    at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str | int], T]
 ) -> dict[str, T]:
     """Return those attributes of a span that the conventions call otherwise, under their names.
 
     Empty for a span of no dialect. ``text``: returns a value's text, empty where it is not text;
-    ``make``: makes a value from text.
+    ``make``: makes a value from text or a count.
     """
     for name, operations in _OPERATIONS.items():
         value = at.get(name)
         if value is not None:
-            return _translated(at, operations.get(text(value), ""), make)
+            return _details(at, text, make) | _translated(at, operations.get(text(value), ""), make)
     return {}
 
 
-def counts_in_our_words(at: Mapping[str, T]) -> dict[str, T]:
-    """Return the counts of tokens that the conventions call otherwise, where ``at`` lacks them."""
-    found: dict[str, T] = {}
+def counts_in_our_words(
+    at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str | int], T]
+) -> dict[str, T]:
+    """As `in_our_words` for counts of tokens; only those that ``at`` lacks."""
     if _OTHER_COUNTS.isdisjoint(at):  # as of most spans
-        return found
+        return {}
+    found = {name: count for name, count in _details(at, text, make).items() if name not in at}
     for ours, theirs in _COUNTS.items():
         if not any(name in at for name in (ours, *_SAME.get(ours, ()))):
             value = next((at[name] for name in theirs if name in at), None)
@@ -141,8 +155,15 @@ def counts_in_our_words(at: Mapping[str, T]) -> dict[str, T]:
     return found
 
 
+def _details(
+    at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str | int], T]
+) -> dict[str, T]:
+    value = at.get(USAGE_DETAILS)
+    return {} if value is None else {name: make(count) for name, count in counts_of(text(value)).items()}
+
+
 _COUNTS = {ours: theirs for ours, theirs in _NAMES.items() if ours.startswith("gen_ai.usage.")}
-_OTHER_COUNTS = frozenset(name for theirs in _COUNTS.values() for name in theirs)
+_OTHER_COUNTS = frozenset((USAGE_DETAILS, *(name for theirs in _COUNTS.values() for name in theirs)))
 _SAME = {a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,)}
 """Names of the conventions that say the same."""
 
@@ -175,14 +196,22 @@ def says_messages(names: Iterable[str]) -> bool:
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
     """As `in_our_words` for attributes as Python values, with messages; only what ``at`` lacks."""
     if a.GEN_AI_OPERATION_NAME in at:
-        return counts_in_our_words(at)
-    found = in_our_words(at, lambda value: value if isinstance(value, str) else "", str)
+        return counts_in_our_words(at, _string, _same)
+    found = in_our_words(at, _string, _same)
     if found:
         found |= {name: said for name, said in _messages(at).items() if said}
     return {name: value for name, value in found.items() if name not in at}
 
 
-def _translated(at: Mapping[str, T], operation: str, make: Callable[[str], T]) -> dict[str, T]:
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _translated(at: Mapping[str, T], operation: str, make: Callable[[str | int], T]) -> dict[str, T]:
     found: dict[str, T] = {a.GEN_AI_OPERATION_NAME: make(operation)} if operation else {}
     for ours, theirs in _NAMES.items():
         for name in theirs:

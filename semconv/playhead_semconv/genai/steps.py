@@ -18,12 +18,13 @@ and around it in time.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import dropwhile, islice, takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from playhead_semconv.values import GenAiOperationName
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName, OpenaiApiType
 
 Id = TypeVar("Id", str, bytes)
 
@@ -41,13 +42,22 @@ CALLS: Final = frozenset(
 """GenAI operations that are calls of a model, whether or not they name it."""
 
 
-def counted_key(operation: object, response_id: object) -> str:
-    """Return the id of a fetched response, whose tokens count once however often it is fetched.
+def counted_key(operation: object, response_id: object, api: object = None) -> str:
+    """Return the id of a response that may be fetched, also several times, with the usage of its call.
 
-    Empty for every other operation: each call has tokens of its own.
+    Its tokens count once: for the call that made it, else for the first fetch. Each call counts, also
+    where servers give several responses one id. Empty for other operations. ``api``: value of
+    ``openai.api.type``.
     """
-    is_fetch = operation == GenAiOperationName.FETCH_RESPONSE
-    return response_id if is_fetch and isinstance(response_id, str) else ""
+    may_be_fetched = operation == GenAiOperationName.FETCH_RESPONSE or api == OpenaiApiType.RESPONSES
+    return response_id if may_be_fetched and isinstance(response_id, str) else ""
+
+
+def counted_key_in(at: Mapping[str, Any]) -> str:
+    """As `counted_key`, for the attributes of a span."""
+    return counted_key(
+        at.get(a.GEN_AI_OPERATION_NAME), at.get(a.GEN_AI_RESPONSE_ID), at.get(a.OPENAI_API_TYPE)
+    )
 
 
 MOST_BESIDE: Final = 100

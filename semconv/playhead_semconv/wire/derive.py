@@ -11,6 +11,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.genai.messages import called_in, to_json
 from playhead_semconv.genai.providers import provider_said
+from playhead_semconv.untrusted.surrogates import whole_text
 from playhead_semconv.wire.catalogue import BODILESS, DIALECTS, model_in, path_of
 from playhead_semconv.wire.dialect import (
     Dialect,
@@ -23,7 +24,7 @@ from playhead_semconv.wire.dialect import (
 from playhead_semconv.wire.encodings import decode_body, decoded_request, header
 from playhead_semconv.wire.framing import Events, array, reader_of
 from playhead_semconv.wire.prefix import PrefixCache
-from playhead_semconv.wire.reading import Object, parse, parse_piece, text, whole_text
+from playhead_semconv.wire.reading import Object, parse, parse_piece, text
 from playhead_semconv.wire.request import Request, read_request
 
 CONTENT_ATTRIBUTES = (

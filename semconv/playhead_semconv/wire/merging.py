@@ -5,6 +5,7 @@ Strings are kept as pieces and joined once at the end, so that a long answer tak
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from playhead_semconv.wire.reading import Object
@@ -111,27 +112,37 @@ def settled(value: Any) -> Any:
     return value
 
 
-def updated(have: Object, new: Object) -> Object:
+def updated(have: Object, new: Object, counts: Iterable[str] = ()) -> Object:
     """Return ``have`` with the fields of ``new``. Counts of usage are not replaced by 0 or nothing.
 
-    Some servers end a stream with a usage that is empty, after one that is not.
+    Some servers end a stream with a usage that is empty, after one that is not. ``counts``: fields that
+    are counts themselves.
     """
     merged = have | new
     for name in _USAGES:
         if isinstance(have.get(name), dict) and name in new:
-            merged[name] = _counted(cast(Object, have[name]), new[name])
+            merged[name] = updated_counts(cast(Object, have[name]), new[name])
+    for name in counts:
+        merged |= {name: have[name]} if have.get(name) and not new.get(name) else {}
     return merged
 
 
-_USAGES = ("usage", "usageMetadata", "usage_metadata", "x_groq")
+_USAGES = (
+    "usage",
+    "usageMetadata",
+    "usage_metadata",
+    "x_groq",
+    "amazon-bedrock-invocationMetrics",
+)
 
 
-def _counted(have: Object, new: Any) -> Object:
+def updated_counts(have: Object, new: Any) -> Object:
+    """Return the counts ``have`` with those of ``new`` that are not 0 or nothing."""
     merged = dict(have)
     for name, value in cast(Object, new).items() if isinstance(new, dict) else ():
         before = have.get(name)
         if isinstance(before, dict):
-            merged[name] = _counted(cast(Object, before), value)
+            merged[name] = updated_counts(cast(Object, before), value)
         elif value or not before:
             merged[name] = value
     return merged

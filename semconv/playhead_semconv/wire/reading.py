@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any, TypeAlias, cast
 
 import msgspec
+
+from playhead_semconv.untrusted.surrogates import HALF, without_halves
 
 Object: TypeAlias = dict[str, Any]
 
@@ -40,7 +41,7 @@ def parse_piece(data: bytes) -> tuple[Any, bool]:
     except ValueError:
         value = _loads(data)
         written = json.dumps(value, ensure_ascii=False)
-        if _HALF.search(written):
+        if HALF.search(written):
             return value, True
         return msgspec.json.decode(written.encode()), False
 
@@ -48,25 +49,6 @@ def parse_piece(data: bytes) -> tuple[Any, bool]:
 def _loads(data: bytes) -> Any:
     written = data.decode(json.detect_encoding(data), "replace")
     return json.loads(written, parse_constant=str, parse_float=_float, parse_int=_int)
-
-
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-def without_halves(text: str) -> str:
-    """Return ``text`` with adjacent halves of a surrogate pair joined, and others as U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def whole_text(value: Any) -> Any:
-    """Return a JSON value in which all texts are `without_halves`."""
-    if isinstance(value, str):
-        return without_halves(value) if _HALF.search(value) else value
-    if isinstance(value, dict):
-        return {whole_text(name): whole_text(item) for name, item in cast(Object, value).items()}
-    if isinstance(value, list):
-        return [whole_text(item) for item in cast(list[Any], value)]
-    return value
 
 
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -81,9 +81,11 @@ def test_facts_and_metrics(receiver: Receiver, send: Send):
     assert send(LOGS, ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()) == b""
     assert list(receiver.store.tape(INSTANCE).facts()) == made.facts
     metrics = ExportMetricsServiceRequest()
-    metrics.resource_metrics.add().scope_metrics.add().metrics.add(name="tokens")
+    metric = metrics.resource_metrics.add().scope_metrics.add().metrics.add(name="tokens")
+    metric.gauge.data_points.add(as_int=3)
     answer = ExportMetricsServiceResponse.FromString(send(METRICS, metrics.SerializeToString()))
-    assert not answer.HasField("partial_success")
+    assert answer.partial_success.rejected_data_points == 1
+    assert "no destination" in answer.partial_success.error_message
 
 
 def test_one_bad_span_among_good_ones_is_rejected_alone(receiver: Receiver, send: Send):

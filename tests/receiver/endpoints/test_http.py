@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
+from google.protobuf.json_format import MessageToJson
 from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
@@ -320,16 +321,29 @@ def test_log_records_that_are_no_facts_are_counted_and_said_to_be_dropped(
     answer = client.post("/v1/logs", content=request.SerializeToString(), headers=PROTOBUF)
     assert answer.status_code == 200
     partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
-    assert partial.rejected_log_records == 0
+    assert partial.rejected_log_records == 1
     assert partial.error_message == "1 log records are no facts of a tape: counted, not kept"
 
 
-def test_metrics_are_accepted(client: httpx.Client):
+def test_metrics_that_are_not_kept_are_rejected(client: httpx.Client):
     request = ExportMetricsServiceRequest()
-    request.resource_metrics.add().scope_metrics.add().metrics.add(name="tokens")
+    metrics = request.resource_metrics.add().scope_metrics.add().metrics
+    metrics.add(name="none")
+    metrics.add(name="tokens").sum.data_points.add(as_int=3)
+    metrics.add(name="latency").histogram.data_points.add(count=1)
     answer = client.post("/v1/metrics", content=request.SerializeToString(), headers=PROTOBUF)
     assert answer.status_code == 200
-    assert not ExportMetricsServiceResponse.FromString(answer.content).HasField("partial_success")
+    partial = ExportMetricsServiceResponse.FromString(answer.content).partial_success
+    said = "2 data points: metrics are not stored, and no destination takes them"
+    assert (partial.rejected_data_points, partial.error_message) == (2, said)
+    answer = client.post("/v1/metrics", content=MessageToJson(request), headers=JSON)
+    told = {"rejectedDataPoints": "2", "errorMessage": said}
+    assert (answer.status_code, answer.json()) == (200, {"partialSuccess": told})
+
+
+def test_profiles_are_no_signal_of_the_receiver(client: httpx.Client):
+    answer = client.post("/v1development/profiles", content=b"", headers=PROTOBUF)
+    assert answer.status_code == 404  # OTLP does not repeat it
 
 
 def test_an_empty_request_is_a_success(client: httpx.Client):

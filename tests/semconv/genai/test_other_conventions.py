@@ -1,5 +1,7 @@
 """What OpenInference and OpenLLMetry write, in the words of the GenAI conventions."""
 
+import json
+
 import pytest
 from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
 
@@ -91,3 +93,38 @@ def test_arguments_that_are_no_json_stay_as_they_are():
     assert message["parts"] == [
         {"type": "tool_call", "id": None, "name": "weather", "arguments": '{"at": '}
     ]
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"input": 5, "input_cached_tokens": 9, "input_cache_creation": 2, "output": 3},
+        {"input": 5, "cache_read_input_tokens": 9, "cache_write_input_tokens": 2, "output": 3},
+        {"input_tokens": 5, "cache_read_input_tokens": 9, "cache_creation_input_tokens": 2}
+        | {"cache_creation": {"ephemeral_5m_input_tokens": 2}, "output_tokens": 3},
+        {"input": 16, "input_cache_read": 9, "input_cache_creation": 2, "output": 3, "total": 19},
+        {"input": 5, "input_cache_read": 9, "input_cache_creation": 2, "output": 3, "total": 19},
+        {"prompt_tokens": 16, "completion_tokens": 3, "total_tokens": 19}
+        | {"prompt_tokens_details": {"cached_tokens": 9, "cache_write_tokens": 2}},
+        {"input_tokens": 16, "output_tokens": 3}
+        | {"input_tokens_details": {"cached_tokens": 9, "cache_write_tokens": 2}},
+    ],
+)
+@pytest.mark.parametrize(
+    "kind", [{"langfuse.observation.type": "generation"}, {a.GEN_AI_OPERATION_NAME: "chat"}]
+)
+def test_counts_of_langfuse(kind: dict[str, str], details: dict[str, object]):
+    told = {**kind, "langfuse.observation.usage_details": json.dumps(details)}
+    assert {**told, **attributes_in_our_words(told)} == told | {
+        a.GEN_AI_OPERATION_NAME: "chat",
+        a.GEN_AI_USAGE_INPUT_TOKENS: 16,
+        a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: 9,
+        a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: 2,
+        a.GEN_AI_USAGE_OUTPUT_TOKENS: 3,
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"input": "x", "output": -1}', "[" * 9999, 7])
+def test_counts_of_langfuse_that_cannot_be_read(text: object):
+    told = {"langfuse.observation.type": "tool", "langfuse.observation.usage_details": text}
+    assert attributes_in_our_words(told) == {a.GEN_AI_OPERATION_NAME: "execute_tool"}

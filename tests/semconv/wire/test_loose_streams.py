@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.answers.wires import DONE, content, derived, dump, sse, stream, whole
 
-from playhead_semconv.wire import derive, recognised
+from playhead_semconv.wire import WireResponse, derive, recognised
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -188,6 +188,51 @@ def test_zeros_of_anthropic_do_not_replace_the_usage_before_them():
     found = derived("anthropic.messages", ASKED, stream(*sse(*events))).attributes
     assert found["gen_ai.usage.cache_read.input_tokens"] == 5
     assert found["gen_ai.usage.output_tokens"] == 3
+
+
+LINES = [("content-type", "application/x-ndjson")]
+
+
+def test_zeros_of_ollama_do_not_replace_the_counts_before_them():
+    last = {"done": True, "prompt_eval_count": 0, "eval_count": 0}
+    lines = [{"message": {"content": "Hi"}, "prompt_eval_count": 5, "eval_count": 7}, last]
+    answer = WireResponse(200, LINES, [dump(line) + b"\n" for line in lines], True)
+    at = derived("ollama.chat", ASKED, answer).attributes
+    assert (at["gen_ai.usage.input_tokens"], at["gen_ai.usage.output_tokens"]) == (5, 7)
+
+
+def test_tool_calls_of_ollama_are_told_apart():
+    def line(name: str) -> bytes:
+        call = {"index": 0, "function": {"name": name, "arguments": {"of": name}}}
+        return dump({"message": {"content": "", "tool_calls": [call]}}) + b"\n"
+
+    answer = WireResponse(200, LINES, [line("a"), line("b"), b'{"done":true}\n'], True)
+    (message,) = content(derived("ollama.chat", ASKED, answer), "output.messages")
+    assert [(part["name"], part["arguments"]) for part in message["parts"]] == [
+        ("a", {"of": "a"}),
+        ("b", {"of": "b"}),
+    ]
+
+
+METRICS = "amazon-bedrock-invocationMetrics"
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [{"inputTextTokenCount": 5, "totalOutputTextTokenCount": 7}] * 2,
+        [{"prompt_token_count": 5, "generation_token_count": 7}] * 2,
+        [{METRICS: {"inputTokenCount": 5, "outputTokenCount": 7}}] * 2,
+        [{"prompt_token_count": 5}, {"generation_token_count": 7}],
+    ],
+    ids=["titan", "llama", "metrics", "one after the other"],
+)
+def test_zeros_of_a_text_model_of_bedrock_do_not_replace_the_counts_before_them(counts: Any):
+    first, second = counts
+    last = {name: {of: 0 for of in v} if isinstance(v, dict) else 0 for name, v in first.items()}
+    events = [{"generation": "Hi", **first}, second, {"stop_reason": "stop", **last}]
+    found = derived("bedrock.prompt", {"prompt": "Hi"}, stream(*sse(*events))).attributes
+    assert (found["gen_ai.usage.input_tokens"], found["gen_ai.usage.output_tokens"]) == (5, 7)
 
 
 BOM = b"\xef\xbb\xbf"

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.answers.spoken_sessions import CAME, LIVE, REALTIME, RESPONSES, SENT, content, session
 
+from playhead_semconv.wire.realtime.calls import RealtimeCall
 from playhead_semconv.wire.realtime.connection import realtime_span_id, realtime_wire
 
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
@@ -175,6 +177,61 @@ def test_a_live_session():
     assert content(third, "input.messages")[0]["parts"][0]["content"] == "Thanks"
     assert content(third, "output.messages")[0]["parts"][0]["content"] == "You are wel"
     assert third.attributes["gen_ai.response.finish_reasons"] == ["interrupted"]
+
+
+CUT_TEXT = ["party \ud83c", "\udf89 time \ud83d", " end"]
+"""A character in two messages, and half a character."""
+
+
+def _openai_delta(kind: str, delta: str) -> dict[str, Any]:
+    at = {"response_id": "r1", "item_id": "i1", "output_index": 0, "content_index": 0}
+    return {"type": f"response.{kind}.delta", **at, "delta": delta}
+
+
+@pytest.mark.parametrize("kind", ["output_text", "output_audio_transcript"])
+def test_a_realtime_server_cuts_a_character(kind: str):
+    (call,) = session(
+        REALTIME,
+        (CAME, CREATED),
+        (SENT, {"type": "response.create"}),
+        (CAME, {"type": "response.created", "response": {"id": "r1"}}),
+        *[(CAME, _openai_delta(kind, piece)) for piece in CUT_TEXT],
+    )
+    _says_the_whole_text(call)
+
+
+def test_a_responses_server_cuts_a_character():
+    (call,) = session(
+        RESPONSES,
+        (SENT, {"type": "response.create", "input": "Hi", "model": "m"}),
+        (CAME, {"type": "response.created", "response": {"id": "r1", "model": "m \ud83d"}}),
+        *[(CAME, _openai_delta("output_text", piece)) for piece in CUT_TEXT],
+    )
+    _says_the_whole_text(call)
+    assert call.attributes["gen_ai.response.model"] == "m \ufffd"
+
+
+@pytest.mark.parametrize("spoken", [False, True])
+def test_a_live_server_cuts_a_character(spoken: bool):
+    pieces = [
+        {"outputTranscription": {"text": piece}}
+        if spoken
+        else {"modelTurn": {"parts": [{"text": piece}]}}
+        for piece in CUT_TEXT
+    ]
+    (call,) = session(
+        LIVE,
+        (SENT, {"setup": {"model": "models/m"}}),
+        (SENT, {"realtimeInput": {"text": "Hi"}}),
+        *[(CAME, {"serverContent": piece}) for piece in pieces],
+        (CAME, {"serverContent": {"turnComplete": True}}),
+    )
+    _says_the_whole_text(call)
+
+
+def _says_the_whole_text(call: RealtimeCall) -> None:
+    (part,) = content(call, "output.messages")[0]["parts"]
+    assert part["content"] == "party \U0001f389 time \ufffd end"
 
 
 WORDS = st.sampled_from(

@@ -39,6 +39,7 @@ def usage(sent: int, got: int) -> dict[str, Any]:
         ([piece("a"), (CAME, OVER), (CAME, usage(7, 3))], [7, 3]),
         ([piece("a"), (CAME, OVER | usage(7, 3)), piece("b"), (CAME, OVER | usage(9, 3))], [16, 6]),
         ([piece("a"), (CAME, OVER), (CAME, usage(7, 3)), piece("b"), (CAME, usage(9, 1))], [16, 4]),
+        ([piece("a"), (CAME, usage(7, 3)), (CAME, OVER | usage(0, 0))], [7, 3]),
         ([(CAME, {"toolCall": {"functionCalls": []}} | usage(7, 3))] * 2, [14, 6]),
     ],
 )

@@ -382,7 +382,7 @@ def token_bearers(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = Non
         return []
     counted = (nesting or nesting_of(spans)).bearers({span.span_id for span in bearing})
     fetched: dict[str, bytes] = {}
-    for span in sorted(bearing, key=lambda span: span.start_ns):
+    for span in sorted(bearing, key=lambda span: (not span.label.call, span.start_ns)):
         if span.label.fetched and span.span_id in counted and not span.label.played:
             fetched.setdefault(span.label.fetched, span.span_id)
     return [
@@ -390,5 +390,5 @@ def token_bearers(spans: Sequence[SpanRow], nesting: Nesting[bytes] | None = Non
         for span in bearing
         if span.span_id in counted
         and not span.label.played
-        and fetched.get(span.label.fetched, span.span_id) == span.span_id
+        and (span.label.call or fetched.get(span.label.fetched, span.span_id) == span.span_id)
     ]

@@ -198,9 +198,9 @@ def words_of(span: Any, recorded: bool) -> Any:
     if recorded:
         return at
     if a.GEN_AI_OPERATION_NAME in at:
-        found = counts_in_our_words(at)
+        found = counts_in_our_words(at, _value_text, _made_value)
     else:
-        found = in_our_words(at, _value_text, _text_value)
+        found = in_our_words(at, _value_text, _made_value)
     if not found:
         return at
     return {**found, **{name: at[name] for name in _READ if name in at}}
@@ -208,6 +208,7 @@ def words_of(span: Any, recorded: bool) -> Any:
 
 _READ = (
     a.GEN_AI_OPERATION_NAME,
+    a.OPENAI_API_TYPE,
     a.GEN_AI_RESPONSE_ID,
     a.GEN_AI_RESPONSE_MODEL,
     a.GEN_AI_REQUEST_MODEL,
@@ -236,8 +237,8 @@ def _value_text(value: Any) -> str:
     return value.string_value
 
 
-def _text_value(text: str) -> Any:
-    return AnyValue(string_value=text)
+def _made_value(value: str | int) -> Any:
+    return AnyValue(string_value=value) if isinstance(value, str) else AnyValue(int_value=value)
 
 
 def summarize(span: Any, recorded: bool = False) -> SpanSummary:
@@ -282,10 +283,14 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             served,
             span.status.code == trace_pb2.Status.STATUS_CODE_OK,
             whereabouts == PARENT_IS_LOCAL,
-            counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID))[:LONGEST_NAME] if usage else "",
+            _counted_key(operation, at)[:LONGEST_NAME] if usage else "",
         ),
         usage=usage,
     )
+
+
+def _counted_key(operation: str, at: Any) -> str:
+    return counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID), _text(at, a.OPENAI_API_TYPE))
 
 
 def _conversations(given: Any, at: Any) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     inner: bool = False
     """Whether its parent is known to be in the same process."""
     fetched: str = ""
-    """Id of a response that was made before and is fetched with its usage: it counts once."""
+    """Id of a response with usage that may be fetched, or is: it counts once (`counted_key`)."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

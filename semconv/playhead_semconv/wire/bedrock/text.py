@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
 )
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 from playhead_semconv.wire.dialect import Plain, ResponseContent
-from playhead_semconv.wire.merging import Pieces, settled
+from playhead_semconv.wire.merging import Pieces, settled, updated
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -173,7 +173,8 @@ class TextFold:
             self._body["error"] = value.get("error")
             return
         self._plain = not any(isinstance(value.get(name), list) for name in _CHOICES)
-        self._body |= rest(value, *_CHOICES, *_SAID, *_WHY)
+        fields = rest(value, *_CHOICES, *_SAID, *_WHY)
+        self._body = updated(self._body, fields, (*_INPUT, *_OUTPUT))
         for index, choice in enumerate(choices_in(value) or [value]):
             have = self._choices.setdefault(index, {})
             for field, item in choice.items():

@@ -20,7 +20,7 @@ from playhead_semconv.genai.messages import (
 )
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
 from playhead_semconv.wire.dialect import Plain, ResponseContent, definition, tokens
-from playhead_semconv.wire.merging import merge, settled
+from playhead_semconv.wire.merging import merge, settled, updated
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -148,11 +148,16 @@ class OllamaFold:
     def __init__(self) -> None:
         self._body: Object = {}
         self._growing: Object = {}
+        self._calls: list[Any] = []
 
     def event(self, name: str, value: Object) -> None:
         """Add the next line."""
-        self._body |= rest(value, *_GROWING)
-        merge(self._growing, {field: value[field] for field in _GROWING if field in value})
+        self._body = updated(self._body, rest(value, *_GROWING), (name for *_, name in _USAGE))
+        growing = {field: value[field] for field in _GROWING if field in value}
+        if calls := sequence(mapping(growing.get("message")).get("tool_calls")):
+            growing["message"] = rest(growing["message"], "tool_calls")
+            self._calls += calls  # each is whole, whatever index a server gives it
+        merge(self._growing, growing)
 
     def done(self) -> None:
         """No-op: ``[DONE]`` is not part of this format."""
@@ -164,6 +169,8 @@ class OllamaFold:
     def body(self) -> Object:
         """Return the answer so far."""
         grown: Object = settled(self._growing)
+        if self._calls:
+            grown["message"] = mapping(grown.get("message")) | {"tool_calls": self._calls}
         return self._body | grown
 
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Exchange, digest_of
+from playhead_semconv.untrusted.surrogates import whole_text, without_halves
 from playhead_semconv.wire.realtime.calls import RealtimeCall, RealtimeFold
 from playhead_semconv.wire.realtime.ending import ending_of
 from playhead_semconv.wire.realtime.messages import Read, messages_of
@@ -64,7 +65,9 @@ def realtime_calls(url: str, exchange: Exchange, read: Read) -> list[RealtimeCal
                 return []
             ending = ending_of(exchange, read)
             for call in found:
-                call.attributes[a.PLAYHEAD_WIRE] = name
+                call.attributes = whole_text(call.attributes) | {a.PLAYHEAD_WIRE: name}
+                call.error_type = without_halves(call.error_type)
+                call.error_message = without_halves(call.error_message)
                 if call.ended_ns is None and ending is not None:
                     call.cut(*ending)
             return found

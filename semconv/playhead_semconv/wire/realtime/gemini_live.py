@@ -26,6 +26,7 @@ from playhead_semconv.wire.google.generate_content import GeminiGenerateContent
 from playhead_semconv.wire.google.parts import camel, content_parts
 from playhead_semconv.wire.google.stream_fold import ContentFold
 from playhead_semconv.wire.google.usage import usage_of
+from playhead_semconv.wire.merging import updated_counts
 from playhead_semconv.wire.reading import Object, given, mapping, sequence, text
 from playhead_semconv.wire.realtime.calls import RealtimeCall, SessionMessage
 
@@ -176,7 +177,7 @@ class GeminiLiveFold:
     def _used(self, value: Any, time_ns: int) -> None:
         answer = self._open or (self._answers[-1] if self._answers else None)
         if answer is not None:
-            answer.usage = mapping(value)
+            answer.usage = updated_counts(answer.usage, camel(value))
 
     def _failed(self, value: Any, time_ns: int) -> None:
         """An error is about what is being answered, or about what was asked last."""

@@ -7,7 +7,7 @@ from typing import cast
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Exchange, Part
-from playhead_semconv.wire.reading import Object, parse
+from playhead_semconv.wire.reading import Object, parse_piece
 from playhead_semconv.wire.realtime.calls import SessionMessage
 
 Read = Callable[[bool, int], bytes]
@@ -40,9 +40,12 @@ def in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
 
 
 def object_in(data: bytes) -> Object | None:
-    """Return the JSON object that a message is; None where it is none."""
+    """Return the JSON object that a message is; None where it is none.
+
+    Halves of a character that the server cut between two messages stay, so that they can be joined.
+    """
     try:
-        value = parse(data)
+        value, _ = parse_piece(data)
     except (ValueError, RecursionError):
         return None
     return cast(Object, value) if isinstance(value, dict) else None

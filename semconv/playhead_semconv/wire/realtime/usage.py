@@ -10,9 +10,11 @@ from typing import ClassVar, Protocol
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
+from playhead_semconv.untrusted.surrogates import whole_text
 from playhead_semconv.wire.dialect import tokens
 from playhead_semconv.wire.google.parts import camel
 from playhead_semconv.wire.google.usage import usage_of
+from playhead_semconv.wire.merging import updated_counts
 from playhead_semconv.wire.openai.responses import USAGE as RESPONSES_USAGE
 from playhead_semconv.wire.openai.responses_fold import ENDINGS
 from playhead_semconv.wire.reading import Object, given, integer, mapping, text
@@ -45,7 +47,7 @@ def usage_reader(url: str) -> UsageReader | None:
 def used(reader: UsageReader, sent: bool, data: bytes) -> dict[str, Value]:
     """Return what a message says was used; ``sent``: whether the program sent it."""
     value = object_in(data)
-    return {} if value is None else reader.message(sent, value)
+    return {} if value is None else whole_text(reader.message(sent, value))
 
 
 class _OpenAI:
@@ -86,6 +88,8 @@ class _Gemini:
 
     def __init__(self) -> None:
         self._model = ""
+        self._said: Object = {}
+        """The counts of an answer, as the messages say them."""
         self._known: dict[str, int] = {}
         self._over = False
         """Whether the answer that was counted last has ended."""
@@ -100,11 +104,13 @@ class _Gemini:
         calls = "toolCall" in fields
         ends = calls or any(content.get(name) is True for name in ("turnComplete", "interrupted"))
         if self._over and (ends or content.get("modelTurn") or content.get("outputTranscription")):
-            self._known, self._over = {}, False
+            self._said, self._known, self._over = {}, {}, False
         self._over = self._over or ends
-        said = usage_of(fields.get("usageMetadata"))
+        said = camel(fields.get("usageMetadata"))
         if not said:
             return {}
+        self._said = updated_counts(self._said, said)
+        said = usage_of(self._said)
         before, self._known = self._known, {name: integer(count) or 0 for name, count in said.items()}
         found: dict[str, Value] = {
             name: count - before.get(name, 0) for name, count in self._known.items()

@@ -12,6 +12,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import Value
 from playhead_semconv.values import GenAiProviderName
 from playhead_semconv.wire.dialect import ResponseContent
+from playhead_semconv.wire.merging import updated
 from playhead_semconv.wire.openai.chat import OpenAIChat
 from playhead_semconv.wire.reading import (
     Object,
@@ -90,7 +91,7 @@ class XaiChatStream(XaiChat):
             message["role"] = delta.get("role") or message.get("role")
             choice["finish_reason"] = output.get("finish_reason") or choice.get("finish_reason")
         for one in said:
-            body |= rest(one, "outputs")
+            body = updated(body, rest(one, "outputs"))
         return {
             **body,
             "choices": [
