@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from playhead_semconv.settings import Resolved, Settings
 
 
+def working_folder() -> Path:
+    """The working folder; the root folder if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
 @dataclass
 class Session:
     """One invocation of ``playhead``."""
@@ -38,7 +46,11 @@ class Session:
         from playhead_cli.configuration import resolved_settings
 
         found = resolved_settings(
-            os.environ, flags=self.flags, config=self.config, no_config=self.no_config, cwd=Path.cwd()
+            os.environ,
+            flags=self.flags,
+            config=self.config,
+            no_config=self.no_config,
+            cwd=working_folder(),
         )
         if found.settings.prices:
             from playhead_receiver.host.price_file import use_prices

@@ -167,4 +167,4 @@ def test_a_point_that_is_none_is_an_error(wandering: Wandering):
     assert f"wanderer-1 has steps 1 to {STEPS}, not {STEPS + 1}" in done.stderr
     done = run.home.playhead("state", "wanderer-1", "--at", "2026-99-25T10:00")
     assert done.returncode == 2
-    assert "is no time" in done.stderr
+    assert "is not a time" in done.stderr

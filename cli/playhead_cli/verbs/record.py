@@ -24,7 +24,7 @@ from playhead_cli.running.agent import (
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.session import Session
+from playhead_cli.session import Session, working_folder
 from playhead_receiver.host.writer_lock import running, store_mark
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError
@@ -74,7 +74,7 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
     with signals_held(), recorded_runs() as reports:
-        inherited = with_kept_provider(session, os.environ, agent.words, Path.cwd())
+        inherited = with_kept_provider(session, os.environ, agent.words, working_folder())
         status = _recorded(Record(session, agent, interpreter, inherited, reports))
     return die_as(status)
 

@@ -149,5 +149,5 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise ConfigurationError(f"sample={text} is no share", hint="from 0 to 1, e.g. sample=0.1")
+        raise ConfigurationError(f"sample={text} is not a share", hint="from 0 to 1, e.g. sample=0.1")
     return share

@@ -180,7 +180,7 @@ def test_what_gc_is_not_told_is_as_the_setting_has_it(
         assert gc(data_dir, retention, "--dry-run", *words) == 0
         assert capsys.readouterr().out.split() == gone, (retention, words)
     assert gc(data_dir, "success=soon", "--dry-run") == 2
-    assert "retention success=soon: 'soon' is no duration" in capsys.readouterr().err
+    assert "retention success=soon: 'soon' is not a duration" in capsys.readouterr().err
 
 
 def test_a_budget_is_told_before_anything_goes(playhead: CommandLine):
@@ -209,12 +209,12 @@ def test_a_budget_is_told_before_anything_goes(playhead: CommandLine):
 def test_a_mistake_in_what_is_to_go_is_said(playhead: CommandLine):
     store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
     for words, said in (
-        (("--success", "soon"), "'soon' is no duration"),
+        (("--success", "soon"), "'soon' is not a duration"),
         (("--agent", "refund"), "--agent refund has no time"),
         (("--agent", "=1d"), "--agent =1d has no time"),
-        (("--agent", "refund=soon"), "'soon' is no duration"),
+        (("--agent", "refund=soon"), "'soon' is not a duration"),
         (("--share", "2"), "2.0 is not in the range 0<=x<=1"),
-        (("--budget", "much"), "'much' is no size"),
+        (("--budget", "much"), "'much' is not a size"),
     ):
         done = playhead("gc", *words, "--yes")
         assert (done.status, said in done.err) == (2, True), (words, done.err)

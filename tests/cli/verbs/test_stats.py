@@ -41,7 +41,7 @@ def test_a_query_says_which_runs_and_a_way_how_they_are_grouped(two: CommandLine
         ["all", "1"]
     ]
     wrong = two("stats", "agnt:x")
-    assert wrong.status == 2 and "is no field of a run" in wrong.err
+    assert wrong.status == 2 and "is not a field of a run" in wrong.err
 
 
 def test_the_object_is_that_of_the_query_api(two: CommandLine):

@@ -174,7 +174,7 @@ def test_the_doctor_looks_at_the_store(playhead: CommandLine, tmp_path: Path):
 def test_the_doctor_reads_how_long_runs_are_kept(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PLAYHEAD_RETENTION", "success=soon")
     done = playhead("doctor")
-    assert (done.status, "retention success=soon: 'soon' is no duration" in done.out) == (1, True)
+    assert (done.status, "retention success=soon: 'soon' is not a duration" in done.out) == (1, True)
 
 
 def playhead_receiver_of(data_dir: Path) -> Receiver:

@@ -465,13 +465,13 @@ def test_a_policy_is_read_from_words():
     ("wrong", "said"),
     [
         ("soon", "retention soon: it says nothing of how long runs are kept"),
-        ("success=soon", "retention success=soon: 'soon' is no duration"),
+        ("success=soon", "retention success=soon: 'soon' is not a duration"),
         ("success=7d,failure=30d", "retention success=7d,failure=30d: it says nothing"),
         ("success=7d success=8d", "retention: success is said twice"),
-        ("share=2", "retention share=2: '2' is no share"),
+        ("share=2", "retention share=2: '2' is not a share"),
         ("agent=1d", "retention agent=1d: it says nothing"),
         ("agent:=1d", "retention agent:=1d: it says nothing"),
-        ("budget=much", "retention budget=much: 'much' is no size"),
+        ("budget=much", "retention budget=much: 'much' is not a size"),
         ("'agent:a=1d", 'retention "\'agent:a=1d": No closing quotation'),
     ],
 )

@@ -82,11 +82,11 @@ def test_a_failed_run_is_a_failure():
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
-        ("printed", "'printed' is no condition", "printed~TEXT, "),
+        ("printed", "'printed' is not a condition", "printed~TEXT, "),
         ("printd~x", "a run has no printd", "did you mean printed?"),
         ("calls=1", "a run has no calls", "did you mean calls?"),
         ("tool.refund=1", "a run has no tool.refund", "did you mean tool?"),
-        ("steps<many", "'steps<many': 'many' is no number", "steps<5"),
+        ("steps<many", "'steps<many': 'many' is not a number", "steps<5"),
         ("response.a..b=1", "a..b is no path", "names and numbers"),
     ],
 )

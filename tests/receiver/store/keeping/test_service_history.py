@@ -30,11 +30,11 @@ def test_a_time_and_a_size(text: str, kept: History | None):
     ("text", "problem"),
     [
         ("", "says nothing"),
-        ("an hour", "'an' is no size"),
+        ("an hour", "'an' is not a size"),
         ("1h 2h", "2h is one too many"),
         ("1h 64MiB 1G", "1G is one too many"),
-        ("1h/64MiB", "'1h/64MiB' is no size"),
-        ("-1h", "'-1h' is no duration"),
+        ("1h/64MiB", "'1h/64MiB' is not a size"),
+        ("-1h", "'-1h' is not a duration"),
     ],
 )
 def test_what_is_neither_is_refused(text: str, problem: str):

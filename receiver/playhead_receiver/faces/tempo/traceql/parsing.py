@@ -312,7 +312,7 @@ def _combined(
     if isinstance(left, int | float) and isinstance(right, int | float):
         return calculated(op, left, right)
     if any(isinstance(one, SpanQuery) and _compares(one.metric) for one in (left, right)):
-        raise UsageError("invalid TraceQL query: compare is no number")
+        raise UsageError("invalid TraceQL query: compare is not a number")
     return Calculation(op, left, right)
 
 
