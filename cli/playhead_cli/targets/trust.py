@@ -89,7 +89,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
     if session.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             what,
-            cause="it runs with your rights, and nobody can be asked",
+            cause="it runs with your rights, and there is no terminal to ask on",
             hint="look at what is said above; if you trust it: --trust",
         )
     if not click.confirm(visible(f"playhead: {what}. Run it?"), err=True, default=False):

@@ -117,7 +117,7 @@ def _signing(path: Path, form: str) -> Signs:
 
 def _passphrase(path: Path) -> str:
     if not sys.stdin.isatty():
-        raise UsageError(f"the key {path} has a passphrase, and nobody can be asked for it")
+        raise UsageError(f"the key {path} has a passphrase, and there is no terminal to ask on")
     return click.prompt(f"passphrase of {path}", hide_input=True, err=True)
 
 

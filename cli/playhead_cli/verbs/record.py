@@ -123,7 +123,7 @@ class Record:
         """Run the agent where nothing can be recorded because of ``problem``, and say so."""
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
         if not self.session.as_json:
-            write_message("playhead: nothing is kept of this run\n")
+            write_message("playhead: this run is not recorded\n")
         return self._run({**self.inherited, "PLAYHEAD_DISABLED": "1"})[1]
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:

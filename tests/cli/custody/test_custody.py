@@ -154,7 +154,7 @@ def test_a_fact_of_a_file_that_was_changed_is_named(playhead: CommandLine, expor
     rewritten(exported, records)
     found = playhead("verify", str(exported))
     assert (found.status, found.lines) == (1, [f"chain {INSTANCE.hex()} 9: was replaced"])
-    assert "is not what its chain was made over" in found.err
+    assert "does not match its hash chain" in found.err
     (one,) = json.loads(playhead("verify", str(exported), "--json").out)["findings"]
     assert (one["instance"], one["first"], one["last"]) == (INSTANCE.hex(), 9, 9)
 
@@ -288,6 +288,6 @@ def test_a_file_without_a_chain_is_said_to_have_none(playhead: CommandLine, tmp_
     found = playhead("verify", str(path))
     assert found.status == 0
     assert "not chained, so nobody can tell whether it was changed" in found.err
-    assert "what is not chained may have been changed" in found.err
+    assert "parts without a hash chain may have been changed" in found.err
     said = json.loads(playhead("verify", str(path), "--json").out)
     assert [one["state"] for one in said["processes"]] == ["not chained"]

@@ -106,7 +106,7 @@ def test_a_signed_tape_is_checked_elsewhere(
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert f"with {fingerprint(KEY.public_key().public_bytes_raw())}\n" in done.stderr
-    assert "is what its chain was made over" in done.stderr
+    assert "matches its hash chain" in done.stderr
 
 
 def test_a_signature_covers_heads_run_and_counts(signed: Path):
@@ -212,7 +212,7 @@ def test_each_key_that_is_none_is_told(playhead: CommandLine, signed: Path, tmp_
     )
     (tmp_path / "notes").write_text("no key")
     for name, said in (
-        ("guarded", "has a passphrase, and nobody can be asked"),
+        ("guarded", "has a passphrase, and there is no terminal"),
         ("rsa", "is not a key of Ed25519"),
         ("notes", "holds no private key that can be read"),
         ("nothing", "cannot be read"),

@@ -234,7 +234,7 @@ def test_a_query_of_tail(playhead: CommandLine, refund_1: str, monkeypatch: pyte
     assert playhead("tail", "tool:nothing").lines == []
     refused = playhead("tail", "agent:refund", '"order 81"')
     assert (refused.status, refused.out) == (2, "")
-    assert "cannot be waited for" in refused.err
+    assert "a text search cannot be followed" in refused.err
     assert playhead("tail", "status:nothing").status == 2
 
 

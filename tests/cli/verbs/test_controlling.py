@@ -207,7 +207,7 @@ def test_a_checkpoint_is_made_from_outside_and_the_run_goes_on(stage: Stage):
     ready(agent)
     until(lambda: stage.operator.listens("agent-1"), "it takes orders")
     late = home.playhead("checkpoint", "agent-1", "--wait", "0s")
-    assert late.returncode == 1 and "has not come to its next step" in late.stderr
+    assert late.returncode == 1 and "has not reached its next step" in late.stderr
     before = stage.operator.state("agent-1")["revision"]
     asking = home.start("checkpoint", "agent-1", "--label", "by hand", "--wait", "60s")
     ordered_and_taken = before + 2

@@ -69,7 +69,7 @@ def test_golden_rm_asks_and_removes(playhead: CommandLine, refund_1: str, tmp_pa
     assert playhead("golden", "add", "refund-1", "--name", "test_x/refund", *folder).status == 0
     path = tmp_path / "test_x" / "refund.tape"
     asked = playhead("golden", "rm", "test_x/refund", *folder)
-    assert asked.status == 2 and "nobody can be asked" in asked.err and path.exists()
+    assert asked.status == 2 and "confirm with --yes" in asked.err and path.exists()
     done = playhead("golden", "rm", "test_x/refund", "--yes", "--json", *folder)
     assert json.loads(done.out)["removed"] == [str(path)]
     assert not path.parent.exists()

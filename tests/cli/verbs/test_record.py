@@ -284,9 +284,12 @@ def damaged(tmp_path: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("make", [no_folder, damaged])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [(no_folder, "this run is not recorded"), (damaged, "the run is only in the spool")],
+)
 def test_a_program_runs_also_where_nothing_can_be_kept(
-    tmp_path: Path, environ: dict[str, str], make: Callable[[Path], str]
+    tmp_path: Path, environ: dict[str, str], make: Callable[[Path], str], said: str
 ):
     script = tmp_path / "agent.py"
     script.write_text("import sys\nprint('hi', sys.argv[1:])\nsys.exit(3)\n")
@@ -295,7 +298,7 @@ def test_a_program_runs_also_where_nothing_can_be_kept(
     done = playhead(*words, environ=told, cwd=tmp_path, timeout_s=PATIENCE_S)
     assert (done.returncode, done.stdout) == (3, "hi ['--order', '81']\n")
     assert "error[" in done.stderr
-    assert "playhead: nothing is kept" in done.stderr
+    assert f"playhead: {said}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -311,7 +314,7 @@ def test_a_program_runs_also_where_the_settings_are_not_understood(
         "error[configuration]: content from environment (PLAYHEAD_CONTENT) is 'metadat',"
         " not full or metadata",
         "hint: did you mean metadata?",
-        "playhead: nothing is kept of this run",
+        "playhead: this run is not recorded",
     ]
     assert not Path(environ["PLAYHEAD_DATA_DIR"]).exists()
 

@@ -108,7 +108,7 @@ def test_what_cannot_be_pushed_stays(
     leave(spool, refund())
     done = playhead("spool", "push")
     assert done.status == 1
-    assert "playhead: still there:" in done.err
+    assert "playhead: not delivered:" in done.err
     assert len(playhead("spool", "ls").lines) == 1
 
 

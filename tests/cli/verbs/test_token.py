@@ -108,4 +108,4 @@ def test_where_nothing_runs_the_recipe_is_that_of_the_next_receiver(
     made = playhead("token", "create", "agents", "--scope", "ingest", "--scope", "read")
     assert exported(made)["PLAYHEAD_ENDPOINT"] == "http://127.0.0.1:4318"
     assert typed(made, "curl")[-1] == "http://127.0.0.1:4319/v1/runs"
-    assert "the next playhead up asks everybody for a token" in made.err
+    assert "the next playhead up requires a token" in made.err

@@ -42,7 +42,7 @@ def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
     assert line.startswith(f"facts {bytes(range(16)).hex()}: 0-")
     assert line.endswith("came in and are not here")
     assert "it concerns 1 run: refund-1; all others are whole" in found.err
-    assert "to let go of what is damaged: playhead delete refund-1" in found.err
+    assert "to delete the damaged runs: playhead delete refund-1" in found.err
     said = json.loads(playhead("verify", "--json").out)
     assert [(one["what"], one["runs"]) for one in said["findings"]] == [
         ("chain", ["refund-1"]),

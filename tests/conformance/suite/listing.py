@@ -253,7 +253,7 @@ class Listing(OnEngine):
             store.resolve("last-4")
 
     def test_what_cannot_be_found_is_said_with_what_is_near(self, store: Store):
-        with pytest.raises(RunUnknown, match="no run yet") as caught:
+        with pytest.raises(RunUnknown, match="no runs yet") as caught:
             store.resolve("last")
         assert caught.value.hint == "playhead record agent.py"
         for number, trace in enumerate(("4f2a1111" + "1" * 24, "4f2a1111" + "9" * 24), 1):
