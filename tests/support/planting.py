@@ -41,7 +41,8 @@ NOT_HIDDEN = {
     "reference": "what refers to a value or stands for one: `$NAME`, `${NAME}`, `{{ name }}`,"
     " `<your key>`, `***`, `changeme`",
     "sentence": "a value after a name in a sentence (`my password is …`), a bare word that code assigns",
-    "table": "a value below its name in a table, or in a charset other than UTF-8, unless it is known",
+    "table": "a value below its name in a table, unless it is known; a value in a charset other than"
+    " UTF-8",
     "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
     "late": "a value that the program used as a credential only after it was recorded: `playhead show`"
     " names the places, and `playhead redact RUN` takes it out",
