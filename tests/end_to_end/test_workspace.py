@@ -227,7 +227,7 @@ def test_without_snapshots_the_tape_tells_of_what_was_touched(tmp_path: Path):
     seen, environ = recorded(tmp_path, "causal", "off")
     with stored(tmp_path, "last") as (run,):
         found = WorkspaceHistory(run).after(len(EDITS))
-    assert found.notes[0].startswith("no snapshot was taken")
+    assert found.notes[0].startswith("no file snapshots for this run")
     lay(found.tree, tmp_path / "laid")
     there = seen_in(tmp_path / "laid")
     for path in ("src/app.py", "log.txt", "manual/page.md", "src/größe.py"):

@@ -87,8 +87,8 @@ def test_an_answer_that_is_halted_is_named_and_a_step_lets_it_in():
         assert halted.reason == "arrives"
         for number in (0, halted.number):
             said = operator.order("edit", halt=number, edits=[Edit("at", 9)])
-            assert said.startswith(f"{halted.exchange} was asked already, and its answer is halted")
-            assert "playhead step RUN lets it in" in said
+            assert said.startswith(f"{halted.exchange} was already sent, so it cannot be edited")
+            assert "playhead step RUN delivers the response" in said
         assert operator.order("step") == ""
         until(lambda: operator.halted()[0].body == '{"at":2}', "the next waits")
         assert operator.order("edit", edits=[Edit("at", 9)]) == ""

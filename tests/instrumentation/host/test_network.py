@@ -214,7 +214,7 @@ def test_the_library_and_the_line_are_named(tmp_path):
         assert server.connections <= 1
     assert again.returncode == 1
     said = f"the replay does not let thedb reach 127.0.0.1:{server.port}"
-    assert said in again.stderr and "cause: agent.py:4: nothing on the tape" in again.stderr
+    assert said in again.stderr and "cause: agent.py:4: the tape has no answer" in again.stderr
     report = compare(tape, now)
     assert report.exit_code == 3
     first = report.first_divergence
