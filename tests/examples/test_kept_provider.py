@@ -87,7 +87,7 @@ def test_a_recorded_program_of_the_folder_finds_it(kept: KeptProvider, data_dir:
     said = json.loads(done.stdout)
     expected = variables(kept.url)
     assert {name: said.get(name) for name in expected} == expected
-    assert "the demo's provider answers" in done.stderr
+    assert "the demo's provider; to stop it" in done.stderr
 
 
 def test_a_key_is_not_spent_and_another_address_is_kept(kept: KeptProvider, data_dir: Path):
@@ -152,7 +152,7 @@ def test_it_ends_when_asked_and_leaves_nothing(kept: KeptProvider, data_dir: Pat
     process = process_of(kept)
     shown = playhead(data_dir, "demo", "--env").stdout
     assert shown.splitlines() == [f"export {name}={v}" for name, v in variables(kept.url).items()]
-    assert "has ended" in playhead(data_dir, "demo", "--stop").stderr
+    assert "was stopped" in playhead(data_dir, "demo", "--stop").stderr
     process.wait(60)
     assert not (data_dir / FILE).exists()
     assert "none was running" in playhead(data_dir, "demo", "--stop").stderr
