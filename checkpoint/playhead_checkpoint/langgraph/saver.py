@@ -29,7 +29,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
-from playhead_checkpoint.langgraph.refusals import Refusals
+from playhead_checkpoint.langgraph.refusals import refusals_reported
 from playhead_checkpoint.langgraph.thread_names import (
     ANY_THREAD,
     name_starts,
@@ -62,7 +62,6 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         self._store = store
         self._linked = LinkedCheckpoints(store, "langgraph")
         self._types = GraphTypes(self.serde)
-        self._refusals = Refusals()
 
     def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
         """A saver over the same store, whose serializer brings back these types, too."""
@@ -77,11 +76,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint; the config that names it. A later put of one wins over the one before.
-
-        If writes of a task in this thread were refused since the last put, their error is raised, after
-        the checkpoint is stored.
-        """
+        """Keep a checkpoint; the config that names it. A later put of one wins over the one before."""
         parts, name = _parts(config), checkpoint["id"]
         thread, parent = thread_name(*parts), get_checkpoint_id(config)
         state = {
@@ -91,7 +86,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             **_long_parts(thread, parts),
         }
         labels = [RESTS_ON_PARENT] if _open_channels(state["metadata"]) else []
-        with self._refusals.of_put(parts[0]):
+        with refusals_reported(f"a checkpoint of thread {parts[0]:.100}"):
             self._linked.put(state, thread, name, parent or "", *labels, types=self._types, replace=True)
         return _config(parts, name)
 
@@ -127,11 +122,11 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Keep what a task wrote. Errors, interrupts and resumptions win over those before.
 
-        A refusal is a warning, too, and the next `put` of the thread raises it: LangGraph may drop it.
+        A refusal is a warning, too: LangGraph may drop the error.
         """
         parts = _parts(config)
         channels = dict.fromkeys(channel for channel, _ in writes)
-        with self._refusals.of_task(parts[0], task_id, channels):
+        with refusals_reported(f"what a task wrote to {', '.join(channels):.200}"):
             id = id_in_thread(thread_name(*parts), _checkpoint_id(config))
             replaced, kept = _notes(writes, task_id, task_path)
             self._note(id, replaced, anew=True)  # first: an error is kept even if the others are refused
