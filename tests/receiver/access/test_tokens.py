@@ -215,7 +215,7 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
 
 def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: CommandLine):
     assert "asks for a token" not in playhead("token", "create", "early").err
-    assert playhead("token", "revoke", "early").err.endswith("open to everybody on this machine\n")
+    assert playhead("token", "revoke", "early").err.endswith("open to every user of this machine\n")
     with Receiver(
         playhead.data_dir,
         Configuration(Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True)),

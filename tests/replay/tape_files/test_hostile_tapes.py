@@ -11,7 +11,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def survive(folder: Path, seed: int, count: int) -> None:
-    words = [sys.executable, "-m", "support.tapes.tape_mutants", str(seed), str(count), str(folder)]
+    words = [sys.executable, "-m", "support.hostile.tape_mutants", str(seed), str(count), str(folder)]
     environ = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(words, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -29,7 +29,7 @@ def test_six_thousand_hostile_tapes(tmp_path: Path, seed: int):
 
 @pytest.mark.acceptance
 def test_tapes_made_by_hand_to_run_code_run_nothing(tmp_path: Path):
-    words = [sys.executable, "-m", "support.tapes.evil_tapes", str(tmp_path)]
+    words = [sys.executable, "-m", "support.hostile.evil_tapes", str(tmp_path)]
     environ = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(words, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """Reads damaged tapes, goldens and spools in every way that executes nothing, in a watched process.
 
-``python -m support.tapes.tape_mutants SEED COUNT FOLDER``: each one is read, shown, imported as far as
+``python -m support.hostile.tape_mutants SEED COUNT FOLDER``: each one is read, shown, imported as far as
 its requests, forked as far as its folder, and delivered, and its values are made. Exits 1 with the
 reason if anything outside FOLDER/scratch is written, anything is executed, or an exception is not an
 error of playhead.
@@ -23,10 +23,10 @@ from typing import Any
 import numpy  # noqa: F401, values of it are made
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from rich.console import Console
+from support.hostile.mutants_used import Reading, use_more
+from support.hostile.watched import Watched
 from support.starting.measured import peak_bytes
 from support.tapes.handmade import HandMade
-from support.tapes.mutants_used import Reading, use_more
-from support.tapes.watched import Watched
 
 from playhead_cli.views import plain, tree
 from playhead_cli.views.step import overview, wire

@@ -1,7 +1,7 @@
 """Tapes made by hand to run code or to write outside; used in every way, in a watched process.
 
-``python -m support.tapes.evil_tapes FOLDER`` prints how many there were; exits 1 with the reason if one
-of them had anything executed, imported or written outside FOLDER/scratch, or a control sequence printed.
+``python -m support.hostile.evil_tapes FOLDER`` prints how many there were; exits 1 with the reason if
+one of them had anything executed, imported or written outside FOLDER/scratch, or a control sequence printed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from support.hostile.mutants_used import Reading, use_more
+from support.hostile.tape_mutants import APPLICATIONS, HOSTILE, served, use
+from support.hostile.watched import Watched
 from support.tapes.handmade import HandMade
-from support.tapes.mutants_used import Reading, use_more
-from support.tapes.tape_mutants import APPLICATIONS, HOSTILE, served, use
-from support.tapes.watched import Watched
 
 from playhead_cli.app import run as command_line
 from playhead_instrumentation.host.files.changes import Change, encode_changes

@@ -1,0 +1,1 @@
+"""Tapes that were changed or made to do harm, and what watches over their use."""
