@@ -1,7 +1,8 @@
 """Tapes made by hand to run code or to write outside; used in every way, in a watched process.
 
 ``python -m support.hostile.evil_tapes FOLDER`` prints how many there were; exits 1 with the reason if
-one of them had anything executed, imported or written outside FOLDER/scratch, or a control sequence printed.
+one of them had anything executed, imported or written outside FOLDER/scratch, or printed a control
+sequence.
 """
 
 from __future__ import annotations
