@@ -165,11 +165,13 @@ class Redactor:
             return False
         if PLACEHOLDER in value or value.startswith(BEGINS.decode()):
             return False
+        # The finder first: a thread that meets the value as known must find it. The caches after it:
+        # what another thread redacts meanwhile goes into those that are dropped.
+        if self._finder.add(spellings(value), value.encode("utf-8", "surrogatepass")):
+            self._urls, self._seen_headers = {}, {}
         self._values[value] = None
         if late and self._late is not None and len(self._late) < MOST_LATE:
             self._late.append(told(value, self._key))
-        if self._finder.add(spellings(value), value.encode("utf-8", "surrogatepass")):
-            self._urls, self._seen_headers = {}, {}
         return True
 
     def secret(self, where: Where, name: str) -> bool:
@@ -190,6 +192,7 @@ class Redactor:
         return flat, count
 
     def _kept_header(self, header: Header) -> _KeptHeader:
+        seen = self._seen_headers
         name, text = _sent(header[0]), _sent(header[1])
         if self.secret("header", name.lower()) and not _NUMBER.match(text):
             kept, count = self._header(name.lower(), text)
@@ -198,9 +201,9 @@ class Redactor:
             count = int(kept != text)
         found = (name, kept), count
         if isinstance(header[1], str | bytes):  # values of other types may be equal in other words
-            if len(self._seen_headers) > MOST_SEEN:
-                self._seen_headers = {}
-            self._seen_headers[header] = found
+            if len(seen) > MOST_SEEN:
+                seen.clear()
+            seen[header] = found
         return found
 
     def _header(self, name: str, text: str) -> tuple[str, int]:
@@ -240,16 +243,17 @@ class Redactor:
 
         Without content: also without query and fragment.
         """
-        known = self._urls.get(url)
+        urls = self._urls
+        known = urls.get(url)
         if known is not None:
             return known
         scrubbed = _QUERY.sub(self._query, url) if "=" in url else url
         scrubbed = self.text(scrubbed)
         if not self.content:
             scrubbed = _BEHIND_PATH.sub("", scrubbed)
-        if len(self._urls) > MOST_SEEN:
-            self._urls = {}
-        self._urls[url] = scrubbed
+        if len(urls) > MOST_SEEN:
+            urls.clear()
+        urls[url] = scrubbed
         return scrubbed
 
     def _query(self, found: re.Match[str]) -> str:

@@ -71,8 +71,51 @@ def _literals(
     return tuple(found), tuple(found.values())
 
 
+class _Known:
+    """The known values at one moment, and the automaton for them. Only ``built`` changes.
+
+    A thread that finds credentials and one that adds a value must not undo each other's work: a value
+    that a search misses is written to the tape. So an automaton belongs to the values it was built from,
+    and a change makes another object.
+    """
+
+    __slots__ = ("all", "built", "by_start", "fresh", "longest_bytes", "said")
+
+    def __init__(self) -> None:
+        self.all: dict[bytes, None] = {}
+        self.by_start: dict[bytes, tuple[bytes, ...]] = {}
+        self.said: dict[bytes, None] = {}
+        self.fresh: tuple[bytes, ...] = ()
+        """Starts of values that ``built`` does not have."""
+        self.longest_bytes = 0
+        self.built: _Built | None = None
+
+    def plus(self, new: list[bytes], said: bytes, most: int) -> _Known:
+        """Return these values and ``new``, without the oldest beyond ``most``."""
+        made = _Known()
+        made.said = self.said
+        if said:
+            made.said = {**dict.fromkeys(list(self.said)[-MOST_SAID:]), said: None}
+        made.all = known = {**self.all, **dict.fromkeys(new)}
+        made.by_start = by_start = dict(self.by_start)
+        for value in new:
+            start = value[:RECOGNISABLE]
+            by_start[start] = tuple(sorted((*by_start.get(start, ()), value), key=len, reverse=True))
+        for oldest in list(islice(known, max(0, len(known) - most))):
+            del known[oldest]
+            start = oldest[:RECOGNISABLE]
+            others = tuple(value for value in by_start.pop(start, ()) if value != oldest)
+            if others:
+                by_start[start] = others
+        made.longest_bytes = max(map(len, known), default=0)
+        fresh = (*self.fresh, *dict.fromkeys(value[:RECOGNISABLE] for value in new))
+        if self.built is not None and len(fresh) <= FRESH:
+            made.built, made.fresh = self.built, fresh
+        return made
+
+
 class Finder:
-    """Finds credentials in bytes. Reading takes no lock; learning replaces the data that readers use."""
+    """Finds credentials in bytes. Safe from any thread and signal handler, without a lock."""
 
     def __init__(
         self,
@@ -83,60 +126,48 @@ class Finder:
         """``most``: known values at a time; beyond that the oldest are forgotten."""
         self._most = most
         self._static = _literals(fields, shapes)
-        self._all: dict[bytes, None] = {}
-        self._said: dict[bytes, None] = {}
-        self._fresh: tuple[bytes, ...] = ()
-        self._by_start: dict[bytes, tuple[bytes, ...]] = {}
-        self.longest_bytes = 0
+        self._known = _Known()
+
+    @property
+    def longest_bytes(self) -> int:
         """Length of the longest known value."""
-        self._built: _Built | None = None
+        return self._known.longest_bytes
 
     def add(self, values: Iterable[bytes], said: bytes = b"") -> bool:
         """Search for ``values`` from now on; returns whether any of them is new.
 
         ``said``: the value as a model would output it, piece by piece.
         """
-        if said:
-            self._said = {**dict.fromkeys(list(self._said)[-MOST_SAID:]), said: None}
-        new = [value for value in dict.fromkeys(values) if value not in self._all]
-        if not new:
-            return False
-        known = {**self._all, **dict.fromkeys(new)}
-        by_start = dict(self._by_start)
-        for value in new:
-            start = value[:RECOGNISABLE]
-            by_start[start] = tuple(sorted((*by_start.get(start, ()), value), key=len, reverse=True))
-        for oldest in list(islice(known, max(0, len(known) - self._most))):
-            del known[oldest]
-            start = oldest[:RECOGNISABLE]
-            others = tuple(value for value in by_start.pop(start, ()) if value != oldest)
-            if others:
-                by_start[start] = others
-        fresh = (*self._fresh, *dict.fromkeys(value[:RECOGNISABLE] for value in new))
-        self._all, self._by_start = known, by_start
-        self.longest_bytes = max(map(len, known))
-        if self._built is None or len(fresh) > FRESH:
-            self._built, self._fresh = None, ()
-        else:
-            self._fresh = fresh
-        return True
+        values = list(dict.fromkeys(values))
+        while True:
+            before = self._known
+            new = [value for value in values if value not in before.all]
+            if not new and (not said or said in before.said):
+                return False
+            after = before.plus(new, said, self._most)
+            # CPython switches threads and runs signal handlers only at calls and backward jumps, so
+            # nothing happens between these two lines. Otherwise another thread's value would be lost.
+            if self._known is before:
+                self._known = after
+                return bool(new)
 
-    def _build(self) -> _Built:
+    def _build(self, known: _Known) -> _Built:
         literals, meanings = self._static
-        starts = [start for start in self._by_start if start not in literals]
-        pieces = [piece for one in self._said for piece in _pieces(one[:RECOGNISABLE])]
+        starts = [start for start in known.by_start if start not in literals]
+        pieces = [piece for one in known.said for piece in _pieces(one[:RECOGNISABLE])]
         meanings = (*meanings, *[_KNOWN] * len(starts), *[_PIECES] * len(pieces))
         wanted = [*literals, *starts, *pieces]
         dense = Implementation.DFA if len(wanted) < DENSE_PATTERNS else None
         automaton = BytesAhoCorasick(wanted, implementation=dense)
-        self._built = found = automaton.find_matches_as_indexes, meanings
+        known.built = found = automaton.find_matches_as_indexes, meanings
         return found
 
     def find(self, data: bytes) -> list[CredentialSpan]:
         """Return the credentials in ``data``; they may overlap."""
-        literals, meanings = self._built or self._build()
+        known = self._known
+        literals, meanings = known.built or self._build(known)
         hits = literals(data, True)
-        if not hits and not self._fresh:
+        if not hits and not known.fresh:
             return []
         spans: list[CredentialSpan] = []
         shaped = 0  # where the last shape ended: what begins within it is part of it
@@ -152,7 +183,7 @@ class Finder:
                     if data[span.begin - 1 : span.begin] not in (b'"', b"'"):
                         settled, assigned = end + NESTED_BYTES, span.end
             elif meaning is _KNOWN:
-                spans += self._known(data, begin)
+                spans += _known_at(known, data, begin)
                 continue
             elif meaning is _PIECES:
                 span = CredentialSpan(begin, end, Kind.PIECE)
@@ -167,37 +198,38 @@ class Finder:
                 span = _address(data, begin)
             if span is not None:
                 spans.append(span)
-        for start in self._fresh:
+        for start in known.fresh:
             at = data.find(start)
             while at >= 0:
-                spans += self._known(data, at)
+                spans += _known_at(known, data, at)
                 at = data.find(start, at + 1)
         return spans
-
-    def _known(self, data: bytes, at: int) -> Iterator[CredentialSpan]:
-        """Yield the longest known value at ``at``, and the longest one within which the data ends."""
-        left, begun = len(data) - at, False
-        for value in self._by_start.get(data[at : at + RECOGNISABLE], ()):
-            if len(value) > left:
-                if not begun and value.startswith(data[at:]):
-                    begun = True
-                    yield CredentialSpan(at, len(data), Kind.BEGUN, value[left:])
-            elif data.startswith(value, at):
-                yield CredentialSpan(at, at + len(value), Kind.KNOWN)
-                return
-        if not begun:
-            yield CredentialSpan(at, at + RECOGNISABLE, Kind.PIECE)
 
     def begins(self, text: bytes) -> tuple[bytes, bytes] | None:
         """Return the longest end of ``text`` that begins a known value, and the rest of that value."""
         best = 0
         value = b""
-        for one in self._said:
+        for one in self._known.said:
             for size in range(min(len(text), len(one) - 1), best, -1):
                 if text.endswith(one[:size]):
                     best, value = size, one
                     break
         return (value[:best], value[best:]) if best else None
+
+
+def _known_at(known: _Known, data: bytes, at: int) -> Iterator[CredentialSpan]:
+    """Yield the longest known value at ``at``, and the longest one within which the data ends."""
+    left, begun = len(data) - at, False
+    for value in known.by_start.get(data[at : at + RECOGNISABLE], ()):
+        if len(value) > left:
+            if not begun and value.startswith(data[at:]):
+                begun = True
+                yield CredentialSpan(at, len(data), Kind.BEGUN, value[left:])
+        elif data.startswith(value, at):
+            yield CredentialSpan(at, at + len(value), Kind.KNOWN)
+            return
+    if not begun:
+        yield CredentialSpan(at, at + RECOGNISABLE, Kind.PIECE)
 
 
 def _pieces(start: bytes) -> list[bytes]:

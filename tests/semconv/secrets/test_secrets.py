@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import os
+import sys
+import threading
 import uuid
 import zlib
 from typing import Any
@@ -676,3 +678,29 @@ def test_a_number_is_masked_wherever_an_answer_is_cut():
         kept = scrub.chunk(data[:cut]) + scrub.chunk(data[cut:])
         assert len(kept) == len(data) and list(json.loads(kept)) == list(NUMBERS)
         assert b"345" not in kept and b"9999999999999" in kept  # at most three digits came before
+
+
+def test_a_value_is_found_by_the_thread_that_learned_it_while_others_learn():
+    finder, missed = Finder(shapes=()), list[str]()
+
+    def learn_and_find(worker: int) -> None:
+        for number in range(40):
+            value = f"{worker}x{number:03d}{BODY[:20]}"
+            finder.add(spellings(value), value.encode())
+            if not finder.find(f"a {value} b".encode()):
+                missed.append(value)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=learn_and_find, args=(worker,)) for worker in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert missed == []
+    for worker in range(4):
+        for number in range(40):
+            assert finder.find(f"a {worker}x{number:03d}{BODY[:20]} b".encode())
