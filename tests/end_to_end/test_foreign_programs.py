@@ -64,6 +64,8 @@ class Load:
     def delete(self) -> None:
         """Delete a run that was acknowledged, with its checkpoint; ask for another."""
         kept = [one for one in self.acknowledged[-100:] if one not in self.deleted]
+        if not kept:
+            return
         gone, other = kept[0], kept[-1]
         self.deleted.add(gone)  # also if the answer is lost
         assert self._timed(self._query, "DELETE", f"/v1/runs/{gone}") in (200, 404)

@@ -17,7 +17,7 @@ CLASSES = {
     "shapes of providers": "keys and tokens that begin as their providers document: {shapes}; JSON Web"
     " Tokens, private keys in PEM, `Bearer …`, `Basic …`, tokens of Telegram, secrets of Azure clients,"
     " addresses of webhooks (Slack, Discord, Teams), `curl -u user:…`, `sshpass -p …`",
-    "names": "what stands under {names}, in every way of writing them, also behind a prefix; {alone}"
+    "names": "the value under {names}, in every way of writing them, also behind a prefix; {alone}"
     " where they are opaque: JSON fields, JSON within strings, settings, forms, parts of multipart, XML",
     "headers": "`authorization`, cookies, and names with `token`, `key`, `secret`, `password`, `auth`,"
     " `signature`; not counts, limits and numbers",
@@ -38,7 +38,7 @@ NOT_HIDDEN = {
     "opaque": "a value without a name and a shape, that is never used as a credential",
     "hex": "what a program computes of a value: its hash, hex digits, a cipher",
     "short": "a value of fewer than eight characters, where no name gives it away",
-    "reference": "what refers to a value or stands for one: `$NAME`, `${NAME}`, `{{ name }}`,"
+    "reference": "a reference to a value, or a placeholder: `$NAME`, `${NAME}`, `{{ name }}`,"
     " `<your key>`, `***`, `changeme`",
     "sentence": "a value after a name in a sentence (`my password is …`), a bare word that code assigns",
     "table": "a value below its name in a table, unless it is known; a value in a charset other than"

@@ -90,20 +90,20 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             self._linked.put(state, thread, name, parent or "", *labels, types=self._types, replace=True)
         return _config(parts, name)
 
-    def _note(self, id: bytes, notes: dict[str, Any], *, anew: bool = False) -> None:
+    def _note(self, id: bytes, notes: dict[str, Any], *, replace: bool = False) -> None:
         """Keep writes by key: ``[task_path, task_id, index, channel, value]``.
 
         The serializer decides what is kept of an error: LangGraph's keeps its ``repr``, and LangGraph
         makes an exception of that text again. Other values come back as they were, or are refused.
         """
         packed = {
-            key: [*told, channel, Serialized(value)]
+            key: [*origin, channel, Serialized(value)]
             if self._types.encrypts or channel == ERROR
-            else [*told, channel, value]
-            for key, (*told, channel, value) in notes.items()
+            else [*origin, channel, value]
+            for key, (*origin, channel, value) in notes.items()
         }
         if packed:
-            self._store.note(id, packed, self._types, replace=anew)
+            self._store.note(id, packed, self._types, replace=replace)
 
     def _kept(self, checkpoint: GraphCheckpoint) -> GraphCheckpoint:
         """A checkpoint with its channels as they are stored."""
@@ -129,7 +129,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         with refusals_reported(f"what a task wrote to {', '.join(channels):.200}"):
             id = id_in_thread(thread_name(*parts), _checkpoint_id(config))
             replaced, kept = _notes(writes, task_id, task_path)
-            self._note(id, replaced, anew=True)  # first: an error is kept even if the others are refused
+            # First: an error is kept even if the other writes are refused.
+            self._note(id, replaced, replace=True)
             self._note(id, kept)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -246,7 +247,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         above = id_in_thread(thread, parent) if parent else b""
         lineage = msgspec.structs.replace(found.lineage, parent=above, id=id, thread=thread)
         self._store.put(state, lineage, self._types, replace=True)
-        self._note(id, self._store.notes(found.id, self._types), anew=True)
+        self._note(id, self._store.notes(found.id, self._types), replace=True)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads (``delete``), or all but the latest (``keep_latest``).

@@ -131,7 +131,7 @@ class HttpTransport:
             self.close()
             raise
         if not answer.isclosed():
-            self.close()  # there is more, which nobody reads
+            self.close()  # the rest of the answer is not read
         return answer.status, dict(answer.headers.items()), data
 
     def _connected(self, timeout_s: float) -> HTTPConnection:

@@ -15,7 +15,7 @@ OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExi
 """Exceptions that the program or its user causes: they are no answer of the world."""
 
 PLAIN = (str, int, float, type(None))
-"""Types of the arguments of an exception that go on tape, and that it is made with again."""
+"""Types of exception arguments that are recorded and used to create the exception again."""
 
 REJECTION = AskRejected.__module__, AskRejected.__qualname__
 

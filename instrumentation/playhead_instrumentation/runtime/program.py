@@ -156,7 +156,7 @@ _display: Final = sys.excepthook
 
 
 def _report(error: BaseException) -> None:
-    """Print an exception as the interpreter does where it ends the program (`PyErr_PrintEx`)."""
+    """Print an exception as the interpreter does when it ends the program (`PyErr_PrintEx`)."""
     inside = _without_ours(error.__traceback__)
     error = error.with_traceback(inside)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, inside

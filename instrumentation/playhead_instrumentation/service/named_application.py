@@ -29,19 +29,19 @@ _MISSING: Final = object()
 def require_importable(module: str) -> None:
     """`ReplayFailed` for a module that a tape may not have imported."""
     if not _is_importable(module):
-        raise _refused(module, "it is no module of the program")
+        raise _refused(module, "it is not a module of the program")
 
 
 def application_at(module: ModuleType, path: str, *, marked: bool) -> Any:
     """The object at ``path`` in ``module``: names with dots, and calls with plain arguments.
 
-    ``marked``: a function marked with `playhead.run`. `ReplayFailed` where there is no such object, or
-    where a tape may not name it.
+    ``marked``: a function marked with `playhead.run`. `ReplayFailed` if there is no such object, or if
+    a tape may not name it.
     """
     try:
         node = ast.parse(path, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _refused(path, "it is no path of names") from None
+        raise _refused(path, "it is not a dotted name") from None
     found = _at(node, module)
     if marked and not is_marked(inspect.unwrap(found, stop=is_marked)):
         raise _refused(path, "it is not marked with playhead.run")
@@ -59,15 +59,15 @@ def _at(node: ast.expr, module: ModuleType) -> Any:
         case ast.Call(func=inner, args=args, keywords=keywords):
             factory = _at(inner, module)
             if not _is_factory(factory, module) or not all(one.arg for one in keywords):
-                raise _refused(ast.unparse(node), "it calls what is not of the program")
+                raise _refused(ast.unparse(node), "it calls a function that is not of the program")
             try:
                 plain = [ast.literal_eval(one) for one in args]
                 named = {one.arg: ast.literal_eval(one.value) for one in keywords if one.arg}
             except ValueError:
-                raise _refused(ast.unparse(node), "its arguments are no plain values") from None
+                raise _refused(ast.unparse(node), "its arguments are not plain values") from None
             return factory(*plain, **named)
         case _:
-            raise _refused(ast.unparse(node), "it is no path of names")
+            raise _refused(ast.unparse(node), "it is not a dotted name")
     if found is _MISSING:
         raise ReplayFailed(f"{module.__name__} has no {ast.unparse(node)}: the application is not there")
     return found

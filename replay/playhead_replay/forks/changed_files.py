@@ -1,4 +1,4 @@
-"""Files that a run has read and that are not as they were: what goes on for real reads others."""
+"""Files that a run has read and that have changed since: a live continuation reads other content."""
 
 from __future__ import annotations
 
