@@ -67,7 +67,11 @@ class OutputOptions:
 
 @verb("replay", short_help="Run the recorded program again, answered from its tape")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
-@click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
+@click.option(
+    "--python",
+    default="",
+    help="Python interpreter of the agent. Default: the recorded one; with --bisect, this one.",
+)
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
 @click.option("--force", is_flag=True, help="Replay even if the script has changed.")
 @click.option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from playhead_semconv import attributes as a
@@ -66,11 +66,14 @@ class Cost:
         return dollars(self.usd) + ("+" if self.unpriced else "")
 
 
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_HALF_UP)
+
+
 def dollars(usd: Decimal | float) -> str:
-    """``$1,204.50``; below a cent with two significant digits, ``$0.0021``."""
+    """``$1,204.50``; below a cent with two significant digits, ``$0.0021``. Halves are rounded up."""
     exact = Decimal(str(usd))
-    places = 1 - exact.adjusted() if 0 < exact < Decimal("0.01") else 2
-    return f"${exact:,.{places}f}"
+    places = 1 - _TWO_DIGITS.plus(exact).adjusted() if 0 < exact < Decimal("0.01") else 2
+    return f"${exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
 
 
 def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:

@@ -81,7 +81,7 @@ def test_who_may_not_is_shown_the_commands_alone(browser: Chromium, stage: Execu
     with browser.tab() as page:
         at = f"{stage.receiver.query_endpoint}/?run=agent-1&step=2&tab=again"
         page.open(at, ".detail .command")
-        page.wait("document.body.innerText.includes('playhead open brings a token along')")
+        page.wait("document.body.innerText.includes('open the page with playhead open')")
         assert page.run("document.querySelectorAll('[name=fork], [name=replay]').length") == 0
         assert "playhead fork agent-1:2" in page.text
 

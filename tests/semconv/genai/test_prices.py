@@ -108,7 +108,14 @@ def test_a_model_without_a_price_is_named_and_the_sum_says_so():
 
 @pytest.mark.parametrize(
     ("usd", "text"),
-    [("0", "$0.00"), ("0.0000213", "$0.000021"), ("0.0875", "$0.09"), ("12.346", "$12.35")],
+    [
+        ("0", "$0.00"),
+        ("0.0000213", "$0.000021"),
+        ("0.0000125", "$0.000013"),
+        ("0.00999", "$0.010"),
+        ("0.0875", "$0.09"),
+        ("12.346", "$12.35"),
+    ],
 )
 def test_a_cost_is_written_with_two_digits(usd: str, text: str):
     assert str(Cost(Decimal(usd))) == text
