@@ -21,7 +21,7 @@ import msgspec
 from playhead_instrumentation.control.desk import Desk
 from playhead_instrumentation.runtime import at_fork, lanes
 from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.control.messages import (
     LISTEN,
     LISTEN_S,

@@ -17,7 +17,7 @@ from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Live, Played
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.control.messages import (

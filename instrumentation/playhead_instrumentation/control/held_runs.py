@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.control.messages import ControlOrder, Hold
 from playhead_semconv.control.rules import ControlRule
 from playhead_semconv.facts import ExchangeId

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 
 from playhead_instrumentation.driver.call import Call
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv.control.rules import COUNTED, ControlRule
 from playhead_semconv.facts import digest_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.facts import Content, digest_of
 
 SMALL_BYTES = 512

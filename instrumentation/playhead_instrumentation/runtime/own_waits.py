@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Generator
 
 from playhead_instrumentation.runtime.lanes import Shadow
-from playhead_instrumentation.runtime.real_clock import REAL
 from playhead_instrumentation.runtime.runtime import RUNTIME
+from playhead_instrumentation.runtime.unpatched import REAL
 
 APART_S = 30.0
 """Seconds until the thread counts as continuing by itself; longer than any wait of playhead itself."""

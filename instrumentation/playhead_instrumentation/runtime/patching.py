@@ -20,8 +20,7 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Final, TypeVar
 
-import wrapt
-
+from playhead_instrumentation.runtime.import_hooks import call_when_imported
 from playhead_instrumentation.runtime.layers import FollowingCall, Layer, guarded, guarded_async
 from playhead_semconv.errors import PlayheadError
 
@@ -77,12 +76,10 @@ class Patches:
             watched.add((module, said))
 
         def hook(imported: ModuleType) -> None:
-            if getattr(imported.__spec__, "_initializing", False):
-                importlib.import_module(module)  # waits if another thread is importing it
             if watched is self._watched:  # else the patches were undone before the import
                 self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
 
-        wrapt.register_post_import_hook(hook, module)
+        call_when_imported(module, hook)
 
     def attempt(self, name: str, patch: Callable[[], object]) -> bool:
         """Run ``patch`` and keep its outcome under ``name``. Never raises."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
@@ -19,3 +20,18 @@ signal: Final[Any] = _signal.signal
 getsignal: Final[Any] = _signal.getsignal
 raise_signal: Final[Any] = _signal.raise_signal
 pthread_kill: Final[Any] = getattr(_signal, "pthread_kill", None)
+
+
+class _Clock:
+    """The real clock. Its functions are attributes, because freezegun replaces names in modules."""
+
+    def __init__(self) -> None:
+        self.now_s: Final = time.perf_counter
+        """Not `monotonic`, which time-machine changes in place. In seconds."""
+        self.monotonic: Final = time.monotonic
+        """The clock that the standard library reads. In seconds."""
+        self.time_ns: Final = time.time_ns
+        self.sleep: Final = time.sleep
+
+
+REAL: Final = _Clock()

@@ -6,7 +6,7 @@ import asyncio
 
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.runtime.lanes import Shadow, of_requests
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 LOOK_S = 0.01
 """Seconds between two checks for such tasks."""

@@ -15,7 +15,7 @@ from playhead_instrumentation.driver.call import Call, Departures
 from playhead_instrumentation.driver.driver import Driver
 from playhead_instrumentation.driver.gate import Departure, Turn
 from playhead_instrumentation.driver.verdict import Live
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_instrumentation.spans.attempts import CallObserver, current_call
 
 

@@ -20,7 +20,7 @@ from playhead_instrumentation.driver.call import SpanIds, ids_of
 from playhead_instrumentation.driver.driver import span_around
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.session.surroundings import own_folders
 from playhead_semconv import attributes as a

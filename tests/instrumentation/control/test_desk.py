@@ -14,7 +14,7 @@ from support.starting.running import until
 
 import playhead
 from playhead_instrumentation.control import desk as desks
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import AskRejected

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.driver.played_exchange import PlayedExchange
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a

@@ -22,7 +22,7 @@ from playhead_instrumentation.boundaries.tool.claimed_call import (
 )
 from playhead_instrumentation.boundaries.tool.exchange import ToolExchange
 from playhead_instrumentation.boundaries.tool.tool import Marked, call_of
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
 

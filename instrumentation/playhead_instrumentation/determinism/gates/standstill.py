@@ -20,7 +20,7 @@ from playhead_instrumentation.determinism.scheduler.program_threads import is_of
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.attribution.owners import Owner, owner_of
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.process.interpreter_threads import Bell, Thread
 
 LOOK_S = 0.1

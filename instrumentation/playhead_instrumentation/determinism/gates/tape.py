@@ -18,7 +18,7 @@ from playhead_instrumentation.determinism.hooks import waits
 from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
 from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
 from playhead_instrumentation.driver.gate import Called, Turn, nothing, running_loop
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.facts import Delivery, ExchangeId
 
 POLL_S = 0.02

@@ -17,7 +17,7 @@ from typing import Any
 from playhead_instrumentation.determinism.scheduler import timer_ends
 from playhead_instrumentation.determinism.scheduler.program_threads import in_program
 from playhead_instrumentation.runtime.patching import Patches, required
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 
 def watch(patches: Patches, session: object = None) -> None:

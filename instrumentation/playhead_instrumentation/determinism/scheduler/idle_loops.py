@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from playhead_instrumentation.determinism.scheduler.turn_ledger import TurnLedger
 from playhead_instrumentation.driver.gate import nothing
 from playhead_instrumentation.runtime.patching import PATCHES, required
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 SPIN_TICKS = 256
 """Ticks without idling after which a loop counts as quiet once."""

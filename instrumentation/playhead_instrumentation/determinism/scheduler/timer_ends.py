@@ -18,7 +18,7 @@ from playhead_instrumentation.driver.coalescing import Coalescing
 from playhead_instrumentation.driver.gate import Gate, Turn
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Delivery, ExchangeId, Fact

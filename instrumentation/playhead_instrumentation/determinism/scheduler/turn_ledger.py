@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from playhead_instrumentation.determinism.scheduler import processor_time, stuck
 from playhead_instrumentation.determinism.scheduler.stuck import Watched
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 T = TypeVar("T")
 

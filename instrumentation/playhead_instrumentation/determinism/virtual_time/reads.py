@@ -14,7 +14,7 @@ from playhead_instrumentation.determinism.virtual_time.clocks import maker
 from playhead_instrumentation.determinism.virtual_time.time import READ_NS, VirtualTime
 from playhead_instrumentation.driver.reads import Reads
 from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 from playhead_semconv.tape.protocols import Sink
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from playhead_instrumentation.determinism.virtual_time.clocks import Moment
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 READ_NS = 1_000
 """What each read of a clock adds, in nanoseconds. A program that polls a clock until a deadline would

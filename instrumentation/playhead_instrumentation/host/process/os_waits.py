@@ -18,7 +18,7 @@ from playhead_instrumentation.host.process.replayed_child import ReplayedChild
 from playhead_instrumentation.runtime import unpatched
 from playhead_instrumentation.runtime.lanes import Outside
 from playhead_instrumentation.runtime.patching import INNER, Patches
-from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_instrumentation.runtime.unpatched import REAL
 
 LAYERS: dict[str, Callable[..., Any]] = {}
 """Layers by name in `os`."""
