@@ -24,7 +24,7 @@ from support.pages.chromium import Chromium, chromium
 from support.pages.measures import FRAMES, first_seen, heap_mb, share, work_ms
 from support.tapes.batches import span_of
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.standalone import SWITCH_S
 

@@ -51,7 +51,7 @@ LOAD = """
 import json, sys, time
 from pathlib import Path
 from playhead_instrumentation.driver.opening import Opening
-from playhead_instrumentation.session.opening import open_driver
+from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from replay_program import held_kib

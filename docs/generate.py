@@ -116,7 +116,7 @@ def cell(text: str) -> str:
 def commands() -> str:
     """Every command with its help and options, by group."""
     from playhead_cli.app import GROUPS, playhead
-    from playhead_cli.options import common_options
+    from playhead_cli.session.options import common_options
 
     common = {option.name for option in common_options()}
     group = click.Context(playhead, info_name="playhead")
@@ -195,9 +195,9 @@ def paragraphs(text: str) -> str:
 
 def http() -> str:
     """Every path of the query API and every shape that it answers with, as it describes itself."""
-    from playhead_receiver.faces.routes import FACES
+    from playhead_receiver.endpoints.faces import FACES
+    from playhead_receiver.endpoints.query_api import query_app
     from playhead_receiver.query import models
-    from playhead_receiver.query.app import query_app
     from playhead_receiver.query.serving import Serving
 
     nothing: Any = None  # the description asks nothing of what is served

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.pages.chromium import chromium
 from support.starting.home import Home
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 FOLDER = Path(__file__).parent / "pictures"

@@ -84,6 +84,16 @@ def at_start(path: Path) -> Iterator[ast.AST]:
             ahead += ast.iter_child_nodes(node)
 
 
+def whenever(path: Path) -> Iterator[ast.AST]:
+    """What runs when a module is imported or used: not what only the type checker reads."""
+    ahead: list[ast.AST] = [parsed(path)]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        typed = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        ahead += node.orelse if typed else ast.iter_child_nodes(node)
+
+
 # Namespace packages (opentelemetry.*, google.*) are shared by several distributions.
 NAMESPACED = {
     "opentelemetry.sdk": "opentelemetry-sdk",
@@ -271,6 +281,20 @@ def test_no_module_imports_itself_in_a_circle(room: str):
     modules = modules_of(room)
     graph = {name: arrows(name, path, modules) for name, path in modules.items()}
     assert circles(graph) == []
+
+
+def test_no_folder_imports_itself_in_a_circle():
+    modules = {name: path for room in ROOMS for name, path in modules_of(room).items()}
+    folders: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        found = folders.setdefault(str(path.parent.relative_to(ROOT)), set())
+        found |= {
+            str(modules[other].parent.relative_to(ROOT))
+            for other in arrows(name, path, modules, whenever)
+            if modules[other].parent != path.parent
+        }
+    assert len(folders) > 100
+    assert circles(folders) == []
 
 
 def test_instrumentation_and_exporter_do_not_know_each_other():

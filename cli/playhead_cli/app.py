@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.failures import PIPE_CLOSED, exit_status, show_failure
-from playhead_cli.messages import discard_rest
-from playhead_cli.options import Verbs
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
-from playhead_cli.session import Session
+from playhead_cli.session.failures import PIPE_CLOSED, exit_status, show_failure
+from playhead_cli.session.messages import discard_rest
+from playhead_cli.session.options import Verbs
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import nearest
 
 if TYPE_CHECKING:

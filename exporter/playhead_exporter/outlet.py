@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.kind import EndpointKind
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.reporting import Reporting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, Answer
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_semconv.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.reporting import Reporting, Tally

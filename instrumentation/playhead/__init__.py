@@ -16,7 +16,7 @@ from playhead_instrumentation.boundaries.state import state
 from playhead_instrumentation.boundaries.tool.idempotent import idempotent
 from playhead_instrumentation.boundaries.tool.tool import tool
 from playhead_instrumentation.boundaries.workspace import workspace
-from playhead_instrumentation.spans.checks import check
+from playhead_instrumentation.session.checks import check
 from playhead_semconv.errors import OutcomeUnknown, StoreError
 
 __version__ = version("playhead-instrumentation")

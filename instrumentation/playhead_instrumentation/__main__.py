@@ -1,4 +1,4 @@
-"""``python -m playhead_instrumentation record|replay|…``: see `bootstrap.command_line`."""
+"""``python -m playhead_instrumentation record|replay|…``: see `command_line`."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 import _signal as signal  # built in: ^C may come at any moment, so nothing here reads a file
@@ -8,14 +8,14 @@ import sys
 def main(words: list[str]) -> None:
     """Run what ``words`` say. ^C before the program begins ends this as it ends any interpreter then."""
     if words[:1] == ["command"]:
-        from playhead_instrumentation.bootstrap.children.exec_command import become
+        from playhead_instrumentation.bootstrap.exec_command import become
 
         become(words[1:])
     handler = signal.getsignal(signal.SIGINT)
     ours = handler is signal.default_int_handler
     if ours:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from playhead_instrumentation.bootstrap.command_line import prepared, run
+    from playhead_instrumentation.command_line import prepared, run
 
     program = prepared(words)
     if ours:

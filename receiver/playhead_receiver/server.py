@@ -19,7 +19,7 @@ from playhead_receiver.access import Audit, Guard, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.names import KnownNames
 from playhead_receiver.access.safe_answers import SafeAnswers
-from playhead_receiver.configuration import Configuration, Had
+from playhead_receiver.config.configuration import Configuration, Had
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.faces.shown import Shown
 from playhead_receiver.host.late_app import LateApp
@@ -311,8 +311,8 @@ class Receiver:
     def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.access.own_origin import OwnOrigin  # all of it takes long to load
-            from playhead_receiver.faces.routes import FACES
-            from playhead_receiver.query import query_app
+            from playhead_receiver.endpoints.faces import FACES
+            from playhead_receiver.endpoints.query_api import query_app
             from playhead_receiver.query.serving import Serving
             from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages

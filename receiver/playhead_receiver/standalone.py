@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from playhead_receiver.configuration import (
+from playhead_receiver.config.configuration import (
     Access,
     Addresses,
     Configuration,

@@ -623,8 +623,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "a copy of the database as it is now is opened",
         ("sqlite3.connect", "sqlite3.dbapi2.connect", "_sqlite3.connect"),
         on_import=(
-            ("sqlite3.dbapi2", "host.sqlite.connections:patch"),
-            ("sqlite3", "host.sqlite.connections:patch"),
+            ("sqlite3.dbapi2", "boundaries.sqlite.connections:patch"),
+            ("sqlite3", "boundaries.sqlite.connections:patch"),
         ),
         guards=False,
     ),

@@ -24,7 +24,7 @@ from playhead_checkpoint import (
 from playhead_checkpoint.openai_agents import PlayheadSession
 from playhead_checkpoint.store.linking import id_in_thread
 from playhead_checkpoint.store.protocol import Lineage
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, StoreError, UsageError
 

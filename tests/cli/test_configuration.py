@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead_cli.configuration import for_children, resolved_settings, user_config
 from playhead_cli.running.agent import recorded_environment
+from playhead_cli.session.configuration import for_children, resolved_settings, user_config
 from playhead_receiver.host.data_folder import data_dir
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings

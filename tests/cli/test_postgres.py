@@ -12,7 +12,7 @@ from support.servers.postgres import PostgresServer
 from support.starting.cli import CommandLine, refund
 from support.tapes.batches import span_of
 
-from playhead_receiver.configuration import Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 

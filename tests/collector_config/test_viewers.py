@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.tapes.batches import span_of
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.host.place import GRPC_PORT, QUERY_PORT
 from playhead_receiver.server import Receiver

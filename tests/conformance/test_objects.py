@@ -20,7 +20,7 @@ from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
-from playhead_receiver.configuration import Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store, restore
 from playhead_receiver.store.content import object_store as object_module

@@ -27,10 +27,10 @@ from urllib3 import PoolManager
 
 from playhead_checkpoint import Lineage
 from playhead_checkpoint.store.conformance import conversation
-from playhead_receiver.configuration import Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
-from playhead_receiver.store.postgres.schema import VERSION
+from playhead_receiver.store.postgres.connections.schema import VERSION
 from playhead_receiver.store.protocol.faults import NotOffered
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.upkeep import Backup

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy").glob("*.Dockerfile"))
 KNOWN = frozenset("CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK RUN USER VOLUME WORKDIR".split())
 PATHS = ("/health", "/ready")
-"""What the query API answers without a token (`playhead_receiver.query.app`)."""
+"""What the query API answers without a token (`playhead_receiver.endpoints.query_api`)."""
 
 
 class Instruction(NamedTuple):

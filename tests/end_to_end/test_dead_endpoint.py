@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.starting.home import Home
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 NOBODY = "http://127.0.0.1:9"

@@ -27,7 +27,7 @@ from support.outside.viewers import (
 from support.starting.home import PATIENCE_S, Home
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import RunSummary

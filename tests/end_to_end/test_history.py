@@ -10,7 +10,7 @@ from support.starting.running import until
 from support.starting.services import RecordedService, home_with, identical
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary
 from playhead_receiver.store.protocol.ageing import History

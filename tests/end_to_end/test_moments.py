@@ -13,7 +13,7 @@ from support.observed.moments import WANDERER
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_replay.moments import differences, moment_after, moment_at
 

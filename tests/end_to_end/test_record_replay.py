@@ -16,7 +16,7 @@ from support.starting.home import PATIENCE_S, Home
 from support.starting.running import until
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_replay import Run, write_tape_file

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from support.tapes.spools import chunk, eventually, files, outlet_for, state, tape_of
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier

@@ -30,10 +30,10 @@ from support.tapes.spools import chunk, eventually, files, outlet_for, state
 from support.waits import waits
 
 from playhead_exporter import outlet as outlet_module
+from playhead_exporter.delivery.endpoint import Endpoint, Signal
 from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
-from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import About, Accepted
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES

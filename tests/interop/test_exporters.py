@@ -17,7 +17,7 @@ from support.outside.interop import (
 from support.servers import ports
 from support.starting.running import until
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 TRACES = 40

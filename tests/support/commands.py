@@ -8,7 +8,7 @@ from dataclasses import fields
 import click
 
 from playhead_cli.app import playhead
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_semconv.settings import Settings, environment_name
 
 VARIABLES = frozenset(environment_name(field.name) for field in fields(Settings))

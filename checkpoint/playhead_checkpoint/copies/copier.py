@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from playhead_checkpoint.copies.cleaning import Redacts, cleaned
-from playhead_checkpoint.store.protocol import Checkpoint
-from playhead_checkpoint.store.stored_nodes import roots_of
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import BYTES, TEXT, Node, pack
 from playhead_checkpoint.values.reading import Load
+from playhead_checkpoint.values.stored_nodes import roots_of
 from playhead_semconv.errors import CorruptTape
+
+if TYPE_CHECKING:
+    from playhead_checkpoint.store.protocol import Checkpoint
 
 _MOST_RUNS: Final = 64
 """Of how many runs it is remembered what is on their tapes; that of others is copied again."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT
 from playhead_checkpoint.store.session import AT_ONCE, Session, answers, rows_after
-from playhead_checkpoint.store.stored_nodes import (
+from playhead_checkpoint.values.stored_nodes import (
     nodes_below,
     packed_roots,
     state_roots,

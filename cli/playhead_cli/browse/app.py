@@ -29,7 +29,7 @@ from playhead_cli.browse.live import LiveAgent
 from playhead_cli.browse.panes import Details, Prompt, StepList
 from playhead_cli.browse.rows import BrowsedRows, Way
 from playhead_cli.browse.viewpoint import Viewpoint
-from playhead_cli.printing import harmless
+from playhead_cli.session.printing import harmless
 from playhead_cli.views.words import count
 from playhead_replay.run.run import NONSENSE
 from playhead_semconv.errors import PlayheadError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import re
 
     from playhead_cli.browse.opened import OpenRun
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.views.moment import change_lines, moment_lines
 from playhead_cli.views.step.bodies import body_lines
+from playhead_cli.views.step.moment import change_lines, moment_lines
 from playhead_cli.views.step.overview import attribute_lines, exception_lines, heading, step_lines
 from playhead_cli.views.step.wire import wire_lines
 from playhead_cli.views.styles import ERROR, FAINT, TITLE

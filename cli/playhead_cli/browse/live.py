@@ -12,7 +12,7 @@ from playhead_semconv.errors import UsageError
 from playhead_semconv.rerun.edits import between
 
 if TYPE_CHECKING:
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
 
 LEASE_S = 600.0
 """The agent goes on by itself after that, unless another order comes."""

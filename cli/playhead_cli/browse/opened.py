@@ -12,7 +12,7 @@ from playhead_replay.moments import RunMoments
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
     from playhead_receiver.store.protocol.store import Store
     from playhead_replay import Run
 

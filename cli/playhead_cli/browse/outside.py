@@ -18,7 +18,7 @@ from playhead_semconv.errors import UsageError, nearest
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
     from playhead_replay import Run
 
 

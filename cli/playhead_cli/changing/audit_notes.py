@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_receiver.access.audit import Action

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_receiver.transfer.run_files import Incoming

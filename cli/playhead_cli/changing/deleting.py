@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import count
 from playhead_semconv.errors import StoreBusy, UsageError
 

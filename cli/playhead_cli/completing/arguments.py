@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead_cli.completing.stored_words import field_values, run_names
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import PlayheadError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, reading
 from playhead_semconv.errors import RunUnknown
 

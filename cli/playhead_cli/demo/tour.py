@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from playhead_cli.command_name import command_name
 from playhead_cli.demo.provider import Provider
 from playhead_cli.demo.shell import SDKS, Shell, Stage, require, say
 from playhead_cli.demo.trap import Trap
+from playhead_cli.session.command_name import command_name
 
 AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from playhead_cli.diagnosis.report_line import ReportLine
 from playhead_cli.diagnosis.source_coverage import imports_of, sources_of, uncovered
 from playhead_cli.running.agent import agent_python
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import count
 from playhead_receiver.store.keeping.retention import policy_of
 from playhead_receiver.store.keeping.service_history import history_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playhead_cli.diagnosis.report_line import ReportLine
 from playhead_cli.running.agent import delivering_to
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import count, size
 from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome

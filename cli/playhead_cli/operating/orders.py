@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.changing.deleting import user
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_receiver.host.writer_lock import running
 from playhead_semconv.errors import PlayheadError, RunUnknown, UsageError

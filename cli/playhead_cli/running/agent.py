@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from playhead_cli.configuration import for_children
 from playhead_cli.running.kept_provider import found_by
 from playhead_cli.running.receiver_token import token_for
-from playhead_cli.session import Session
+from playhead_cli.session.configuration import for_children
+from playhead_cli.session.session import Session
 from playhead_receiver.host.data_folder import data_dir
 from playhead_receiver.host.writer_lock import Listening, destination_of
 from playhead_semconv.errors import ConfigurationError, UsageError

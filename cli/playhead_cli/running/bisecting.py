@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.failures import show_failure
-from playhead_cli.session import Session
+from playhead_cli.session.failures import show_failure
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_semconv.untrusted.shown_text import visible
 

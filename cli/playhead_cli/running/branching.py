@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from playhead_cli.failures import show_failure
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.running.told_receiver import tell_receiver
-from playhead_cli.session import Session
+from playhead_cli.session.failures import show_failure
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.untrusted.shown_text import visible
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_receiver.host.writer_lock import running
 from playhead_semconv.errors import StoreBusy
 
@@ -42,7 +42,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
             hint="playhead up, or wait for it to end",
         )
     from playhead_cli.running.own_programs import programs_of
-    from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
+    from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.content.references import References
 

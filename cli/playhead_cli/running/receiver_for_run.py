@@ -154,7 +154,7 @@ class ReceiverForRun:
 
     def _make(self, lock: WriterLock) -> Callable[[socket.socket], Receiver]:
         def receiver(listener: socket.socket) -> Receiver:
-            from playhead_receiver.configuration import Addresses, Configuration, Had, Storage
+            from playhead_receiver.config.configuration import Addresses, Configuration, Had, Storage
             from playhead_receiver.server import Receiver
             from playhead_receiver.store.content.references import References
 

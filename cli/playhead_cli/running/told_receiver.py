@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from playhead_cli.running.receiver_token import token_for
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_receiver.host.writer_lock import running
 
 TIMEOUT_S = 10.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import RunUnknown, StoreBusy
 
 if TYPE_CHECKING:

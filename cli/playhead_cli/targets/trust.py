@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.process.kept_environment import is_let_in
 from playhead_semconv.untrusted.shown_text import visible

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 
 

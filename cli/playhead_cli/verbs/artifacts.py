@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_semconv.errors import UsageError
 from playhead_semconv.untrusted.safe_paths import below

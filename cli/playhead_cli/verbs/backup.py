@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.changing.audit_notes import note
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedBackup

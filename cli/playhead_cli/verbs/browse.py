@@ -9,8 +9,8 @@ import sys
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target
 from playhead_semconv.errors import UsageError
 

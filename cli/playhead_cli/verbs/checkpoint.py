@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.operating.orders import Operator, lease_s, orders, target_of
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.untrusted.shown_text import visible
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def command(session: Session, target: str | None, into: Path | None) -> None:
         if session.as_json:
             session.print_json(_object(run, found))
             return
-        from playhead_cli.views.moment import checkpoint_lines
+        from playhead_cli.views.step.moment import checkpoint_lines
 
         print_lines(session, checkpoint_lines(run, found), paged=True)
         if found:

@@ -9,8 +9,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from playhead_cli.completing.shells import VARIABLE, use
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.printed.surroundings import PrintedCompletion

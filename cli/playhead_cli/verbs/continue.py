@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 
 @verb("continue", short_help="Continue a paused agent")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from playhead_cli.configuration import for_children
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.configuration import for_children
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def _done(session: Session, part: str | None, stay: Stay | None) -> int:
 
 
 def _keep(session: Session, stage: Stage) -> int:
-    from playhead_cli.command_name import command_name
     from playhead_cli.demo.keeping import keep
     from playhead_cli.demo.shell import say
+    from playhead_cli.session.command_name import command_name
 
     kept = keep(session.data_dir, stage)
     examples = stage.agents

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import gathered, verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
@@ -68,7 +68,7 @@ def command(session: Session, left: str, right: str, html: Path | None, how: How
 
 
 def _compare_moments(session: Session, left: str, right: str) -> int:
-    from playhead_cli.views.moment import change_lines, changes_object
+    from playhead_cli.views.step.moment import change_lines, changes_object
     from playhead_replay.moments import differences
 
     with ExitStack() as opened:

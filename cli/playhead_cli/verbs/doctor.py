@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.diagnosis.report_line import ReportLine

@@ -10,8 +10,8 @@ import msgspec
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
 from playhead_cli.operating.waiting import document_of, said_of
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:

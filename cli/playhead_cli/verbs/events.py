@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
@@ -43,7 +43,7 @@ def command(
             for one in wanted:
                 session.print_json(one)
             return
-        from playhead_cli.views.moment import fact_lines
+        from playhead_cli.views.step.moment import fact_lines
 
         print_lines(session, fact_lines(run, wanted), paged=True)
 

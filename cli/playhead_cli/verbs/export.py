@@ -13,8 +13,8 @@ import click
 
 from playhead_cli.changing.audit_notes import note
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_cli.targets.trust import is_foreign, note_known
 from playhead_semconv.errors import UsageError

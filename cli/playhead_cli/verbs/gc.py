@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.options import gathered, verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_golden, complete_run
-from playhead_cli.options import Verbs, gathered, verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import Verbs, gathered, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_cli.targets.trust import is_foreign, note_known, require_trust, trust_option
 from playhead_cli.views.words import count, size

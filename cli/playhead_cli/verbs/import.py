@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.trust import is_known
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from playhead_cli.completing.arguments import complete_agent, complete_query
-from playhead_cli.options import gathered, limit_option, verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import gathered, limit_option, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import origin_name, reading
 from playhead_cli.targets.searchable_store import searchable
 from playhead_cli.views.words import age, cost

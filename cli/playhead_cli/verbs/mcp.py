@@ -7,8 +7,8 @@ from importlib.metadata import version
 
 import click
 
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import UsageError
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, opened_run, parse_target, reading
 from playhead_semconv.errors import UsageError
 

@@ -13,8 +13,8 @@ from playhead_cli.operating.orders import (
     target_of,
     wait_option,
 )
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 
 @verb("pause", short_help="Pause a running agent at its next step")

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.failures import show_failure
-from playhead_cli.messages import write_message
-from playhead_cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_cli.running.agent import (
     Agent,
     agent_python,
@@ -24,7 +21,10 @@ from playhead_cli.running.agent import (
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.session import Session, working_folder
+from playhead_cli.session.failures import show_failure
+from playhead_cli.session.messages import write_message
+from playhead_cli.session.options import AgentVerb, check_option, flag_setting, verb
+from playhead_cli.session.session import Session, working_folder
 from playhead_receiver.host.writer_lock import running, store_mark
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedRedaction

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_query
-from playhead_cli.options import limit_option, verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.printed.changes import PrintedRederivation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from playhead_cli.operating.orders import Operator, orders, show, target_of
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 
 @verb("reject", short_help="Reject the pending request of a paused agent")

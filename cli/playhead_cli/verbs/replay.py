@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import check_option, gathered, header_option, verb
-from playhead_cli.printing import print_lines
 from playhead_cli.running.bisecting import judged
 from playhead_cli.running.program import Program
 from playhead_cli.running.told_receiver import tell_receiver
-from playhead_cli.session import Session
+from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import ReplayFailed, UsageError
@@ -162,13 +162,13 @@ def command(
             text = said.decode(errors="replace")
             session.err.file.write(visible(text) if sys.stderr.isatty() else text)
     if session.as_json:
-        from playhead_cli.views.shown import shown_object
+        from playhead_cli.views.step.shown import shown_object
 
         more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
         session.print_json({**done.report.to_json(), **more})
     else:
         if steps:
-            from playhead_cli.views.shown import shown_lines
+            from playhead_cli.views.step.shown import shown_lines
 
             print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)

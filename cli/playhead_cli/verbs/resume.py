@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import check_option, gathered, header_option, verb
 from playhead_cli.running.branching import (
     branch_object,
     checked,
@@ -24,7 +23,8 @@ from playhead_cli.running.branching import (
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session import Session
+from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.verbs.fork import command as fork
 from playhead_semconv.errors import UsageError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import gathered, verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
 from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
 from playhead_semconv.errors import UsageError

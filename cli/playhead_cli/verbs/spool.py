@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.options import Verbs, verb
-from playhead_cli.printing import print_lines
 from playhead_cli.running.agent import delivering_to
-from playhead_cli.session import Session
+from playhead_cli.session.options import Verbs, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import count, size
 
 if TYPE_CHECKING:

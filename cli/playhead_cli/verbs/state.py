@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from playhead_cli.completing.arguments import complete_run
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.moment_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
@@ -28,11 +28,11 @@ def command(session: Session, target: str | None, at: str | None, everything: bo
         if snapped:
             session.say(snapped)
         if session.as_json:
-            from playhead_cli.views.moment import moment_object
+            from playhead_cli.views.step.moment import moment_object
 
             session.print_json(moment_object(moment, everything))
             return
-        from playhead_cli.views.moment import moment_lines
+        from playhead_cli.views.step.moment import moment_lines
 
         print_lines(session, moment_lines(moment, everything), paged=True, cut=False)
         if moment.step < len(run.steps):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.completing.arguments import complete_query
-from playhead_cli.options import verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import reading
 from playhead_cli.targets.searchable_store import searchable
 from playhead_semconv.errors import RunUnknown

@@ -11,8 +11,8 @@ from playhead_cli.operating.orders import (
     target_of,
     wait_option,
 )
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 
 
 @verb("step", short_help="Release one pending step of a paused agent")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from playhead_cli.completing.arguments import complete_run_or_query
-from playhead_cli.options import limit_option, verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_semconv.errors import UsageError
 
@@ -96,7 +96,7 @@ class JsonLines:
 def _printer(session: Session, *, named: bool = False) -> AbstractContextManager[Printer]:
     if session.as_json:
         return JsonLines(session)
-    from playhead_cli.views.step_lines import StepLines
+    from playhead_cli.views.step.step_lines import StepLines
 
     return StepLines(session, named=named)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from playhead_cli.options import Verbs, verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import Verbs, verb
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import age
 from playhead_receiver.host.place import HTTP_PORT, QUERY_PORT, Place
 from playhead_receiver.host.writer_lock import running

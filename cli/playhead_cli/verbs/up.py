@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.options import gathered, keep_flag, verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import gathered, keep_flag, verb
+from playhead_cli.session.session import Session
 from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
 from playhead_semconv.errors import UsageError
 

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import click
 
 from playhead_cli.completing.arguments import complete_agent, complete_run
-from playhead_cli.options import limit_option, verb
-from playhead_cli.printing import print_lines
-from playhead_cli.session import Session
+from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_semconv.errors import UsageError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.options import verb
-from playhead_cli.session import Session
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
 from playhead_semconv.errors import RunUnknown, UsageError
 from playhead_semconv.untrusted.shown_text import in_one_line, visible
 

@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection, Incomple
 from typing import Any
 from urllib.parse import urlsplit
 
-from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.delivery.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.spool.folders import ENDPOINT, make_folder
 from playhead_semconv.errors import ConfigurationError

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.spool.disk_budget import DiskBudget
 from playhead_exporter.spool.folders import REJECTED, make_folder
 from playhead_semconv.errors import ReceiverRefused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.rejected import Rejected
 
 

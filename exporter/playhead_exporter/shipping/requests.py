@@ -12,7 +12,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import pack, pack_resource, resource_logs

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 
-from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import Transport
 from playhead_exporter.shipping.trust import Trust
 from playhead_semconv.errors import ConfigurationError

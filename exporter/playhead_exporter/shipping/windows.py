@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_exporter.spool.segments import SpoolWindow
 from playhead_semconv.otlp_bytes.window_request import window_request
 

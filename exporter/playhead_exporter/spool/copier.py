@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 
-from playhead_exporter.delivery_notices import DeliveryNotices
+from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.spool.disk_budget import DiskBudget
 from playhead_exporter.spool.folders import remove_file, segment_name
 from playhead_exporter.spool.head import Head

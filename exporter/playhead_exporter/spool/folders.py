@@ -28,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.facts import digest_of
 from playhead_semconv.process.own_descriptors import write_file

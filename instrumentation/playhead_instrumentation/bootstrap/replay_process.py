@@ -17,10 +17,9 @@ from playhead_instrumentation.boundaries.process.words import WORKER
 from playhead_instrumentation.driver.allowed import Allowed
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
-from playhead_instrumentation.session import session
+from playhead_instrumentation.session import checks, session
 from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.session import Session, Told
-from playhead_instrumentation.spans import checks
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed
 from playhead_semconv.tape.indexed_tapes import IndexedTape

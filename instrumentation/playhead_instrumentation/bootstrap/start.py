@@ -34,6 +34,7 @@ from opentelemetry.util._importlib_metadata import (
 from playhead_instrumentation.bootstrap import ending_at_once, ending_by_signal
 from playhead_instrumentation.bootstrap.children import forkserver
 from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
+from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.recording import Recording
@@ -49,14 +50,13 @@ from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.notices import Notices
 from playhead_instrumentation.runtime.patching import PATCHES, Patches
-from playhead_instrumentation.session import session
+from playhead_instrumentation.session import checks, session
 from playhead_instrumentation.session.agent_name import SERVER, named
 from playhead_instrumentation.session.process_facts import Identity, running_program
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.session.surroundings import revision_of
 from playhead_instrumentation.session.tracing import Tracing
-from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.calls import keep_calls
 from playhead_instrumentation.spans.run_root import SERVING, RunOrigin, RunRoot, described
 from playhead_semconv import attributes as a
@@ -292,7 +292,13 @@ def _session(
     origin = "" if rerun is None else rerun.origin
     identity = Identity(lambda: root.ids, attributes=_more_of_start(origin, others))
     running = session.start(
-        settings, sink, rerun=rerun, identity=identity, tracing=tracing, redactor=redactor
+        settings,
+        sink,
+        rerun=rerun,
+        identity=identity,
+        tracing=tracing,
+        redactor=redactor,
+        open_driver=open_driver,
     )
     running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
     running.outlet = recording.outlet
@@ -300,7 +306,8 @@ def _session(
     agent = "" if os.environ.get(PARENT) else settings.agent
     root.name, root.attributes = described(agent, running.process.attributes)
     ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
-    recording.processor.connect(running.sink, partial(_lane, running), ended, running.redactor)
+    lane = partial(_lane, running)
+    recording.processor.connect(running.sink, lane, ended, running.redactor, checks.look)
     running.driver.untold = recording.processor.untold
     return running
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Final, cast
 
+from playhead_instrumentation.boundaries.sqlite import connections
 from playhead_instrumentation.host.files.opening import open_stream
-from playhead_instrumentation.host.sqlite import connections
 from playhead_instrumentation.session.session import current
 
 FILES, NETWORK, PROCESSES = "files", "network", "processes"

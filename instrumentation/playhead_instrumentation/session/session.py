@@ -28,7 +28,6 @@ from playhead_instrumentation.driver.opening import Opening
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.runtime import RUNTIME
-from playhead_instrumentation.session.opening import open_driver
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
 from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.surroundings import folders, own_folders
@@ -43,6 +42,7 @@ from playhead_semconv.tape.folds import is_inbound
 from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
+    from playhead_instrumentation.driver.driver import Driver
     from playhead_instrumentation.spans.attempts import Attempt
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
@@ -67,6 +67,21 @@ class Snapshots(Protocol):
         ...
 
 
+class OpenDriver(Protocol):
+    """Makes the driver of a process. `bootstrap.compose` implements it."""
+
+    def __call__(
+        self,
+        opening: Opening,
+        tape: IndexedTape | None = None,
+        scratch: str = "",
+        *,
+        forked: bool = False,
+    ) -> Driver:
+        """With a ``tape`` that answers. ``forked``: by a process that is replayed."""
+        ...
+
+
 class Told(msgspec.Struct, frozen=True):
     """How a child process of a replay finds the tape that answers it."""
 
@@ -85,11 +100,13 @@ class Session:
         rerun: Rerun | None,
         identity: Identity,
         tracing: Tracing,
+        open_driver: OpenDriver,
     ) -> None:
         tape, scratch = (None, "") if rerun is None else (rerun.tape, rerun.scratch)
         self.settings: Final = settings
         self.redactor: Final = opening.redactor
         self._opening = opening
+        self._open_driver = open_driver
         self._scratch = scratch
         self._recorded = frozenset(opening.boundaries)
         self.driver = open_driver(opening, tape, scratch)
@@ -196,11 +213,7 @@ class Session:
 
     def become(self, tape: IndexedTape) -> None:
         """This process is a forked child at a replay: let its own ``tape`` answer."""
-        from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
-
-        self._answered_by(tape, "")
-        dies_with(self.driver, tape)
-        ends_at_standstill(self.driver, tape)
+        self._answered_by(tape, "", forked=True)
 
     def begin(self, tape: IndexedTape, scratch: str, attributes: dict[str, Any]) -> None:
         """This process was forked from a warm process: begin the replay of ``tape``.
@@ -211,11 +224,11 @@ class Session:
         self._answered_by(tape, scratch)
         self.process.begin(attributes)
 
-    def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
+    def _answered_by(self, tape: IndexedTape, scratch: str, *, forked: bool = False) -> None:
         """Let ``tape`` answer. Without a ``scratch`` folder it gets one below that of this process."""
         untold = self.driver.untold
         below = f"{self._scratch}/{os.getpid()}" if self._scratch else ""
-        self.driver = open_driver(self._opening, tape, scratch or below)
+        self.driver = self._open_driver(self._opening, tape, scratch or below, forked=forked)
         self.driver.untold = untold
         RUNTIME.lane_ended = self.driver.lane_ended
 
@@ -243,19 +256,22 @@ def start(
     identity: Identity = NO_RUN,
     tracing: Tracing = GLOBAL_PROVIDER,
     redactor: Redactor | None = None,
+    open_driver: OpenDriver,
 ) -> Session:
     """Start recording: open the driver, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go. ``rerun``: a tape answers. A warm process has no facts before a replay
-    begins in a fork of it, with `Session.begin`. ``redactor``: by default a new one. RuntimeError if a
-    session is running.
+    begins in a fork of it, with `Session.begin`. ``redactor``: by default a new one.
+    ``open_driver``: makes the driver, and that of each fork of this process. RuntimeError if a session
+    is running.
     """
     global _current
     if _current is not None:
         raise RuntimeError("a session is running in this process")
     opening = _opening(settings, sink, rerun, redactor or Redactor.of_process(settings))
     lanes.restart()
-    session = Session(settings, opening, rerun, _identity(identity, settings, opening, rerun), tracing)
+    known = _identity(identity, settings, opening, rerun)
+    session = Session(settings, opening, rerun, known, tracing, open_driver)
     if any(row.name == "order" for row in session.boundaries):
         RUNTIME.lane_ended = session.driver.lane_ended
     if rerun is None or not rerun.waits:

@@ -17,7 +17,6 @@ from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.runtime import at_fork
 from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.light import LightSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -31,6 +30,14 @@ UNRECORDED: ContextVar[bool] = ContextVar("playhead_unrecorded", default=False)
 """Whether what runs in this context is not recorded."""
 
 
+Check = Callable[[ReadableSpan, int], None]
+"""Checks a finished span of a lane. It does not raise."""
+
+
+def no_check(span: ReadableSpan, lane: int) -> None:
+    """Check nothing."""
+
+
 class RecordingProcessor(SpanProcessor):
     """One per process, attached to every provider.
 
@@ -42,6 +49,7 @@ class RecordingProcessor(SpanProcessor):
         self._lane: Callable[[], int] = lambda: 0
         self._ended: SpanProcessor = SpanProcessor()
         self._redactor: SpanRedactor | None = None
+        self._check: Check = no_check
         self._open: dict[int, weakref.ref[Span]] = {}
         self._unrecorded: set[int] = set()
         """Ids of open spans that are not recorded."""
@@ -50,14 +58,19 @@ class RecordingProcessor(SpanProcessor):
         at_fork.in_child(self._disown)
 
     def connect(
-        self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor, redactor: Redactor
+        self,
+        sink: Sink,
+        lane: Callable[[], int],
+        ended: SpanProcessor,
+        redactor: Redactor,
+        check: Check = no_check,
     ) -> None:
         """Send facts to ``sink`` in the lane of the caller, and finished spans to ``ended``.
 
-        ``redactor`` removes the credentials from both.
+        ``redactor`` removes the credentials from both. ``check`` gets each finished span, and its lane.
         """
         self._lane, self._ended, self._redactor = lane, ended, SpanRedactor(redactor)
-        self._sink = sink
+        self._check, self._sink = check, sink
 
     def disconnect(self) -> None:
         """Stop recording."""
@@ -120,7 +133,7 @@ class RecordingProcessor(SpanProcessor):
                 unasked = self._untold.pop(context.span_id, None)
                 if unasked is not None:
                     self._tell(unasked)
-            checks.look(span, self._lane())
+            self._check(span, self._lane())
             if self._redactor is not None:
                 light = isinstance(span, LightSpan)
                 unsearched = span.set_by_program() if light else span.attributes

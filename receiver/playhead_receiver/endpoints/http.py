@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
-from playhead_receiver.control import agents
+from playhead_receiver.endpoints import agents
 from playhead_receiver.endpoints.about import about
 from playhead_receiver.endpoints.refusal import Misdirected, http_status, is_retryable, status_of
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled

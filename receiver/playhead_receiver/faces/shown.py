@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playhead_receiver.configuration import FaceLimits
+from playhead_receiver.config.configuration import FaceLimits
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.tenants.tenants import Tenants
 

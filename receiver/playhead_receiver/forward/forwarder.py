@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.forward.cursor import CursorFile
 from playhead_receiver.forward.delivery import Counts, DestinationConnection, Say, bounded, say_nothing
 from playhead_receiver.forward.destination import Destination

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.forward.cursor import FOLDER
 from playhead_receiver.host.durable_files import keep
 from playhead_semconv.errors import StoreUnavailable

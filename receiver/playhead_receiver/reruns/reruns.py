@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from playhead_receiver.configuration import Programs
+from playhead_receiver.config.configuration import Programs
 from playhead_receiver.reruns.child import Ordered, Rerun
 from playhead_semconv.errors import PlayheadError, UsageError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_receiver.configuration import Storage
+from playhead_receiver.config.configuration import Storage
 from playhead_receiver.control.hub import Hub
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake.budget import Budget

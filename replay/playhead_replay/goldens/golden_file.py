@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from playhead_replay.forks.edits_of_run import edits_of
+from playhead_replay.report.edits_of_run import edits_of
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file, standing_alone, write_tape_file
 from playhead_replay.tape_files.whole_files import SHARED, written
@@ -106,7 +106,7 @@ class Golden:
     redacted: int
     """Number of values that were redacted before they reached the tape."""
     edited: list[str]
-    """What was edited at a fork, as `playhead_replay.forks.edits_of_run.edits_of` names it."""
+    """What was edited at a fork, as `playhead_replay.report.edits_of_run.edits_of` names it."""
 
 
 def write_golden(

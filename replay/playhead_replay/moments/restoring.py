@@ -11,9 +11,9 @@ from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.copies.copier import Copy, NotesCopy
 from playhead_checkpoint.store.engine import CheckpointEngine, NodesGone, Notes, Put
 from playhead_checkpoint.store.rows import read_row
-from playhead_checkpoint.store.stored_nodes import roots_of
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import Node
+from playhead_checkpoint.values.stored_nodes import roots_of
 from playhead_replay.moments.copies import CopiedNodes, CopyPlace
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a

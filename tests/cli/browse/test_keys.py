@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from playhead_cli.browse import outside
 from playhead_cli.browse.keys import KEYS, bindings, keymap
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import ConfigurationError
 

@@ -132,7 +132,7 @@ def test_a_terminal_that_has_only_ascii_gets_ascii(tmp_path: Path, monkeypatch: 
         await screen.press("4")
         assert screen.text.isascii(), [one for one in screen.text if not one.isascii()]
 
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
 
     monkeypatch.setattr(Session, "plain", True)
     browse(tmp_path, "last", look)

@@ -21,10 +21,10 @@ from support.outside.terminal import terminal
 from support.starting.home import Home
 from support.starting.services import RecordedService
 
-from playhead_cli import session
 from playhead_cli.app import run
 from playhead_cli.demo.provider import Provider
 from playhead_cli.demo.shell import agents_dir
+from playhead_cli.session import session
 from playhead_cli.views import words
 
 HERE = Path(__file__).parent
@@ -132,8 +132,8 @@ SCENES: dict[str, tuple[Callable[[Path, Provider], Home], tuple[str, ...]]] = {
 def times_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spell all times alike, whoever has imported the functions that spell them."""
     from playhead_cli.verbs import diff, ls, search, show, tail  # noqa: F401
-    from playhead_cli.views import comparison, step_lines, tree  # noqa: F401
-    from playhead_cli.views.step import overview, wire  # noqa: F401
+    from playhead_cli.views import comparison, tree  # noqa: F401
+    from playhead_cli.views.step import overview, step_lines, wire  # noqa: F401
 
     for name, said in SET.items():
         original = getattr(words, name)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.printed import changes, runs, shown
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.query.models import comparisons, search, spans, sums
 from playhead_receiver.query.models import runs as models
 from playhead_receiver.server import Receiver

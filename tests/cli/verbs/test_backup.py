@@ -18,7 +18,7 @@ from playhead_checkpoint import Checkpoint, Lineage
 from playhead_checkpoint.store.conformance import conversation
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
 from playhead_receiver.store.protocol.checkpoints import KeptCheckpoints

@@ -20,7 +20,7 @@ from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 from playhead_cli.app import run
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_semconv import attributes as a

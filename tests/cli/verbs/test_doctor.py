@@ -15,7 +15,7 @@ from support.starting.cli import CommandLine, refund, store_run
 from playhead_cli.diagnosis import delivery
 from playhead_exporter import open_outlet
 from playhead_exporter.shipping.endpoint_answers import TryLater
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.server import Receiver
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, names, selected

@@ -12,7 +12,7 @@ from support.outside.terminal import heard
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import age, seconds, size
 from playhead_semconv import attributes as a
 

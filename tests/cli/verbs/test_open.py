@@ -14,7 +14,7 @@ import pytest
 from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.running.receiver_for_run import ReceiverForRun
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 

@@ -22,7 +22,7 @@ from playhead_cli.running.agent import Agent, agent_python, parse_agent
 from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import WriterLock, running
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import UsageError

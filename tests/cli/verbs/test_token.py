@@ -15,7 +15,7 @@ from support.starting.cli import CommandLine, Done
 from playhead_cli.running.agent import delivering_to, recorded_environment
 from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, Unwelcome
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_semconv.settings import resolve

@@ -192,7 +192,7 @@ def test_what_is_neither_is_refused(playhead: CommandLine, tmp_path: Path):
 
 
 def test_a_standing_receiver_is_used(playhead: CommandLine, tmp_path: Path):
-    from playhead_receiver.configuration import Addresses, Configuration
+    from playhead_receiver.config.configuration import Addresses, Configuration
     from playhead_receiver.server import Receiver
 
     path = tmp_path / "refund.tape"

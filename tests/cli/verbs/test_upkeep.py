@@ -13,7 +13,7 @@ from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
 from playhead_semconv.errors import StoreUnavailable

@@ -198,7 +198,7 @@ def test_a_traceback_shows_the_lines_of_the_program():
 def test_the_listing_makes_room_on_a_narrow_terminal(
     playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
 
     made = HandMade().start(**{a.PLAYHEAD_RUN_AGENT: "an agent with a long name"})
     made.chat()

@@ -18,7 +18,7 @@ from support.starting.warm import Process
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access
+from playhead_receiver.config.configuration import Access
 from playhead_receiver.host.writer_lock import running
 from playhead_replay import Run
 from playhead_semconv import attributes as a

@@ -10,6 +10,7 @@ import pytest
 from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
 from support.tapes.sessions import MemorySink, recording
 
+from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.tape_writer import TapeWriter
 from playhead_instrumentation.redaction import Redactor
@@ -76,7 +77,7 @@ def test_a_word_that_is_no_utf_8_is_kept_as_its_bytes_and_without_its_credential
 
 def test_the_exit_fact():
     sink = MemorySink()
-    session.start(Settings(quiet=True), sink=sink)
+    session.start(Settings(quiet=True), sink=sink, open_driver=open_driver)
     session.stop(1, ErrorRecord("builtins", "ValueError", "no"))
     session.stop(0)
     last = sink.facts[-1]
@@ -96,7 +97,7 @@ def test_the_exit_fact():
 
 def test_it_says_that_it_lives():
     beats = Beats()
-    session.start(Settings(quiet=True, heartbeat_ms=5), sink=beats)
+    session.start(Settings(quiet=True, heartbeat_ms=5), sink=beats, open_driver=open_driver)
     try:
         assert beats.enough.wait(60)
     finally:
@@ -125,7 +126,7 @@ class Lazy:
 def test_modules_that_cannot_be_loaded_do_not_keep_the_exit_fact_away(monkeypatch):
     monkeypatch.setitem(sys.modules, "lazy_one", Lazy())
     sink = MemorySink()
-    session.start(Settings(quiet=True), sink=sink)
+    session.start(Settings(quiet=True), sink=sink, open_driver=open_driver)
     session.stop(0)
     assert sink.facts[-1].attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == 0
 
@@ -165,7 +166,9 @@ def test_a_child_of_a_fork_has_a_tape_of_its_own(tmp_path):
     gate = Gate()
     with ScriptedServer() as server:
         server.script([sse_reply([b"one", gate, b"two"]), json_reply({})])
-        installing.watch(PATCHES, session.start(Settings(quiet=True), sink=TapeWriter(path)))
+        installing.watch(
+            PATCHES, session.start(Settings(quiet=True), sink=TapeWriter(path), open_driver=open_driver)
+        )
         try:
             with httpx2.stream("GET", server.url, timeout=60) as response:
                 parts = response.iter_raw()

@@ -17,11 +17,11 @@ from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import Notes, Put, Row
 from playhead_receiver.access import SCOPES, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.endpoints import http as intake_http
+from playhead_receiver.endpoints.faces import FACES
 from playhead_receiver.endpoints.grpc import SERVICES
-from playhead_receiver.faces.routes import FACES
-from playhead_receiver.query.app import PUBLIC, scopes
+from playhead_receiver.endpoints.query_api import PUBLIC, scopes
 from playhead_receiver.server import Receiver
 
 WRITTEN = "kept\n"

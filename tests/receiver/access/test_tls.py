@@ -14,12 +14,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from support.starting.running import until
 from support.tapes.batches import span_of
 
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_exporter.probe import ask
-from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.host.listening import Tls
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

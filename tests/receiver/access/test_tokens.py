@@ -28,10 +28,10 @@ from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
 from playhead_receiver.access.guard import Guard, Unauthenticated
 from playhead_receiver.access.scopes import SCOPES
-from playhead_receiver.configuration import Access, Addresses, Configuration, FaceLimits
-from playhead_receiver.faces.routes import FACES
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, FaceLimits
+from playhead_receiver.endpoints.faces import FACES
+from playhead_receiver.endpoints.query_api import scopes
 from playhead_receiver.host.writer_lock import running
-from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import open_store
 from playhead_semconv.errors import ConfigurationError, UsageError

@@ -12,7 +12,7 @@ import pytest
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_semconv.control.messages import LISTEN, REPORT
 

@@ -24,7 +24,7 @@ from support.servers.bombs import grpc_status
 from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, HandMade
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
 from playhead_semconv.otlp import pack, pack_resource, resource_logs

@@ -33,7 +33,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.starting.running import until
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import destination_of
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver

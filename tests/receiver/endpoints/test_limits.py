@@ -24,7 +24,7 @@ from support.starting.measured import peak_bytes
 from support.starting.running import until
 from support.tapes.batches import span_of
 
-from playhead_receiver.configuration import Addresses, Configuration, Taking
+from playhead_receiver.config.configuration import Addresses, Configuration, Taking
 from playhead_receiver.endpoints.http import Work
 from playhead_receiver.intake.budget import IN_FLIGHT_BYTES
 from playhead_receiver.server import Receiver

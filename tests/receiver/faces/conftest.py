@@ -5,7 +5,7 @@ import httpx
 import pytest
 from support.starting.cli import refund, store_run
 
-from playhead_receiver.configuration import Addresses, Configuration, FaceLimits
+from playhead_receiver.config.configuration import Addresses, Configuration, FaceLimits
 from playhead_receiver.server import Receiver
 
 LIMITS = FaceLimits(jaeger_bytes=4096, tempo_bytes=2048, url="https://playhead.example")

@@ -14,7 +14,7 @@ from support.tapes.handmade import TRACE
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.faces.jaeger.finding import Wanted
 from playhead_receiver.faces.jaeger.messages import MESSAGES
 from playhead_receiver.faces.jaeger.storage import CHUNK_BYTES, wanted_of

@@ -24,8 +24,8 @@ from support.tapes.batches import facts_of, span_of
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 from support.tapes.leftout import attributes, chat
 
-from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_exporter.delivery.endpoint import Signal
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module
 from playhead_receiver.forward.delivery import (

@@ -19,8 +19,8 @@ from support.servers.scripted import Reply, ScriptedServer
 from support.starting.running import until
 from support.tapes.batches import span_of
 
-from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_exporter.delivery.endpoint import Signal
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.forward.outbox import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch

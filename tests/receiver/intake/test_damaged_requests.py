@@ -15,7 +15,7 @@ from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, HandMade
 from support.tapes.mutants import PROTOBUF, Mutants
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.endpoints.grpc import SERVICES
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.server import Receiver

@@ -18,7 +18,7 @@ from support.letters import LETTERS
 from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, HandMade
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query
 from playhead_receiver.store.spans.whole_spans import Deriver

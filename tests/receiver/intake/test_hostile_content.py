@@ -15,7 +15,7 @@ from support.starting.cli import CommandLine
 from support.tapes.batches import span_of
 from support.tapes.spools import eventually as until
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.spans.whole_spans import Deriver

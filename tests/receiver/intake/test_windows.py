@@ -17,7 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, HandMade
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.export import MOST_WINDOWS
 from playhead_receiver.server import Receiver

@@ -21,7 +21,7 @@ from support.tapes.batches import as_if_come_then, span_of
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.maintenance import errands
 from playhead_receiver.maintenance.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.maintenance.housekeeper import Housekeeper

@@ -5,7 +5,7 @@ import httpx
 import pytest
 from support.starting.cli import refund, store_run
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 

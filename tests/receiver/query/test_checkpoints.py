@@ -22,7 +22,7 @@ from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import CorruptTape, StateRefused, StoreUnavailable, UsageError
 

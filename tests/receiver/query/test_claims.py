@@ -21,7 +21,7 @@ import playhead
 from playhead_checkpoint.claims import leased, messages, open_claims, remote
 from playhead_checkpoint.claims.conformance import ClaimsConformance
 from playhead_checkpoint.claims.remote import RemoteClaims
-from playhead_receiver.configuration import Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_semconv import events as e
 from playhead_semconv.errors import OutcomeUnknown, StoreUnavailable

@@ -10,7 +10,7 @@ from support.starting.cli import refund, store_run
 from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, ROOT, TRACE
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 

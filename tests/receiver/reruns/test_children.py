@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from playhead_receiver.configuration import Programs
+from playhead_receiver.config.configuration import Programs
 from playhead_receiver.reruns.child import MOST_BYTES, NotStarted, Ordered, Rerun
 from playhead_receiver.reruns.orders import fork_words, patch_lines
 from playhead_receiver.reruns.reruns import AT_ONCE, KEPT, Reruns, TooManyReruns

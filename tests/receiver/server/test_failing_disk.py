@@ -17,7 +17,7 @@ pytestmark = [
 ]
 PUT = """
 import sys
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.forward.outbox import Outbox
 queue = Outbox(sys.argv[1], "http://away")
 for number in range(int(sys.argv[2]), 10000):

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.starting.running import until
 from support.tapes.batches import facts_of, span_of
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.host.writer_lock import Listening, running
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
@@ -26,7 +26,7 @@ from playhead_semconv.errors import ConfigurationError, StoreBusy, UsageError
 
 STAND = """
 import sys
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 receiver = Receiver(sys.argv[1], Configuration(Addresses(http_port=0, grpc_port=0)))
 receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoint, flush=True))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.tapes.batches import span_of
 
-from playhead_receiver.configuration import Storage
+from playhead_receiver.config.configuration import Storage
 from playhead_receiver.maintenance.errands import Collect, Delete, Rederive, Unindex, do
 from playhead_receiver.maintenance.housekeeper import Housekeeper
 from playhead_receiver.store import Batch, Store, open_store

@@ -13,7 +13,7 @@ from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE
 
-from playhead_receiver.configuration import Storage
+from playhead_receiver.config.configuration import Storage
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.content.object_store import BlobObjects
 from playhead_receiver.store.keeping.retention import Policy

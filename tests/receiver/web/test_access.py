@@ -16,7 +16,7 @@ from support.tapes.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 

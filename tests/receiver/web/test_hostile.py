@@ -12,7 +12,7 @@ from support.pages.chromium import Page
 from support.pages.views import VIEWS
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a

@@ -13,7 +13,7 @@ from support.pages.chromium import Page
 from support.pages.measures import note, share
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Store
 

@@ -10,7 +10,7 @@ from support.pages.chromium import Page
 from support.pages.views import PICTURES, VIEWS
 from support.tapes.spools import undelivered
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 pytestmark = pytest.mark.browser

@@ -21,7 +21,7 @@ from support.pages.measures import (
     work_ms,
 )
 
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]

@@ -14,7 +14,7 @@ from playhead_checkpoint.copies.copier import Copy, StateCopier
 from playhead_checkpoint.store.protocol import MEMORY, RESTS_ON_PARENT
 from playhead_checkpoint.values import nodes
 from playhead_checkpoint.values.nodes import LIST, Ref, digest_of, index, leaf, pack
-from playhead_cli.views.moment import moment_object
+from playhead_cli.views.step.moment import moment_object
 from playhead_instrumentation.redaction import Redactor
 from playhead_replay import Run
 from playhead_replay.moments import checkpoint_named, checkpoints_of

@@ -14,12 +14,12 @@ import httpx
 
 from playhead_cli.verbs.artifacts import _file_name
 from playhead_cli.views.page import diff_page
-from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.delivery.endpoint import Signal
 from playhead_instrumentation.host.files.changes import decode_changes
 from playhead_instrumentation.host.files.workspace import Names, Workspace
 from playhead_instrumentation.host.multiprocessing.recorded_pickles import refusal
 from playhead_instrumentation.service.named_application import application_at, require_importable
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.transfer import run_files
 from playhead_replay import Run, Surroundings

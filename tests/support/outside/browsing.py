@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from playhead_cli.browse.app import Browser
 from playhead_cli.browse.opened import opened
 from playhead_cli.browse.panes import Details
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 
 WAITED_FOR = ("details", "find", "order")

@@ -14,7 +14,7 @@ from support.servers.scripted import Reply, Request, ScriptedServer, json_reply,
 from support.starting.home import PATIENCE_S, Home
 from support.starting.running import until
 
-from playhead_receiver.configuration import Access, Addresses, Configuration
+from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 
 

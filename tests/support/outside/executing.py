@@ -12,7 +12,7 @@ from support.observed.asking import ASKING
 from support.servers.scripted import Gate, Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
 
-from playhead_receiver.configuration import Access, Addresses, Configuration, Programs
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, Programs
 from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 

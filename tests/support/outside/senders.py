@@ -22,7 +22,7 @@ from playhead_semconv.otlp import pack, pack_resource, resource_logs
 
 STAND = """
 import sys
-from playhead_receiver.configuration import Addresses, Configuration, Storage
+from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 kept = Configuration(Addresses(http_port=0, grpc_port=0), storage=Storage(sys.argv[2]))
 receiver = Receiver(sys.argv[1], kept)

@@ -14,7 +14,7 @@ from typing import Any
 from support.starting.warm import Process, run
 
 from playhead_exporter.push import push
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary, Store
 from playhead_semconv import attributes as a

@@ -36,7 +36,7 @@ def serve(control: socket.socket, package: str) -> tuple[dict[str, Any], list[in
     streams, and where it says what it has imported.
     """
     told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    importlib.import_module(f"{package}.bootstrap.command_line" if package == RECORDER else package)
+    importlib.import_module(f"{package}.command_line" if package == RECORDER else package)
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LARGEST_BYTES, DESCRIPTORS)
         if not message:

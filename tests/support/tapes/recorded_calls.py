@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from support.starting.running import PATIENCE_S, until
 from support.tapes.sessions import tell_imports_once
 
+from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_instrumentation.session import session
@@ -105,7 +106,9 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     recorded = Recorded(calls, sink)
     processor = SimpleSpanProcessor(recorded.exporter)
     provider.add_span_processor(processor)
-    running = session.start(made, sink, tracing=Tracing(submit=calls.worker.submit))
+    running = session.start(
+        made, sink, tracing=Tracing(submit=calls.worker.submit), open_driver=open_driver
+    )
     tell_imports_once(running)
     installing.watch(PATCHES, running)
     keep_calls(calls)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from opentelemetry.trace import NoOpTracer
 
+from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.boundaries import installing
 from playhead_instrumentation.driver.allowed import NOTHING, Allowed
 from playhead_instrumentation.host.files import covered
@@ -91,7 +92,13 @@ def recording(
     """A session for the length of the block; given a tape, a replay of it, or with a plan a fork."""
     sink = MemorySink()
     rerun = None if tape is None else Rerun(tape, allowed=allowed, plan=plan)
-    running = session.start(settings or CAUSAL, sink, rerun=rerun, **{"tracing": NO_SPANS, **parts})
+    running = session.start(
+        settings or CAUSAL,
+        sink,
+        rerun=rerun,
+        open_driver=open_driver,
+        **{"tracing": NO_SPANS, **parts},
+    )
     tell_imports_once(running)
     installing.watch(PATCHES, running)
     try:

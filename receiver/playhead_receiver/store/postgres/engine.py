@@ -18,9 +18,9 @@ from playhead_receiver.store.postgres.connections.address import place_of, prepa
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.locks import Key, alone
 from playhead_receiver.store.postgres.connections.reader import Pool, PostgresReader
+from playhead_receiver.store.postgres.connections.tables import LABELS
 from playhead_receiver.store.postgres.connections.writing import PostgresBackend
 from playhead_receiver.store.postgres.search import PostgresSearch
-from playhead_receiver.store.postgres.tables import LABELS
 from playhead_receiver.store.postgres.used_space import used_by_rows
 from playhead_receiver.store.protocol.faults import NotOffered
 from playhead_receiver.store.protocol.retention import Deleted

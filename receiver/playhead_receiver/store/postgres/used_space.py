@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 
 ROW_BYTES = 28
 """Overhead of a row beside its values."""

@@ -20,7 +20,6 @@ from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.runs.resolve import resolve
 from playhead_receiver.store.runs.summary_fold import SpanRow
 from playhead_receiver.store.sql.checkpoint_place import CheckpointPlace
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history import Rolling
 from playhead_receiver.store.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.store.sql.reading.reader import SqlReader
@@ -39,6 +38,7 @@ from playhead_receiver.store.sql.reading.tape import SqlTape
 from playhead_receiver.store.sql.search.searcher import Searcher
 from playhead_receiver.store.sql.tables.blob_uses import unused
 from playhead_receiver.store.sql.tables.chain_links import links_of, not_chained
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.meanings import put
 from playhead_receiver.store.sql.tables.shared_values import SharedTable
 from playhead_receiver.store.sql.tables.tombstones import tombstones

@@ -9,8 +9,8 @@ from typing import Any
 
 import apsw
 
-from playhead_receiver.store.sql.statements import Row, Statement
 from playhead_receiver.store.sql.tables.shared_values import SharedTable
+from playhead_receiver.store.sql.tables.statements import Row, Statement
 from playhead_receiver.store.sql.writing.tables import Begun, Change
 
 SIZES = (1, 2, 4, 8, 16)

@@ -9,7 +9,7 @@ import pytest
 from support.tapes.sessions import record
 
 from playhead_instrumentation.runtime import lanes
-from playhead_receiver.configuration import Addresses, Configuration
+from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_semconv.settings import Settings
 

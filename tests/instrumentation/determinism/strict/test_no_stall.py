@@ -238,10 +238,10 @@ def test_on_a_loop_that_does_not_say_when_it_is_idle_the_recording_is_causal(ser
 
 def test_a_causal_recording_hooks_nothing():
     """It is as cheap as it was: no gate that holds, no ledger."""
+    from playhead_instrumentation.bootstrap.compose import open_driver
     from playhead_instrumentation.determinism.hooks import waits
     from playhead_instrumentation.driver.gate import OpenGate
     from playhead_instrumentation.driver.opening import Opening
-    from playhead_instrumentation.session.opening import open_driver
 
     settings = Settings(quiet=True)
     driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from playhead_receiver.store.postgres.connections.problems import speaking_of
-from playhead_receiver.store.postgres.schema import bring_up_to_date
+from playhead_receiver.store.postgres.connections.schema import bring_up_to_date
 from playhead_receiver.store.runs.naming import LONGEST_SCHEMA, is_readable, place_name, split_schema
 from playhead_semconv.errors import ConfigurationError
 

@@ -11,8 +11,8 @@ from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.postgres.connections.address import SchemaAddress, connect
 from playhead_receiver.store.postgres.connections.database import PgDb
 from playhead_receiver.store.postgres.connections.problems import speaking_of
-from playhead_receiver.store.postgres.schema import check_version
-from playhead_receiver.store.postgres.tables import PostgresTables
+from playhead_receiver.store.postgres.connections.schema import check_version
+from playhead_receiver.store.postgres.connections.tables import PostgresTables
 from playhead_receiver.store.sql.writing.rows import RowWriter
 from playhead_receiver.store.values.stored import Receipt
 from playhead_receiver.store.writing.prepare import Prepared

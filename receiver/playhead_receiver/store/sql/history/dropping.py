@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.store.runs.strands import needs_of, strands_of
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.staying import Stretch
 from playhead_receiver.store.sql.search.searcher import SAID
 from playhead_receiver.store.sql.tables.blob_uses import forget_uses, uses_of
 from playhead_receiver.store.sql.tables.chain_links import ChainEntry, add_link, thin
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.writing.fact_rows import part_digest
 from playhead_receiver.store.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e

@@ -19,12 +19,12 @@ import msgspec
 
 from playhead_receiver.store.protocol.ageing import History
 from playhead_receiver.store.runs.strands import UNKNOWN, UNNOTED
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.dropping import Dropped, drop
 from playhead_receiver.store.sql.history.measured import Process
 from playhead_receiver.store.sql.history.staying import Owners, Stretch, decide, stretch_of
 from playhead_receiver.store.sql.reading.part_of_tape import Strands
 from playhead_receiver.store.sql.reading.reader import SqlReader
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.writing.prepare import offloaded_at
 from playhead_semconv.facts import Fact
 from playhead_semconv.tape.folds import is_inbound

@@ -9,7 +9,7 @@ import msgspec
 
 from playhead_receiver.host.local_processes import lives
 from playhead_receiver.store.runs.summary_fold import InstanceRow
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.writing.prepare import bare_run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

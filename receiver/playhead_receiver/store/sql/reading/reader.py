@@ -11,8 +11,8 @@ from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.content.texts import Texts
 from playhead_receiver.store.runs.summary_fold import InstanceRow
 from playhead_receiver.store.spans.span_view import LONGEST_WORD, name_in, open_frame, parse_span
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import instance_of, label_of
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.frames import frames_at, frames_of
 from playhead_receiver.store.values.stored import Change, StoredSpan
 from playhead_receiver.store.writing.prepare import open_run

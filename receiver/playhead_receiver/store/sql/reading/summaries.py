@@ -20,8 +20,8 @@ from playhead_receiver.store.runs.summary_fold import (
     without_rings,
 )
 from playhead_receiver.store.spans.span_view import Entry, ResourceSummary, resource_summary
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.living_processes import with_life
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.values.run_summaries import RunSummary
 from playhead_receiver.store.values.span_labels import Label, Usage
 from playhead_receiver.store.writing.prepare import PreparedSpan

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.reading.reader import SqlReader
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.writing.prepare import blob_digests
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.sql.reading.reader import SqlReader
 
 AT_ONCE = 500
 

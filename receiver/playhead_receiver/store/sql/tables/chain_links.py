@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_semconv.custody import Link, Said, What, first_link, next_link, said_of
 from playhead_semconv.custody.chain import pieces
 from playhead_semconv.custody.number_ranges import merged, outside

@@ -10,7 +10,7 @@ import msgspec
 from playhead_receiver.store.content.compressed_frames import compress, decompress
 from playhead_receiver.store.content.frame_blocks import open_block
 from playhead_receiver.store.content.texts import addresses_in, items_of
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_semconv.errors import CorruptTape
 
 _encode = msgspec.msgpack.Encoder().encode

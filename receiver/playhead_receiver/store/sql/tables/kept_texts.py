@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_receiver.store.content.texts import Texts
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.frames import frames_at
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import digest_of

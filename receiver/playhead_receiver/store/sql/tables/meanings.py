@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.shared_values import SharedTable, count_out
 from playhead_receiver.store.values.span_labels import Meaning
 from playhead_receiver.store.writing.prepare import encode_label

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.statements import Row, Statement
+from playhead_receiver.store.sql.tables.database import Db
+from playhead_receiver.store.sql.tables.statements import Row, Statement
 from playhead_receiver.store.writing.prepare import short_digest
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead_receiver.store.protocol.verification import Finding
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_semconv.custody.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
 from playhead_semconv.errors import CorruptTape
 

@@ -15,7 +15,7 @@ import msgspec
 from playhead_receiver.store.content.compressed_frames import decompress
 from playhead_receiver.store.content.frame_blocks import BLOCK_BYTES, open_block, pack_block
 from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_semconv.errors import CorruptTape
 
 QUIET_S = 60.0

@@ -24,9 +24,9 @@ from playhead_receiver.store.content.texts import (
     frame_of,
     last_address,
 )
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.tables.blob_uses import forget_uses
 from playhead_receiver.store.sql.tables.chain_links import ChainEntry, add_link
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.frames import (
     delete_damaged_frame,
     delete_frame,

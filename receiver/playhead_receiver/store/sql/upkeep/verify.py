@@ -11,9 +11,9 @@ from playhead_receiver.store.content.cutting import DIGEST_BYTES
 from playhead_receiver.store.content.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.protocol.verification import Finding
 from playhead_receiver.store.spans.span_view import open_frame, parse_span
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.reading.summaries import COLUMNS, differs, stored_run
 from playhead_receiver.store.sql.tables.blob_uses import uses_of
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.frames import frames_at
 from playhead_receiver.store.sql.tables.tombstones import verify_tombstones
 from playhead_receiver.store.sql.upkeep.verify_chains import ChainChecks

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from playhead_receiver.store.protocol.verification import Finding
-from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.tables.chain_links import links_of
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_semconv.custody.account import Account
 from playhead_semconv.facts import Fact
 

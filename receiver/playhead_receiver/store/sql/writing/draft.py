@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from playhead_receiver.store.sql.reading.summaries import CONVERSATION
-from playhead_receiver.store.sql.statements import Row, Statement, insert
+from playhead_receiver.store.sql.tables.statements import Row, Statement, insert
 from playhead_receiver.store.sql.writing.tables import Change
 from playhead_receiver.store.writing.known_instances import Instance, said_by
 

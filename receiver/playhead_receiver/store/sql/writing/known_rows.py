@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from playhead_receiver.store.content.texts import frame_of
 from playhead_receiver.store.sql.reading.summaries import label_of
-from playhead_receiver.store.sql.statements import Statement
 from playhead_receiver.store.sql.tables.chain_links import promised
 from playhead_receiver.store.sql.tables.kept_texts import stored_text
 from playhead_receiver.store.sql.tables.shared_values import RESOURCES, SharedTable
+from playhead_receiver.store.sql.tables.statements import Statement
 from playhead_receiver.store.sql.writing.draft import RowDraft, SpanId
 from playhead_receiver.store.sql.writing.tables import Tables
 from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, recall, said_by

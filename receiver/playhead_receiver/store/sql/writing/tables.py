@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from playhead_receiver.store.sql.database import Db
-from playhead_receiver.store.sql.statements import Row, Statement
+from playhead_receiver.store.sql.tables.database import Db
 from playhead_receiver.store.sql.tables.shared_values import SharedTable
+from playhead_receiver.store.sql.tables.statements import Row, Statement
 
 Change: TypeAlias = tuple[Statement, Sequence[Row]]
 

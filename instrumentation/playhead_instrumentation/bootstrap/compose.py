@@ -18,18 +18,25 @@ if TYPE_CHECKING:
     from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
-def open_driver(opening: Opening, tape: IndexedTape | None = None, scratch: str = "") -> Driver:
+def open_driver(
+    opening: Opening, tape: IndexedTape | None = None, scratch: str = "", *, forked: bool = False
+) -> Driver:
     """The driver of a recording; with a ``tape``, of its replay; with a plan as well, of a fork of it.
 
     At level ``strict`` a recording takes one delivery at a time; if that is not possible, the level of
     the gate says so. ``scratch``: an empty folder for what a replay writes, by default one that is
-    deleted with the process.
+    deleted with the process. ``forked``: the process was forked by one that is replayed, and ends as its
+    ``tape`` does.
     """
     if tape is None:
         return _record(opening)
-    from playhead_instrumentation.playback.opening import open_player
+    from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill, open_player
 
-    return open_player(opening, tape, scratch)
+    driver = open_player(opening, tape, scratch)
+    if forked:
+        dies_with(driver, tape)
+        ends_at_standstill(driver, tape)
+    return driver
 
 
 def _record(opening: Opening) -> Driver:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Group
 from rich.text import Text
 
-from playhead_cli.printing import printable
+from playhead_cli.session.printing import printable
 from playhead_cli.views.styles import ERROR, FAINT, NUMBER
 from playhead_cli.views.words import clock, took
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from playhead_cli.session import Session
+    from playhead_cli.session.session import Session
     from playhead_cli.targets.live_fold import Moment
 
 FINAL = ("ended", "failed")

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from playhead_receiver.store.postgres.connections.database import PgDb, clean
-from playhead_receiver.store.sql.statements import Row, Statement
 from playhead_receiver.store.sql.tables.shared_values import SharedTable
+from playhead_receiver.store.sql.tables.statements import Row, Statement
 from playhead_receiver.store.sql.writing.tables import Begun, Change
 
 LABELS = SharedTable("label", keyed=True)

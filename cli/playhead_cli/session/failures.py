@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.messages import write_message
+from playhead_cli.session.messages import write_message
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.untrusted.shown_text import visible
 

@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
+from playhead_instrumentation.boundaries.sqlite.vfs import Library
 from playhead_instrumentation.host.files.covered import Covered, absolute, asked
 from playhead_instrumentation.host.files.recorded import Files
-from playhead_instrumentation.host.sqlite.vfs import Library
 from playhead_instrumentation.runtime import lanes
 from playhead_instrumentation.runtime.native import genuine
 from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING
 
 from playhead_instrumentation.runtime.program import Program
 from playhead_instrumentation.runtime.runtime import RUNTIME
-from playhead_instrumentation.session import session
-from playhead_instrumentation.spans import checks
+from playhead_instrumentation.session import checks, session
 from playhead_semconv.errors import PlayheadError, ReplayFailed
 from playhead_semconv.settings import environment_name
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from playhead_cli.command_name import command_name
-from playhead_cli.messages import write_message
+from playhead_cli.session.command_name import command_name
+from playhead_cli.session.messages import write_message
 from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Session:
     @cached_property
     def resolved(self) -> Resolved:
         """Every setting with the source of its value. `ConfigurationError`."""
-        from playhead_cli.configuration import resolved_settings
+        from playhead_cli.session.configuration import resolved_settings
 
         found = resolved_settings(
             os.environ,
@@ -147,6 +147,6 @@ class Session:
         sys.stdout.flush()
 
     def _console(self, stream: IO[str]) -> Console:
-        from playhead_cli.console import console_on
+        from playhead_cli.session.console import console_on
 
         return console_on(stream, self.colored(stream))

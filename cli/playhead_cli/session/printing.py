@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.failures import PIPE_CLOSED
-from playhead_cli.session import Session
+from playhead_cli.session.failures import PIPE_CLOSED
+from playhead_cli.session.session import Session
 from playhead_cli.views.words import ASCII
 from playhead_semconv.untrusted.shown_text import hidden_at
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from playhead_cli.session import Session
+from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

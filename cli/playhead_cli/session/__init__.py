@@ -1,0 +1,1 @@
+"""One invocation of the command line: its options, settings, streams and messages."""

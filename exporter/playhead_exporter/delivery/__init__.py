@@ -1,0 +1,1 @@
+"""Where a recording is delivered, and what the user hears about it."""

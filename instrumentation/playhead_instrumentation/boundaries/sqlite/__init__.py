@@ -1,0 +1,1 @@
+"""SQLite: which database a connection gets, and what its functions answer."""
