@@ -42,7 +42,7 @@ RunName = Annotated[
 ]
 TraceId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SpanId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of items.")]
 
 
 class ApiRequest:

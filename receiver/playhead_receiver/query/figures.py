@@ -57,7 +57,7 @@ class Figures(Collector):
             (
                 "playhead_search_lag",
                 sum(store.lag().groups for store in stores if isinstance(store, Search)),
-                "Groups of spans and facts that cannot be searched yet.",
+                "Batches that are not indexed yet.",
             ),
             (
                 "playhead_checkpoints",

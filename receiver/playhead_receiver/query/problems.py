@@ -30,7 +30,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """A problem (RFC 9457)."""
 
     type: str
     """``urn:playhead:CODE``, or ``about:blank``."""

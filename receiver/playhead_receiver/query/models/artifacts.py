@@ -8,25 +8,25 @@ from playhead_receiver.query.models.model import Model
 
 
 class ArtifactItem(Model):
-    """Something that a run made, or was given in a message."""
+    """An artifact of a run."""
 
     name: str
     made: Literal["named", "file", "message"]
     """`named`: by `playhead.artifact`; `file`: written below the run's folder; `message`: in one."""
     media_type: str
-    """As the program or the provider says; empty where nobody does."""
+    """Media type as reported by the program or provider; may be empty."""
     size_bytes: int
     digest: str
-    """BLAKE3 of the content, hexadecimal; empty where it was not kept."""
+    """BLAKE3 of the content, in hex; empty if it was not kept."""
     span_id: str
-    """The span that made it; empty where none is known."""
+    """Span that made it; empty if unknown."""
     step: int | None
     time_ns: int
     inexact: str | None
-    """Why its content is not known, or not as it was; null: it is exact."""
+    """Why the content is missing or differs; null if exact."""
 
 
 class Artifacts(Model):
-    """What a run made, in order of time."""
+    """The artifacts of a run, by time."""
 
     artifacts: list[ArtifactItem]

@@ -12,7 +12,7 @@ CheckpointId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
 class StoredCheckpoint(Model):
-    """A checkpoint, without its state."""
+    """A checkpoint without its state."""
 
     id: str
     run: str
@@ -20,15 +20,15 @@ class StoredCheckpoint(Model):
     span: str
     kind: Literal["auto", "manual", "framework", "workspace"]
     parent: str
-    """Id of the checkpoint before it, which need not be there; or empty."""
+    """Id of its parent checkpoint, which may be missing; or empty."""
     time_ns: int
     labels: list[str]
     thread: str
-    """Conversation of a framework that it belongs to, or empty."""
+    """Framework thread it belongs to, or empty."""
     name: str
-    """What it is called in its thread, and ordered by there."""
+    """Name within its thread, which orders it."""
     size_bytes: int
-    """Of the state, packed as a whole."""
+    """Size of the packed state."""
     digest: str
     """Equal for equal states."""
 
@@ -40,20 +40,20 @@ class CheckpointPage(Model):
 
 
 class ThreadPage(Model):
-    """Names of threads, in order."""
+    """Thread names, sorted."""
 
     threads: list[str]
 
 
 class CheckpointDeletion(Model):
-    """What is to be deleted: these checkpoints, or those of a run."""
+    """Checkpoints to delete: these, or those of a run."""
 
     ids: Annotated[list[CheckpointId], Field(max_length=1000, default_factory=list)]
     run: Annotated[str, Field(pattern="^([0-9a-f]{32})?$")] = ""
 
 
 class FreedSpace(Model):
-    """What a deletion took away."""
+    """What a deletion freed."""
 
     checkpoints: int
     nodes: int
@@ -61,6 +61,6 @@ class FreedSpace(Model):
 
 
 class Damages(Model):
-    """A line for each damaged or missing part of a store of checkpoints."""
+    """One line for each damaged or missing part of the checkpoint store."""
 
     damages: list[str]

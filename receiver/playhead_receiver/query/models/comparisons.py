@@ -6,7 +6,7 @@ from playhead_receiver.query.models.model import Model, Status
 
 
 class DiffSide(Model):
-    """One of two runs that are compared."""
+    """One of two compared runs."""
 
     run: str
     """Its name."""
@@ -17,9 +17,9 @@ class DiffSide(Model):
     input_tokens: int
     output_tokens: int
     duration_ns: int | None
-    """Null while it runs."""
+    """Null while the run is in progress."""
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
 
 
 class DifferenceItem(Model):
@@ -28,43 +28,43 @@ class DifferenceItem(Model):
     kind: str
     """`request`, `response`, `error`, `state`; `removed`, `added` or `moved` for a whole step."""
     left_step: int | None
-    """Null: the left run has no such step."""
+    """Null if the left run has no such step."""
     right_step: int | None
-    """Null: the right run has no such step."""
+    """Null if the right run has no such step."""
     label: str
-    """What the step is: `chat`, `execute_tool search`, `GET /orders`."""
+    """Step label: `chat`, `execute_tool search`, `GET /orders`."""
     path: str | None
-    """Where it is: `request.messages[3].content`; null where the whole step differs."""
+    """Path, as `request.messages[3].content`; null if the whole step differs."""
     left: str
-    """What stands there in the left run."""
+    """Value in the left run."""
     right: str
     follows: bool
-    """It repeats an earlier one."""
+    """Whether it follows from an earlier difference."""
 
 
 class StepPair(Model):
-    """Steps of two runs that do the same; null: the run has no such step."""
+    """A pair of matching steps; null if the run has no such step."""
 
     left: int | None
     right: int | None
 
 
 class ToolCounts(Model):
-    """How often a tool was called."""
+    """Number of calls of a tool."""
 
     left: int
     right: int
 
 
 class ToolSequences(Model):
-    """The tools that were called, in order."""
+    """Tools called, in order."""
 
     left: list[str]
     right: list[str]
 
 
 class OutcomeDifference(Model):
-    """How the ends of two runs differ."""
+    """How two outcomes differ."""
 
     path: str
     left: str
@@ -78,17 +78,17 @@ class Diff(Model):
     left: DiffSide
     right: DiffSide
     identical: bool
-    """Neither a step nor the end differs."""
+    """Whether all steps and the outcome are equal."""
     same_steps: list[int]
-    """Numbers of steps of the left run without a difference."""
+    """Steps of the left run without differences."""
     first_difference: DifferenceItem | None
-    """Where the runs part; null: at no step."""
+    """First step that differs; null if none does."""
     differences: list[DifferenceItem]
-    """In order of the steps."""
+    """By step."""
     steps: list[StepPair]
-    """Steps paired by what they ask."""
+    """Steps paired by their requests."""
     tools: dict[str, ToolCounts]
-    """How often each was called, by name."""
+    """Number of calls by tool name."""
     tool_sequence: ToolSequences
     outcome: OutcomeDifference | None
-    """Null: they end alike."""
+    """Null if the outcomes are equal."""

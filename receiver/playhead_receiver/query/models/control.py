@@ -12,7 +12,7 @@ Halt = Annotated[
     str,
     Field(
         max_length=100,
-        description="Which of those that wait: its `id`, or its number. Default: the only one.",
+        description="Pending request: `id` or number. Default: the only one.",
     ),
 ]
 RuleText = Annotated[str, Field(max_length=300)]
@@ -23,10 +23,10 @@ class AnyOrder(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     by: Annotated[
-        str, Field(max_length=100, description="Who asks; the name of the token is added.")
+        str, Field(max_length=100, description="Name of the caller; the token name is added.")
     ] = ""
     wait_s: Annotated[
-        float, Field(ge=0, le=60, description="How long the answer may wait for the agent.")
+        float, Field(ge=0, le=60, description="Maximum wait for the agent, in seconds.")
     ] = 5.0
 
 
@@ -35,32 +35,32 @@ class LeasedOrder(AnyOrder):
 
     lease_s: Annotated[
         float,
-        Field(ge=1, le=86400, description="The run goes on by itself after that, unless it is renewed."),
+        Field(ge=1, le=86400, description="The run resumes then, unless the lease is renewed."),
     ] = 600.0
 
 
 class PauseOrder(LeasedOrder):
-    """Halt the run at its next step."""
+    """Pause the run before its next request."""
 
 
 class RenewOrder(LeasedOrder):
-    """Hold the run for longer."""
+    """Renew the lease."""
 
 
 class StepOrder(LeasedOrder):
-    """Let one go out."""
+    """Release one pending request."""
 
     halt: Halt = ""
 
 
 class ContinueOrder(AnyOrder):
-    """Let the run go on, or one of those that wait."""
+    """Resume the run, or release one pending request."""
 
     halt: Halt = ""
 
 
 class OneEdit(BaseModel):
-    """An edit of a request that waits."""
+    """One edit of a request."""
 
     model_config = ConfigDict(extra="forbid")
     path: Annotated[str, Field(max_length=2000, description="As in `messages[-1].content`.")]
@@ -70,7 +70,7 @@ class OneEdit(BaseModel):
 
 
 class EditOrder(AnyOrder):
-    """Edit a request that waits. It goes on waiting."""
+    """Edit a pending request. It stays pending."""
 
     halt: Halt = ""
     edits: Annotated[list[OneEdit], Field(max_length=1000)] = []
@@ -78,37 +78,34 @@ class EditOrder(AnyOrder):
         str | None,
         Field(
             max_length=2 << 20,
-            description="What waits, as JSON, as it is to be; what differs from `body` of what waits is "
-            "edited.",
+            description="The whole edited request as JSON; differences from its `body` become edits.",
         ),
     ] = None
     state: Annotated[
-        str, Field(max_length=200, description="A registered state, instead of what waits.")
+        str, Field(max_length=200, description="A registered state, instead of a pending request.")
     ] = ""
 
 
 class RejectOrder(AnyOrder):
-    """Reject what waits: the program gets an error."""
+    """Reject a pending request: the program gets an error."""
 
     halt: Halt = ""
     message: Annotated[str, Field(max_length=10_000)] = ""
 
 
 class AnswerOrder(AnyOrder):
-    """Answer what waits by hand: nothing goes out."""
+    """Answer a pending request by hand. Nothing is sent."""
 
     halt: Halt = ""
     body: Annotated[
         str,
-        Field(
-            max_length=2 << 20, description="The body of the response, or what a tool returns, as JSON."
-        ),
+        Field(max_length=2 << 20, description="The response body, or what the tool returns, as JSON."),
     ]
     status: Annotated[int, Field(ge=100, le=599)] = 200
 
 
 class Breakpoints(LeasedOrder):
-    """Where the run is to halt by itself. They replace those that were set before."""
+    """Breakpoints of the run. They replace earlier ones."""
 
     on: Annotated[
         list[RuleText],
@@ -117,7 +114,7 @@ class Breakpoints(LeasedOrder):
 
 
 class Limits(LeasedOrder):
-    """Where what the run asks is to be rejected. They replace those that were set before."""
+    """Limits of the run. They replace earlier ones."""
 
     stop: Annotated[
         list[RuleText], Field(max_length=100, description="`cost>1`, `tokens>50000`, `steps>100`, …")
@@ -125,26 +122,26 @@ class Limits(LeasedOrder):
 
 
 class CheckpointOrder(AnyOrder):
-    """Make a checkpoint at the next step; the run is not halted."""
+    """Take a checkpoint at the next step. The run is not paused."""
 
-    label: Annotated[str, Field(max_length=200, description="What it is called.")] = ""
+    label: Annotated[str, Field(max_length=200, description="Its label.")] = ""
     wait_s: Annotated[
-        float, Field(ge=0, le=60, description="How long the answer may wait for the next step.")
+        float, Field(ge=0, le=60, description="Maximum wait for the next step, in seconds.")
     ] = 30.0
 
 
 class MadeCheckpoint(Model):
-    """A checkpoint that was ordered."""
+    """A requested checkpoint."""
 
     trace_id: str
     name: str | None
-    """`c1`, `c2`, …; null where it is not made yet, or not stored yet."""
+    """`c1`, `c2`, …; null until it is stored."""
     made: bool
-    """Whether it is made; if not, it is made at the next step all the same."""
+    """Whether it was taken; otherwise it will be at the next step."""
 
 
 class ConnectedProcess(Model):
-    """A process of the run that takes orders."""
+    """A process of the run that is connected for control."""
 
     instance: str
     pid: int
@@ -152,7 +149,7 @@ class ConnectedProcess(Model):
 
 
 class LeaseItem(Model):
-    """Who holds the run."""
+    """The lease of the operator who controls the run."""
 
     holder: str
     left_s: float
@@ -161,7 +158,7 @@ class LeaseItem(Model):
 
 
 class HaltedItem(Model):
-    """Something that waits before it goes out."""
+    """A pending request."""
 
     id: str
     kind: str
@@ -172,34 +169,34 @@ class HaltedItem(Model):
     since_ns: int
     size_bytes: int
     body: str | None
-    """What would go out, without credentials; null where it is no text, too large, or not recorded."""
+    """Its body without credentials; null if not text, too large, or not recorded."""
 
 
 class ControlState(Model):
-    """The control of a run, as of now."""
+    """Current control state of a run."""
 
     trace_id: str
     revision: int
-    """Counts changes; for `after`."""
+    """Increases with each change; see `after`."""
     processes: list[ConnectedProcess]
     lease: LeaseItem | None
     halted: list[HaltedItem]
     """Oldest first."""
     taken: bool = True
-    """Whether the agent has taken the order; if not, it takes it when it is heard of again."""
+    """Whether the agent has applied the order; otherwise it will when it reconnects."""
 
 
 class ControlledProcess(ConnectedProcess):
     """A connected process."""
 
     trace_id: str
-    """Of its own run: whoever pauses that pauses all that the process does."""
+    """Trace id of its run. Pausing that run pauses the whole process."""
     halted: int
-    """How much of it waits."""
+    """Number of pending requests."""
     holder: str | None
 
 
 class Processes(Model):
-    """The processes that take orders."""
+    """Processes connected for control."""
 
     processes: list[ControlledProcess]

@@ -20,13 +20,13 @@ class Conversation(Model):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced_runs: int
-    """Runs of which something has no known price: the cost is without it."""
+    """Runs with calls of unknown price, which the cost leaves out."""
 
 
 class ConversationPage(Model):
-    """Conversations, the one that went on last first."""
+    """Conversations, most recent first."""
 
     conversations: list[Conversation]
     truncated: bool

@@ -20,13 +20,13 @@ class FactLine(Model):
     exchange: str | None
     attributes: dict[str, Any]
     size_bytes: int | None
-    """Of its body; null where it has none."""
+    """Size of the body; null if it has none."""
     text: str | None
     """The beginning of its body, where that is text and lies with the fact; all: `…/events/…/body`."""
 
 
 class FactPage(Model):
-    """Facts between two points of a run, process by process."""
+    """Facts between two points of a run, by process."""
 
     events: list[FactLine]
     next: str | None

@@ -13,7 +13,7 @@ FidelityName: TypeAlias = Literal["exact", "volatile", "moved", "changed", "live
 
 
 class AuditNote(Model):
-    """A line of the audit log."""
+    """An entry of the audit log."""
 
     number: int
     time_ns: int
@@ -25,7 +25,7 @@ class AuditNote(Model):
 
 
 class AuditPage(Model):
-    """Lines of the audit log, newest first."""
+    """Audit log entries, newest first."""
 
     notes: list[AuditNote]
     next: int | None
@@ -42,7 +42,7 @@ class TokenItem(Model):
     expires_ns: int | None
     revoked_ns: int | None
     used_ns: int | None
-    """When it last opened something, to the minute; null: never, or not since that is noted."""
+    """Last use, to the minute; null if never recorded."""
 
 
 class TokenList(Model):
@@ -55,68 +55,68 @@ class CallerItem(Model):
     """The caller: name, tenant and scopes of its token."""
 
     name: str
-    """Of the token; empty where none is needed."""
+    """Token name; empty if no token is needed."""
     tenant: str
-    """Whose runs are seen; empty: those of the data folder itself."""
+    """Tenant whose runs are visible; empty: the default tenant."""
     scopes: list[Scope]
-    """What may be done; `admin` includes the others."""
+    """Granted scopes; `admin` includes the others."""
 
 
 class NextDeletion(Model):
-    """The run whose time is over first."""
+    """The run that expires next."""
 
     run: str
     time_ns: int
-    """When it is over. What is over goes within ten minutes."""
+    """Expiry time. Expired runs are deleted within ten minutes."""
 
 
 class PolicyInForce(Model):
-    """How long what is kept."""
+    """The retention policy in force."""
 
     seconds: dict[str, float | None]
     """After the end of a run: `success`, `failure`, `flagged`, `test`, `agent:NAME`; null: for ever."""
     success_share: float
-    """Share of the successes that is kept so long; the others are kept as tests."""
+    """Share of successful runs kept that long; the others are kept as long as tests."""
     budget_bytes: int | None
-    """Above it the oldest runs go."""
+    """Above this size the oldest runs are deleted."""
 
 
 class RetentionState(Model):
-    """What retention keeps of the caller's tenant, and what goes next."""
+    """Retention of the caller's tenant, and the next deletion."""
 
     policy: PolicyInForce | None
-    """Null: nothing is deleted but by hand."""
+    """Null: nothing expires."""
     looked_ns: int | None
-    """When it was last seen what is over; null: not yet."""
+    """Last check for expired runs; null if not yet."""
     next: NextDeletion | None
-    """Null: no run's time ends, or nobody has looked yet."""
+    """Null if no run expires, or not checked yet."""
     held: int
-    """Runs that are never deleted."""
+    """Number of held runs, which never expire."""
     flagged: int
 
 
 class UndeliveredTape(Model):
-    """What a process on this machine recorded and no receiver has taken yet."""
+    """A recording on this machine that is not delivered yet."""
 
     instance: str
     """32 hex digits."""
     agent: str
     pid: int | None
     alive: bool
-    """A living process delivers it by itself, what of a dead one is left `playhead spool push` does."""
+    """A live process delivers it; for a dead one run `playhead spool push`."""
     facts: int
     spans: int
     size_bytes: int
 
 
 class SpoolState(Model):
-    """The spool of agents on the machine of the receiver, of its own user."""
+    """The spool of the receiver's user on its machine."""
 
     machine: str | None
     """Its name; null: it is not looked at here, or not for the caller's tenant."""
     undelivered: list[UndeliveredTape]
     refused: int
-    """Requests that an endpoint refused for good; they are kept in the spool."""
+    """Requests that an endpoint rejected permanently; they stay in the spool."""
 
 
 class EndedReplay(BaseModel):
@@ -142,13 +142,13 @@ class EndedReplay(BaseModel):
 
 
 class ReplayCounted(Model):
-    """It is counted."""
+    """Confirms that it was counted."""
 
     counted: bool = True
 
 
 class State(Model):
-    """How the receiver is."""
+    """Status of the receiver."""
 
     status: Literal["ok", "degraded", "unavailable"]
     problem: str | None = None

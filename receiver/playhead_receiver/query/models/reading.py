@@ -10,80 +10,80 @@ from playhead_receiver.query.models.spans import Body
 
 
 class Outline(Model):
-    """All spans of a run in columns, depth first in order of start: row n is place n of each list."""
+    """All spans of a run in columns, depth first by start time: row n is item n of each list."""
 
     run: RunItem
     spans: int
-    """Number of spans; more than rows where a limit was given."""
+    """Number of spans; exceeds the rows if a limit was given."""
     names: list[str]
-    """Each name of a span once."""
+    """Distinct span names."""
     span_id: list[SpanId]
     parent: list[int]
     """Row of the parent; -1 for a root."""
     depth: list[int]
     below: list[int]
-    """Number of spans below, which follow at once."""
+    """Number of descendants, which follow directly."""
     name: list[int]
-    """Place in `names`."""
+    """Index into `names`."""
     start_ns: list[int]
     """Since `started_ns` of the run."""
     duration_ns: list[int]
-    """-1: it has not ended."""
+    """-1 if it has not ended."""
     step: list[int]
-    """Number of the step, from 1; 0 for a span that is none."""
+    """Step number from 1; 0 if the span is not a step."""
     flags: list[int]
     """1: failed, 2: an attempt of a step."""
     input_tokens: list[int]
     output_tokens: list[int]
     cost_usd: list[float | None]
-    """Of the tokens that the span itself reports; null where there are none, or no price is known."""
+    """For the tokens reported by the span itself; null without tokens or price."""
 
 
 class ChunkTimes(Model):
-    """When the pieces of answers came: place n of each list is of one span."""
+    """Arrival times of response chunks: item n of each list belongs to one span."""
 
     span_id: list[SpanId]
-    """Of the spans that were asked for, those with an answer on the tape."""
+    """Those of the requested spans that have a recorded response."""
     time_ns: list[list[int]]
-    """Since `started_ns` of the run, in order; of more than 256 pieces so many, evenly chosen."""
+    """Since `started_ns` of the run, in order. At most 256, sampled evenly."""
 
 
 class Kept(Model):
-    """What a run keeps of what its program did."""
+    """What the recording of a run contains."""
 
     level: str | None
-    """exchanges, causal or strict; null where no tape was recorded."""
+    """exchanges, causal or strict; null if there is no tape."""
     not_kept: dict[str, str]
-    """Boundaries that the recording lacks, and the lowest level that keeps each."""
+    """Boundaries that are not recorded, and the lowest level that records each."""
 
 
 class TranscriptItem(Model):
-    """A message, the instructions of the system, or the definitions of tools, where they first came."""
+    """A message, system instructions or tool definitions, at first occurrence."""
 
     step: int
     span_id: SpanId
     lane: str
-    """Who asked: a thread or task."""
+    """Thread or task that sent it."""
     kind: Literal["system", "tools", "input", "output"]
     role: str
     time_ns: int
-    """When the step began; for an output when it ended."""
+    """Start of the step; for an output, its end."""
     parts: list[dict[str, Any]]
-    """As the GenAI conventions have them; definitions of tools for `tools`."""
+    """Parts in the GenAI format; tool definitions for `tools`."""
 
 
 class Transcript(Model):
-    """The conversation of a run, each message once."""
+    """The conversation of a run, without repeated messages."""
 
     run: str
     trace_id: TraceId
     said: list[TranscriptItem]
     left_out: list[str]
-    """What was not kept or cannot be read, in sentences."""
+    """What is omitted, and why."""
 
 
 class LastSaid(Model):
-    """The last messages that a thread or task had sent to a model, and the answer if it had come."""
+    """The last messages that a thread or task sent to a model, and the response if received."""
 
     lane: str
     step: int
@@ -94,57 +94,57 @@ class LastSaid(Model):
 
 
 class NamedState(Model):
-    """A state that the program had reported."""
+    """A state that the program reported."""
 
     name: str
     step: int
     value: Any
-    """Null where its content is not recorded or cannot be read."""
+    """Null if its content is not recorded or unreadable."""
     unkept: list[str]
-    """What of it could not be kept: its path and the class of what is there."""
+    """Parts that could not be recorded: path and class."""
 
 
 class FileThen(Model):
-    """A file as it was."""
+    """A file at that step."""
 
     path: str
     kind: Literal["file", "link", "folder"]
     size_bytes: int
     content: Body | None
-    """Null where it is not known, no file, or longer than 64 KiB."""
+    """Null if unknown, not a file, or above 64 KiB."""
     inexact: str | None
-    """Why its content is not known, or not as it was; null: it is exact."""
+    """Why the content is missing or differs; null if exact."""
 
 
 class TableThen(Model):
-    """A table of a database as it was."""
+    """A database table at that step."""
 
     name: str
     columns: list[str]
     rows: list[list[Any]]
     """The first rows. Bytes are ``{"base64": …}``; a value is cut at 4,096 characters or bytes."""
     row_count: int | None
-    """All rows; null where they were not counted."""
+    """Total number of rows; null if not counted."""
     left_out: str | None
-    """What cannot be shown, and why."""
+    """What is omitted, and why."""
 
 
 class DatabaseOfMoment(Model):
-    """A SQLite database as it was: what had been committed when the next step began."""
+    """A SQLite database as committed when the next step began."""
 
     path: str
     tables: list[TableThen]
     inexact: str | None
-    """Why its rows are not known, or not as they were; null: they are exact."""
+    """Why its rows are missing or differ; null if exact."""
 
 
 class MomentOfRun(Model):
-    """A moment of a run."""
+    """The state of a run after a step."""
 
     run: str
     trace_id: TraceId
     step: int
-    """The last step that had begun."""
+    """Last step that had started."""
     steps: int
     time_ns: int
     conversations: list[LastSaid]
@@ -157,10 +157,10 @@ class MomentOfRun(Model):
 
 
 class TextPlace(Model):
-    """Where a text occurs in a run."""
+    """An occurrence of a text in a run."""
 
     step: int
-    """0: in a span that belongs to no step."""
+    """0 if the span belongs to no step."""
     span_id: SpanId
     where: str
     """``name``, ``error``, or the kind of what was said."""
@@ -170,8 +170,8 @@ class TextPlace(Model):
 
 
 class TextPlaces(Model):
-    """Where a text occurs in a run, in the order of the run."""
+    """Occurrences of a text in a run, in order."""
 
     places: list[TextPlace]
     truncated: bool
-    """Whether there may be more."""
+    """Whether more may exist."""

@@ -11,41 +11,41 @@ from playhead_receiver.query.models.model import Model, TraceId
 
 
 class ReplayOrder(BaseModel):
-    """Execute a run again, all of it answered from its tape."""
+    """Replay a run, answered entirely from the recording."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ForkOrder(BaseModel):
-    """Go back to a step, change something there, and go on for real."""
+    """Replay up to a step, apply edits, and continue live."""
 
     model_config = ConfigDict(extra="forbid")
     step: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, description="Null: as far as the program agrees with its tape."),
+        Field(ge=1, le=100_000_000, description="Null: as far as the program matches the recording."),
     ] = None
     request: Annotated[
         str | None,
         Field(
             max_length=4 << 20,
-            description="The whole request of the step as JSON, as it is to be; what differs is edited.",
+            description="The whole edited request of the step as JSON; differences become edits.",
         ),
     ] = None
     edits: Annotated[
         list[OneEdit],
         Field(max_length=1000, description="Paths begin with `request`, `response`, `tool_result`, …"),
     ] = []
-    offline: Annotated[bool, Field(description="What would go to the world is refused.")] = False
+    offline: Annotated[bool, Field(description="Refuse live requests.")] = False
     unanswered: Annotated[
         Literal["ask", "resend", "skip"],
         Field(
-            description="What becomes of a write that was not answered; `ask`: such a fork is refused."
+            description="What to do with a write without a recorded response; `ask`: refuse the fork."
         ),
     ] = "ask"
 
 
 class EditableRequest(Model):
-    """The request of a step, as a fork can edit it."""
+    """The request of a step, in the form that a fork edits."""
 
     run: str
     trace_id: TraceId
@@ -67,13 +67,13 @@ class RerunItem(Model):
     ended_ns: int | None
     exit_code: int | None
     by: str
-    """Name of the token of who ordered it."""
+    """Name of the caller's token."""
     revision: int
-    """Counts what came; for `after`."""
+    """Increases with each change; see `after`."""
 
 
 class RerunProblem(Model):
-    """Why nothing became of it."""
+    """Why it failed."""
 
     code: str
     what: str
@@ -82,23 +82,23 @@ class RerunProblem(Model):
 
 
 class RerunState(RerunItem):
-    """A replay or fork, with what it says."""
+    """A replay or fork with its output."""
 
     made: str | None
-    """Name of the run that a fork records, from when it is stored."""
+    """Name of the run that a fork records, once stored."""
     said: str
     """The end of what it wrote to stderr."""
     printed: str
     """The end of what a forked program wrote to stdout."""
     report: dict[str, Any] | None
-    """The fidelity report of a replay, from its end on; as `playhead replay --json` prints it."""
+    """The report of a finished replay, as `playhead replay --json` prints it."""
     problem: RerunProblem | None
 
 
 class RerunList(Model):
-    """The replays and forks of a receiver, the newest first."""
+    """Replays and forks of the receiver, newest first."""
 
     allowed: bool
-    """Whether who asks may order one here."""
+    """Whether the caller may start one."""
     why_not: str | None
     reruns: list[RerunItem]

@@ -6,7 +6,7 @@ from playhead_receiver.query.models.model import Model, SpanId, Status, TraceId
 
 
 class Missing(Model):
-    """Facts of a process that were written and did not come."""
+    """Facts that a process wrote and the receiver did not get."""
 
     instance: str
     first: int
@@ -50,7 +50,7 @@ class RunItem(Model):
 
 
 class RunPage(Model):
-    """Some runs of a list."""
+    """A page of runs."""
 
     runs: list[RunItem]
     next: str | None
@@ -80,34 +80,34 @@ class SpanLine(Model):
     url: str
     status_code: int | None
     step: bool
-    """Whether it is counted as a step of the run."""
+    """Whether it counts as a step."""
     attempt: bool
-    """Whether it is a request that is no step of its own."""
+    """Whether it is an attempt of a step."""
     input_tokens: int
     output_tokens: int
 
 
 class RunTree(Model):
-    """A run and a window on the tree of its spans, depth first in order of start."""
+    """A run and a page of its span tree, depth first by start time."""
 
     run: RunItem
     total: int
-    """Spans in the part of the tree that was asked for."""
+    """Number of spans in the requested part."""
     offset: int
     spans: list[SpanLine]
     next: int | None
-    """`offset` of the next window; null at the end."""
+    """`offset` of the next page; null at the end."""
 
 
 class Marks(Model):
-    """What a person has said of a run."""
+    """The marks that people have set on a run."""
 
     trace_id: TraceId
     marks: list[str]
 
 
 class Removed(Model):
-    """What is no more."""
+    """What was deleted."""
 
     runs: int
     spans: int

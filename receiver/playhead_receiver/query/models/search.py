@@ -6,26 +6,26 @@ from playhead_receiver.query.models.model import Model, TraceId
 
 
 class SearchHit(Model):
-    """Where something is said."""
+    """A search hit."""
 
     run: str
     trace_id: TraceId
     step: int | None
     """Number of the step, as `playhead show` counts; null where it belongs to none."""
     span_id: str
-    """The span that says it; empty where none does."""
+    """Span that contains it; may be empty."""
     time_ns: int
     who: str
     """Who says it: a role, a tool, the method of a request, the name of an attribute, or a stream."""
     excerpt: str
-    """The text around, as people read it."""
+    """Surrounding text."""
     highlights: list[tuple[int, int]]
-    """What was found in the excerpt: first character and the one behind."""
+    """Matches in the excerpt: start and end offset."""
 
 
 class SearchPage(Model):
-    """What was found, run by run, the newest first; each text of a run once."""
+    """Search hits by run, newest first. A text is reported once per run."""
 
     hits: list[SearchHit]
     behind: int
-    """Groups of spans and facts that cannot be searched yet."""
+    """Batches that are not indexed yet."""

@@ -32,7 +32,7 @@ class SpanScope(Model):
 
 
 class WholeSpan(Model):
-    """A span with all that it holds."""
+    """A span with its full payload."""
 
     trace_id: TraceId
     span_id: SpanId
@@ -51,7 +51,7 @@ class WholeSpan(Model):
 
 
 class SpanMessages(Model):
-    """What a call said and was told."""
+    """The messages of a model call: input and output."""
 
     trace_id: TraceId
     span_id: SpanId
@@ -60,24 +60,24 @@ class SpanMessages(Model):
     output_messages: list[dict[str, Any]]
     tool_definitions: list[dict[str, Any]]
     elsewhere: dict[str, str]
-    """URIs of content that the span refers to and that was not read, by attribute."""
+    """URIs of referenced content that was not loaded, by attribute."""
 
 
 class Body(Model):
-    """Bytes: as text where they are text, else as base64."""
+    """Bytes, as text if they are text, otherwise as base64."""
 
     text: str | None = None
     base64: str | None = None
 
 
 class BodyChunk(Body):
-    """A piece of an answer, as it was delivered."""
+    """A chunk of a response, as received."""
 
     time_ns: int
 
 
 class ExchangeItem(Model):
-    """An attempt at a boundary: what was asked and answered, verbatim."""
+    """One attempt: request and response, verbatim."""
 
     name: str
     id: str
@@ -87,20 +87,20 @@ class ExchangeItem(Model):
     started_ns: int
     request_headers: list[tuple[str, str]]
     request: Body | None
-    """Null where no content was recorded."""
+    """Null if content was not recorded."""
     status_code: int | None
     response_headers: list[tuple[str, str]]
     response: Body | None
-    """Without its content encoding."""
+    """Decoded (without content encoding)."""
     chunks: list[BodyChunk]
     """As on the wire."""
     end: str | None
-    """Null: it had no answer when the tape ends."""
+    """Null if the recording ends before the response."""
     error: str | None
 
 
 class SpanExchanges(Model):
-    """What was asked and answered in a span and below it."""
+    """Requests and responses of a span and its descendants."""
 
     trace_id: TraceId
     span_id: SpanId

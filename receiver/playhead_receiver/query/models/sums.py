@@ -6,7 +6,7 @@ from playhead_receiver.query.models.model import Model
 
 
 class Group(Model):
-    """The sum over runs that have something in common."""
+    """Aggregates of a group of runs."""
 
     key: str
     runs: int
@@ -18,12 +18,12 @@ class Group(Model):
     cached_tokens: int
     reasoning_tokens: int
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced_runs: int
-    """Runs of which something has no known price: the cost is without it."""
+    """Runs with calls of unknown price, which the cost leaves out."""
     duration_ns: int
     duration_p50_ns: int | None
-    """Half of the runs that have ended took at most so long; null where none has. Nearest rank."""
+    """50th percentile (nearest rank) of finished runs; null if none has finished."""
     duration_p90_ns: int | None
     duration_p99_ns: int | None
 
@@ -34,7 +34,7 @@ class Stats(Model):
     total: Group
     groups: list[Group]
     truncated: bool
-    """There are more runs than were looked at."""
+    """Whether more runs matched than were read."""
     size_bytes: int
     position: int
     behind: int

@@ -41,7 +41,7 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="BLAKE3 of th
 
 @router.get("/v1/runs/{run}/artifacts")
 def list_artifacts(asked: Reading, run: RunName) -> Artifacts:
-    """What a run made: what the program named, files that it wrote, media in messages."""
+    """List the artifacts of a run: named by the program, files it wrote, media in messages."""
     from playhead_replay import Run
     from playhead_replay.workspace.artifacts import artifacts_of
 
@@ -72,7 +72,7 @@ def list_artifacts(asked: Reading, run: RunName) -> Artifacts:
     response_class=Response,
 )
 def read_artifact(asked: Reading, run: RunName, digest: Digest) -> Response:
-    """The content of an artifact, as a file to be kept."""
+    """Download an artifact."""
     from playhead_replay import Run
     from playhead_replay.workspace.artifacts import artifacts_of
 

@@ -24,7 +24,7 @@ def list_notes(
     limit: Limit = 100,
     before: Annotated[int | None, Query(ge=0, le=(1 << 63) - 1)] = None,
 ) -> AuditPage:
-    """Lines of the audit log of the caller's tenant, newest first."""
+    """List audit log entries of the caller's tenant, newest first."""
     notes = [AuditNote.model_validate(note) for note in asked.notes(before, limit)]
     asked.note("read", "audit")
     return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)
@@ -32,7 +32,7 @@ def list_notes(
 
 @router.get("/v1/tokens")
 def list_tokens(asked: Administrating) -> TokenList:
-    """The tokens of the caller's tenant, without their secrets, in the order of creation."""
+    """List tokens of the caller's tenant by creation time, without secrets."""
     tokens = [TokenItem.model_validate(token) for token in asked.tokens()]
     asked.note("read", "tokens")
     return TokenList(tokens=tokens)
@@ -40,6 +40,6 @@ def list_tokens(asked: Administrating) -> TokenList:
 
 @router.get("/v1/caller")
 def show_caller(asked: Reading) -> CallerItem:
-    """Say who asks, and for which tenant."""
+    """Get the caller's name, tenant and scopes."""
     caller = asked.caller
     return CallerItem(name=caller.name, tenant=caller.tenant, scopes=sorted(caller.scopes))

@@ -96,9 +96,9 @@ def list_checkpoints(
     thread: Text = "",
     before_name: Text = "",
 ) -> CheckpointPage:
-    """Checkpoints, those put last first; of a ``run``, or those before ``before``.
+    """List checkpoints, newest first; optionally of a ``run``, or older than ``before``.
 
-    With ``thread`` they are those of a framework's thread, by descending name, before ``before_name``.
+    With ``thread``: those of a framework's thread, by descending name, before ``before_name``.
     """
     store = asked.checkpoints
     if thread:
@@ -112,7 +112,7 @@ def list_checkpoints(
 
 @router.get("/v1/checkpoint-threads")
 def list_threads(asked: Reading, limit: Limit = 100, start: Text = "", after: Text = "") -> ThreadPage:
-    """Threads whose names begin with ``start``, after ``after``."""
+    """List threads whose names start with ``start``, after ``after``."""
     names = (name for name in asked.checkpoints.threads(start) if name > after)
     found = list(islice(names, limit))
     asked.note("read", "threads")
@@ -121,7 +121,7 @@ def list_threads(asked: Reading, limit: Limit = 100, start: Text = "", after: Te
 
 @router.get("/v1/checkpoint-damages")
 def verify(asked: Administrating) -> Damages:
-    """Read all checkpoints of the tenant, and say what is damaged or missing."""
+    """Verify all checkpoints of the tenant, and list what is damaged or missing."""
     found = asked.checkpoints.damages()
     asked.note("read", "checkpoints")
     return Damages(damages=found)
@@ -129,7 +129,7 @@ def verify(asked: Administrating) -> Damages:
 
 @router.post("/v1/checkpoint-nodes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
 def nodes(asked: Reading, body: Body) -> Response:
-    """Nodes by their digests, which are sent in a row: those that are there, as many as fit."""
+    """Get nodes by digest (sent concatenated): those that exist, as many as fit."""
     with _taking():
         wanted = wire.read_digests(body)
     found = asked.checkpoints.nodes(wanted)
@@ -139,7 +139,7 @@ def nodes(asked: Reading, body: Body) -> Response:
 
 @router.post("/v1/checkpoint-deletions")
 def delete(asked: Controlling, what: CheckpointDeletion) -> FreedSpace:
-    """Delete checkpoints with their notes, and the nodes that nothing else uses."""
+    """Delete checkpoints, their notes, and nodes that nothing else uses."""
     store = asked.checkpoints
     freed = store.delete([bytes.fromhex(id) for id in what.ids])
     if what.run:
@@ -150,7 +150,7 @@ def delete(asked: Controlling, what: CheckpointDeletion) -> FreedSpace:
 
 @router.get("/v1/checkpoints/{id}")
 def get_checkpoint(asked: Reading, id: Id) -> StoredCheckpoint:
-    """A checkpoint, without its state."""
+    """A checkpoint without its state."""
     found = asked.checkpoints.checkpoint(bytes.fromhex(id))
     asked.note("read", f"checkpoint {id}")
     return _shown(found)
@@ -158,7 +158,7 @@ def get_checkpoint(asked: Reading, id: Id) -> StoredCheckpoint:
 
 @router.get("/v1/checkpoints/{id}/packed", response_class=Response, responses=PACKED)
 def get_packed(asked: Reading, id: Id) -> Response:
-    """A checkpoint with its packed state, which refers to nodes, and its packed notes."""
+    """Get a checkpoint with its packed state, which refers to nodes, and its packed notes."""
     found = asked.checkpoints.packed(bytes.fromhex(id))
     asked.note("read", f"checkpoint {id}")
     return _packed(wire.write_packed(found))
@@ -166,7 +166,7 @@ def get_packed(asked: Reading, id: Id) -> Response:
 
 @router.get("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED)
 def get_notes(asked: Reading, id: Id) -> Response:
-    """What was said about a checkpoint, packed; also before it is there."""
+    """Get the packed notes of a checkpoint; they may exist before the checkpoint."""
     found = asked.checkpoints.packed_notes(bytes.fromhex(id))
     asked.note("read", f"checkpoint {id}")
     return _packed(wire.write_said(found))
@@ -174,9 +174,9 @@ def get_notes(asked: Reading, id: Id) -> Response:
 
 @router.put("/v1/checkpoints/{id}", response_class=Response, responses=PACKED, openapi_extra=_SENT)
 def put_checkpoint(asked: Ingesting, id: Id, body: Body) -> Response:
-    """Keep a checkpoint, and nodes of it. The one that is stored: an earlier one of that id, if any.
+    """Store a checkpoint and its nodes. Returns the stored one: an existing checkpoint of that id wins.
 
-    409: it refers to nodes that are neither stored nor sent.
+    409: it refers to nodes that are neither stored nor in the request.
     """
     try:
         with _taking():
@@ -196,7 +196,7 @@ def put_checkpoint(asked: Ingesting, id: Id, body: Body) -> Response:
 
 @router.put("/v1/checkpoints/{id}/notes", response_class=Response, responses=PACKED, openapi_extra=_SENT)
 def put_notes(asked: Ingesting, id: Id, body: Body) -> Response:
-    """Say more about a checkpoint, which may come later; 409 as for a checkpoint."""
+    """Add notes to a checkpoint, which may be stored later. 409 as for a checkpoint."""
     with _taking():
         notes = wire.read_notes(bytes.fromhex(id), body)
     with _keeping():

@@ -38,7 +38,7 @@ async def _body(request: Request) -> bytes:
     openapi_extra={"requestBody": {"required": True, "content": _CONTENT}},
 )
 def claim(asked: Ingesting, body: Annotated[bytes, Depends(_body)]) -> Response:
-    """Claim an effect for an attempt, say how an attempt ended, or that some go on.
+    """Claim a side effect for an attempt, report how an attempt ended, or renew claims.
 
     Of all that claim the same key of a lineage, one attempt gets `ours`. The same question with the same
     attempt has the same answer.

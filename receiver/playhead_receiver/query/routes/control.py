@@ -191,7 +191,7 @@ Shown = Annotated[ControlledRun, Depends(_shown)]
 
 @router.get("/v1/control")
 def list_processes(asked: Reading) -> Processes:
-    """The processes that are connected for control."""
+    """List processes connected for live control."""
     asked.note("read", "control")
     found = asked.house.hub.connected()
     return Processes(
@@ -213,11 +213,11 @@ def list_processes(asked: Reading) -> Processes:
 async def show_control(
     target: Shown,
     after: Annotated[
-        int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait for another `revision` than this.")
+        int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait until `revision` differs from this.")
     ] = None,
-    wait_s: Annotated[float, Query(ge=0, le=9, description="How long at most.")] = 5.0,
+    wait_s: Annotated[float, Query(ge=0, le=9, description="Maximum wait, in seconds.")] = 5.0,
 ) -> ControlState:
-    """Who holds a run, and what of it waits, with the requests that would go out."""
+    """Get who controls a run, and its pending requests."""
     if after is not None:
         with HubWatch(target.hub) as waiting, anyio.move_on_after(wait_s):
             waiting.looks()
@@ -229,31 +229,31 @@ async def show_control(
 
 @router.post("/v1/runs/{run}/pause")
 async def pause_run(target: Ordered, said: PauseOrder) -> ControlState:
-    """Halt a run at its next step. What is on its way goes on, and does not arrive, except over gRPC."""
+    """Pause a run before its next request. Responses in flight are held back, except over gRPC."""
     return await target.give(said, target.order("pause", said, lease_s=said.lease_s))
 
 
 @router.post("/v1/runs/{run}/step")
 async def step_run(target: Ordered, said: StepOrder) -> ControlState:
-    """Let one go out, the oldest by default; the run stays paused."""
+    """Release one pending request, the oldest by default. The run stays paused."""
     return await target.give(said, target.order("step", said, lease_s=said.lease_s), said.halt)
 
 
 @router.post("/v1/runs/{run}/continue")
 async def continue_run(target: Ordered, said: ContinueOrder) -> ControlState:
-    """Let a run go on, or one of those that wait."""
+    """Resume a run, or release one pending request."""
     return await target.give(said, target.order("continue", said), said.halt)
 
 
 @router.post("/v1/runs/{run}/checkpoint")
 async def order_checkpoint(target: Ordered, said: CheckpointOrder) -> MadeCheckpoint:
-    """Make a checkpoint of a run at its next step, without halting it; also where another holds it."""
+    """Take a checkpoint at the next step without pausing the run, even if someone else controls it."""
     return await target.checkpoint(said)
 
 
 @router.post("/v1/runs/{run}/edit")
 async def edit_request(target: Ordered, said: EditOrder) -> ControlState:
-    """Edit a request that waits, the arguments of a tool, or a registered state. It goes on waiting."""
+    """Edit a pending request, tool arguments, or a registered state. It stays pending."""
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]
     if said.body is not None:
         edits += target.edits_to(said.halt, said.body)
@@ -264,32 +264,32 @@ async def edit_request(target: Ordered, said: EditOrder) -> ControlState:
 
 @router.post("/v1/runs/{run}/reject")
 async def reject_request(target: Ordered, said: RejectOrder) -> ControlState:
-    """Reject what waits: it does not go out, and the program gets an error."""
+    """Reject a pending request: it is not sent, and the program gets an error."""
     return await target.give(said, target.order("reject", said, said=said.message), said.halt)
 
 
 @router.post("/v1/runs/{run}/answer")
 async def answer_request(target: Ordered, said: AnswerOrder) -> ControlState:
-    """Answer what waits by hand: it does not go out."""
+    """Answer a pending request by hand: it is not sent."""
     answer = HandAnswer(said.body, said.status)
     return await target.give(said, target.order("answer", said, answer=answer), said.halt)
 
 
 @router.post("/v1/runs/{run}/breakpoints")
 async def set_breakpoints(target: Ordered, said: Breakpoints) -> ControlState:
-    """Say where a run is to halt by itself. The agent decides."""
+    """Set the breakpoints of a run. The agent evaluates them."""
     return await target.give(said, _rules(target, said, "pause", said.on))
 
 
 @router.post("/v1/runs/{run}/limits")
 async def set_limits(target: Ordered, said: Limits) -> ControlState:
-    """Say where what a run asks is to be rejected. The agent decides."""
+    """Set the limits of a run. The agent evaluates them."""
     return await target.give(said, _rules(target, said, "stop", said.stop))
 
 
 @router.post("/v1/runs/{run}/lease")
 async def renew_lease(target: Ordered, said: RenewOrder) -> ControlState:
-    """Hold a run for longer."""
+    """Renew the lease on a run."""
     return await target.give(said, target.order("renew", said, lease_s=said.lease_s))
 
 

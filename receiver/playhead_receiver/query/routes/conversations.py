@@ -23,9 +23,9 @@ router = APIRouter(tags=["runs"])
 def list_conversations(
     asked: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
 ) -> ConversationPage:
-    """Conversations, the one that went on last first. `/v1/runs?q=conversation:ID` are those of one.
+    """List conversations, most recent first. `/v1/runs?q=conversation:ID` lists the runs of one.
 
-    A replay says again what was said, so it counts where it is asked for only: `mode:replay`.
+    Replays repeat a conversation and are counted only if the query has `mode:replay`.
     """
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     asked.note("read", "conversations")

@@ -25,10 +25,10 @@ router = APIRouter(tags=["runs"])
 
 Point = Annotated[
     str,
-    Query(pattern="^([0-9]{1,19}|[0-9a-f]{16})?$", description="A span id (its start), or ns."),
+    Query(pattern="^([0-9]{1,19}|[0-9a-f]{16})?$", description="Start: a span id, or a time in ns."),
 ]
-Instance = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A process of the run.")]
-Seq = Annotated[int, Path(ge=0, le=10**18, description="The number of a fact on its tape.")]
+Instance = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Id of a process of the run.")]
+Seq = Annotated[int, Path(ge=0, le=10**18, description="Number of the fact on its tape.")]
 
 
 @router.get("/v1/runs/{run}/events")
@@ -36,14 +36,14 @@ def list_events(
     asked: Reading,
     run: RunName,
     begin: Annotated[Point, Query(alias="from")] = "",
-    end: Annotated[Point, Query(alias="to", description="A span id (its end), or ns.")] = "",
-    name: Annotated[str, Query(max_length=100, description="Facts of this name only.")] = "",
+    end: Annotated[Point, Query(alias="to", description="End: a span id, or a time in ns.")] = "",
+    name: Annotated[str, Query(max_length=100, description="Only facts with this name.")] = "",
     limit: Limit = 200,
     after: Annotated[
         str, Query(pattern="^([0-9a-f]{32}:[0-9]{1,18})?$", description="`next` of the page before.")
     ] = "",
 ) -> FactPage:
-    """Facts between two points, process by process, in the order in which they happened there."""
+    """List recorded facts between two points, by process, in order of occurrence."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     first_ns, last_ns = _between(asked, summary, begin, end)
@@ -64,7 +64,7 @@ def list_events(
     responses={200: {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def show_body(asked: Reading, run: RunName, instance: Instance, seq: Seq) -> Response:
-    """All bytes of a fact's body: of a request, an answer, a file."""
+    """Get the full body of a fact: a request, a response or a file."""
     summary = asked.run(run)
     asked.note("export", f"{summary.trace_id}/{instance}:{seq}")
     if instance in summary.instances:

@@ -85,7 +85,7 @@ def following(
     q: Q = "",
     run: Annotated[str, Query(max_length=200, description="Only this run.")] = "",
     after: Annotated[
-        int | None, Query(ge=0, le=MOST, description="Begin behind this place; default: now.")
+        int | None, Query(ge=0, le=MOST, description="Start after this event id. Default: now.")
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=20, pattern="^[0-9]{1,18}$")] = None,
 ) -> Follower:
@@ -107,7 +107,7 @@ def following(
     responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
 )
 def follow(request: Request, follower: Annotated[Follower, Depends(following)]) -> StreamingResponse:
-    """What comes in, as server-sent events; `id` is the place to go on from (`Last-Event-ID`).
+    """Stream incoming data as server-sent events. Resume with `Last-Event-ID`.
 
     `span.started`, `span.ended`, `exchange.asked|halted|edited|released|answered|data|ended`,
     `process.started|ended`.

@@ -36,13 +36,13 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/health")
 async def health() -> State:
-    """The receiver runs."""
+    """Liveness: the receiver is running."""
     return State(status="ok")
 
 
 @router.get("/ready", responses={503: {"description": "Not now."}})
 def ready(request: Request) -> State:
-    """The receiver can read what it stores, takes what comes, and is not about to stop.
+    """Readiness: storage is readable, writes are accepted, no shutdown is in progress.
 
     A request that was refused makes it not ready until another is taken, or for ten seconds. It is
     ready, and ``degraded``, where something keeps it from having its store in order.
@@ -65,7 +65,7 @@ def ready(request: Request) -> State:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def metrics(request: Request, asked: Reading) -> Response:
-    """Figures of the receiver, and of the calls of models of the caller's tenant, for Prometheus."""
+    """Prometheus metrics of the receiver, and of the model calls of the caller's tenant."""
     told = generate_latest(registry_of(serving_of(request)))
     called = generate_latest(asked.house.keeper.calls.registry)
     return Response(told + called, media_type=CONTENT_TYPE_LATEST)
@@ -73,7 +73,7 @@ def metrics(request: Request, asked: Reading) -> Response:
 
 @router.get("/v1/retention")
 def show_retention(asked: Reading) -> RetentionState:
-    """How long runs are kept, what is held, and which run goes next."""
+    """Get the retention policy, the number of held runs, and the next deletion."""
     keeper = asked.house.keeper
     store = offered(asked.store, Retention)
     marks = [] if store is None else [*store.marks().values()]
@@ -90,9 +90,9 @@ def show_retention(asked: Reading) -> RetentionState:
 
 @router.get("/v1/spool")
 def show_spool(asked: Reading) -> SpoolState:
-    """What waits on the machine of the receiver until it is delivered, as `playhead spool ls` says it.
+    """Get the undelivered recordings on the receiver's machine, as `playhead spool ls` does.
 
-    Agents on other machines keep theirs: nobody knows of it here.
+    Spools on other machines are not known here.
     """
     asked.note("read", "spool")
     if asked.agents is None:
@@ -133,7 +133,7 @@ def _in_force(policy: Policy) -> PolicyInForce:
 
 @router.post("/v1/replays")
 def count_replay(asked: Ingesting, told: EndedReplay) -> ReplayCounted:
-    """Say how a replay, fork or resume ended, for `/metrics`. Nothing of it is stored."""
+    """Report how a replay, fork or resume ended, for `/metrics`. It is not stored."""
     exchanges = {str(fidelity): count for fidelity, count in told.exchanges.items()}
     asked.tallies.replayed(told.mode, told.outcome, told.seconds, exchanges)
     return ReplayCounted()

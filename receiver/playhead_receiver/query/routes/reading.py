@@ -28,10 +28,10 @@ def show_outline(
     asked: Reading,
     run: RunName,
     limit: Annotated[
-        int | None, Query(ge=1, le=10_000_000, description="Only the first so many; else all.")
+        int | None, Query(ge=1, le=10_000_000, description="Maximum number of spans. Default: all.")
     ] = None,
 ) -> Response:
-    """The spans of a run in columns, without their content."""
+    """Get all spans of a run in columns, without content."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
@@ -47,11 +47,11 @@ def show_chunks(
         str,
         Query(
             pattern="^[0-9a-f]{16}(,[0-9a-f]{16}){0,199}$",
-            description="Ids of spans with commas between them, 200 at most.",
+            description="Comma-separated span ids, at most 200.",
         ),
     ],
 ) -> ChunkTimes:
-    """When the pieces of answers came: of calls and attempts that have ended."""
+    """Get the arrival times of response chunks, for finished calls and attempts."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     return chunk_times(asked.store, summary, [bytes.fromhex(one) for one in spans.split(",")])
@@ -59,7 +59,7 @@ def show_chunks(
 
 @router.get("/v1/runs/{run}/kept")
 def show_kept(asked: Reading, run: RunName) -> Kept:
-    """What a recording keeps of what its program did, and which level keeps the rest."""
+    """List what the recording of a run contains, and which level records the rest."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     return kept_of(asked.store, summary)
@@ -67,7 +67,7 @@ def show_kept(asked: Reading, run: RunName) -> Kept:
 
 @router.get("/v1/runs/{run}/transcript")
 def show_transcript(asked: Reading, run: RunName) -> Transcript:
-    """The conversation of a run, each message once."""
+    """The conversation of a run, without repeated messages."""
     return transcript_of(_loaded(asked, run))
 
 
@@ -77,10 +77,10 @@ def show_moment(
     run: RunName,
     after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
     rows: Annotated[
-        int, Query(ge=0, le=1000, description="Of each table of a database, the first so many rows.")
+        int, Query(ge=0, le=1000, description="Maximum number of rows per database table.")
     ] = 100,
 ) -> MomentOfRun:
-    """What was so when a step was over: conversations, states, files, rows of databases, output."""
+    """Get the state after a step: conversations, reported states, files, database rows, output."""
     from playhead_replay.moments import moment_after
 
     return moment_shown(moment_after(_loaded(asked, run), after), rows)
@@ -93,7 +93,7 @@ def find_places(
     text: Annotated[str, Query(min_length=1, max_length=500)],
     limit: Limit = 100,
 ) -> TextPlaces:
-    """Where a text occurs in a run: names, errors, and what was said."""
+    """Find a text in a run: in names, errors and messages."""
     found = list(islice(places_of(_loaded(asked, run), text), limit))
     return TextPlaces(places=found, truncated=len(found) == limit)
 

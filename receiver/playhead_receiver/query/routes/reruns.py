@@ -69,7 +69,7 @@ Executing = Annotated[Reruns, Depends(_executing)]
 
 @router.get("/v1/reruns")
 def list_reruns(request: Request, asked: Reading) -> RerunList:
-    """The replays and forks of this receiver, and whether you may order one."""
+    """List replays and forks of this receiver, and whether the caller may start one."""
     reruns = serving_of(request).reruns
     asked.note("read", "reruns")
     reason = why_not(asked, reruns)
@@ -85,11 +85,11 @@ async def show_rerun(
     asked: Reading,
     rerun: RerunId,
     after: Annotated[
-        int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait for another `revision` than this.")
+        int | None, Query(ge=0, le=(1 << 63) - 1, description="Wait until `revision` differs from this.")
     ] = None,
-    wait_s: Annotated[float, Query(ge=0, le=9, description="How long at most.")] = 5.0,
+    wait_s: Annotated[float, Query(ge=0, le=9, description="Maximum wait, in seconds.")] = 5.0,
 ) -> RerunState:
-    """A replay or fork: what it says, and its report or the run that it makes."""
+    """Get a replay or fork: its output, and its report or the run it records."""
     serving = serving_of(request)
     found = _found(asked, serving.reruns, rerun)
     asked.note("read", found.ordered.trace_id)
@@ -101,7 +101,7 @@ async def show_rerun(
 
 @router.delete("/v1/reruns/{rerun}")
 def cancel_rerun(asked: Controlling, reruns: Executing, rerun: RerunId) -> RerunItem:
-    """Ask a replay or fork to end; what a fork has recorded stays."""
+    """Cancel a replay or fork. What a fork has recorded is kept."""
     found = _found(asked, reruns, rerun)
     asked.note("control", found.ordered.trace_id)
     found.cancel()
@@ -112,7 +112,7 @@ def cancel_rerun(asked: Controlling, reruns: Executing, rerun: RerunId) -> Rerun
 def show_request(
     asked: Reading, run: RunName, step: Annotated[int, Path(ge=1, le=100_000_000)]
 ) -> EditableRequest:
-    """The request of a step, as a fork can edit it."""
+    """The request of a step, in the form that a fork edits."""
     trace_id = asked.run(run).trace_id
     asked.note("read", trace_id)
     loaded = Run.load(asked.store, trace_id)
@@ -122,7 +122,7 @@ def show_request(
 
 @router.post("/v1/runs/{run}/replay")
 def order_replay(asked: Controlling, reruns: Executing, run: RunName, said: ReplayOrder) -> RerunItem:
-    """Execute the program of a run again, answered from its tape; nothing goes to the world."""
+    """Replay a run: its program is executed, and every request is answered from the recording."""
     summary = asked.run(run)
     asked.note("control", summary.trace_id)
     ordered = Ordered("replay", summary.name, summary.trace_id, None, asked.caller.name)
@@ -131,7 +131,7 @@ def order_replay(asked: Controlling, reruns: Executing, run: RunName, said: Repl
 
 @router.post("/v1/runs/{run}/fork")
 def order_fork(asked: Controlling, reruns: Executing, run: RunName, said: ForkOrder) -> RerunItem:
-    """Execute the program of a run again up to a step, change something there, and go on for real."""
+    """Fork a run: replay it up to a step, apply edits, and continue live."""
     summary = asked.run(run)
     asked.note("control", summary.trace_id)
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in said.edits]

@@ -36,7 +36,7 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str, Query(max_length=100, description="`next` of the page before.")] = "",
 ) -> RunPage:
-    """Runs, newest first. Without a query, processes that succeeded without a step are left out."""
+    """List runs, newest first. Without a query, successful processes without steps are left out."""
     base = RunQuery(sort=sort, ascending=order == "ascending", limit=limit, after=after)
     wanted = read_list(q, base)
     asked.note("read", "runs")
@@ -50,13 +50,13 @@ def show_run(
     asked: Reading,
     run: RunName,
     under: Annotated[
-        str, Query(pattern="^([0-9a-f]{16})?$", description="The span whose part of the tree it is.")
+        str, Query(pattern="^([0-9a-f]{16})?$", description="Root span of the part to return.")
     ] = "",
-    depth: Annotated[int | None, Query(ge=0, le=10_000, description="Levels below the top.")] = None,
+    depth: Annotated[int | None, Query(ge=0, le=10_000, description="Maximum depth.")] = None,
     offset: Annotated[int, Query(ge=0, le=100_000_000)] = 0,
     limit: Limit = 200,
 ) -> RunTree:
-    """A run, and a window on the tree of its spans."""
+    """Get a run and a page of its span tree."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     trace_id = bytes.fromhex(summary.trace_id)
@@ -75,7 +75,7 @@ def show_run(
 
 @router.get("/v1/runs/{run}/summary")
 def summarize_run(asked: Reading, run: RunName) -> RunItem:
-    """A run as in a list."""
+    """Get the summary of a run, as in the list."""
     summary = asked.run(run)
     asked.note("read", summary.trace_id)
     return run_item(summary)
@@ -87,7 +87,7 @@ def compare_runs(
     left: Annotated[str, Query(min_length=1, max_length=200, description="A run.")],
     right: Annotated[str, Query(min_length=1, max_length=200, description="Another run.")],
 ) -> Response:
-    """Two runs step by step: where they part, and how."""
+    """Compare two runs step by step."""
     from playhead_replay import Run
     from playhead_replay.diff import diff
 
@@ -100,7 +100,7 @@ def compare_runs(
 
 @router.get("/v1/runs/{run}/export", responses={200: {"content": {"application/jsonl": {}}}})
 def export_run(asked: Reading, run: RunName) -> Response:
-    """A run as OTLP JSON lines, which `playhead import` and a Collector take."""
+    """Export a run as OTLP JSON lines, for `playhead import` or a Collector."""
     summary = asked.run(run)
     asked.note("export", summary.trace_id)
     lines = Material.of_store(asked.store, summary.trace_id).lines()
@@ -115,7 +115,7 @@ def export_run(asked: Reading, run: RunName) -> Response:
 
 @router.get("/v1/runs/{run}/marks")
 def show_marks(asked: Reading, run: RunName) -> Marks:
-    """What a person has said of a run."""
+    """The marks that people have set on a run."""
     trace_id = asked.run(run).trace_id
     asked.note("read", trace_id)
     return _marks(asked, trace_id)
@@ -123,7 +123,7 @@ def show_marks(asked: Reading, run: RunName) -> Marks:
 
 @router.put("/v1/runs/{run}/marks/{mark}")
 def set_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
-    """Hold a run, flag it, or call it a test."""
+    """Set a mark: hold the run, flag it, or mark it as a test."""
     trace_id = asked.run(run).trace_id
     asked.note("mark", trace_id)
     asked.offered(Retention).mark(bytes.fromhex(trace_id), mark)
@@ -132,7 +132,7 @@ def set_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
 
 @router.delete("/v1/runs/{run}/marks/{mark}")
 def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
-    """Take a mark off."""
+    """Remove a mark."""
     trace_id = asked.run(run).trace_id
     asked.note("mark", trace_id)
     asked.offered(Retention).mark(bytes.fromhex(trace_id), mark, on=False)
@@ -141,7 +141,7 @@ def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
 
 @router.delete("/v1/runs/{run}")
 def delete_run(asked: Administrating, run: RunName) -> Removed:
-    """Delete a run with all that only it holds, for good. One that is held or goes on is refused."""
+    """Delete a run and all data that only it uses. Held and running runs are refused (409)."""
     runs, store = named_to_go(asked.store, [run]), asked.offered(Retention)
     by = f"token {asked.caller.name}" if asked.caller.name else ""
     done = delete_runs(store, runs, lambda trace_id: asked.note("delete", trace_id), by)

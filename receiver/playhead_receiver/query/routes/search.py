@@ -19,11 +19,11 @@ router = APIRouter(tags=["search"])
 
 @router.get("/v1/search")
 def search(
-    asked: Reading, q: Q, limit: Annotated[int, Query(ge=1, le=500, description="How many hits.")] = 50
+    asked: Reading, q: Q, limit: Annotated[int, Query(ge=1, le=500, description="Maximum number.")] = 50
 ) -> SearchPage:
-    """Where all words are said together, in the newest run first; each text of a run once.
+    """Search recorded text for all words, newest run first. A text is reported once per run.
 
-    `"…"` is a phrase, `word*` a beginning.
+    `"…"` matches a phrase, `word*` a prefix.
     """
     wanted = read_language(q, RunQuery(limit=limit))
     if not wanted.text:

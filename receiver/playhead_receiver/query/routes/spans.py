@@ -28,7 +28,7 @@ router = APIRouter(tags=["spans"])
 
 @router.get("/v1/spans/{trace_id}/{span_id}", response_model=WholeSpan)
 def show_span(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
-    """A span with all its payload."""
+    """Get a span with its full payload."""
     asked.note("read", f"{trace_id}/{span_id}")
     envelope, pending = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
     return Response(msgspec.json.encode(whole_span(envelope, pending)), media_type="application/json")
@@ -36,7 +36,7 @@ def show_span(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
 
 @router.get("/v1/spans/{trace_id}/{span_id}/otlp", response_model=dict[str, Any])
 def show_otlp(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
-    """A span with all its payload, in OTLP's JSON form."""
+    """Get a span with its full payload, as OTLP JSON."""
     asked.note("export", f"{trace_id}/{span_id}")
     envelope, _ = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
     request = ExportTraceServiceRequest(resource_spans=[envelope])
@@ -49,7 +49,7 @@ def show_otlp(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
     responses={200: {"content": {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def show_raw(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
-    """A span byte for byte as it was received, as OTLP `ResourceSpans`."""
+    """Get a span exactly as received, as OTLP `ResourceSpans`."""
     asked.note("export", f"{trace_id}/{span_id}")
     for stored in asked.store.spans(bytes.fromhex(trace_id), [bytes.fromhex(span_id)]):
         return Response(stored.otlp, media_type=PROTOBUF)
@@ -58,7 +58,7 @@ def show_raw(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
 
 @router.get("/v1/spans/{trace_id}/{span_id}/messages", response_model=SpanMessages)
 def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
-    """What a call said and was told."""
+    """The messages of a model call: input and output."""
     asked.note("read", f"{trace_id}/{span_id}")
     envelope, _ = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
     attributes = attributes_of(envelope.scope_spans[0].spans[0].attributes)
@@ -78,7 +78,7 @@ def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Respons
 
 @router.get("/v1/spans/{trace_id}/{span_id}/exchanges", response_model=SpanExchanges)
 def show_exchanges(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
-    """What was asked and answered in a span and below it: headers and bodies, attempt by attempt."""
+    """Get the requests and responses of a span and its descendants: headers and bodies, by attempt."""
     asked.note("export", f"{trace_id}/{span_id}")
     _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
     run = Run.load(asked.store, trace_id)

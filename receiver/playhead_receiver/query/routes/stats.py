@@ -20,9 +20,9 @@ router = APIRouter(tags=["runs"])
 
 @router.get("/v1/stats")
 def show_stats(request: Request, asked: Reading, q: Q = "", by: By = "none") -> Stats:
-    """Sums over the runs that are asked for, and over groups of them.
+    """Aggregate runs, in total and by group.
 
-    A run with several models, tools or kinds of error counts whole in the group of each.
+    A run with several models, tools or error types counts fully in each group.
     """
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     asked.note("read", "stats")
