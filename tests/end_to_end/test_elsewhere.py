@@ -148,7 +148,7 @@ def test_what_is_different_is_said_before_it_starts(tape: Path, tmp_path: Path):
     assert done.returncode == 3
     said = [line for line in done.stderr.splitlines() if str(where) in line]
     assert said[0].startswith(f"playhead: {where}/planner.py has changed (tape ")
-    assert "playhead: it runs: python " in done.stderr
+    assert "playhead: command: python " in done.stderr
     assert "note: " + said[0].removeprefix("playhead: ") in done.stdout
     (where / "planner.py").unlink()
     gone = home.playhead("replay", tape, "--trust", "--cwd", where, env=home.bare)

@@ -60,11 +60,11 @@ def forked(home: Home, *words: str):
     [
         (
             "request.model=broken",
-            ["live from 1", "GET /ask: 500, 12 bytes in 1 piece", "  it is broken"],
+            ["live from step 1", "GET /ask: 500, 12 bytes in 1 piece", "  it is broken"],
         ),
         (
             "response.choices[0].message.content=raise",
-            ["nothing went live: the tape answered everything", "GET /ask: 500"],
+            ["no live requests: the recording answered everything", "GET /ask: 500"],
         ),
     ],
 )
@@ -94,6 +94,6 @@ def test_one_that_is_refused_says_that_nothing_went_live(home):
     done, made = forked(home, "--offline")
     assert done.returncode == 3
     assert made["status"] == "failure"
-    assert "nothing was answered by the tape\n" in done.stderr
-    assert "playhead: nothing went live\n" in done.stderr
+    assert "no response came from the recording\n" in done.stderr
+    assert "playhead: no live requests\n" in done.stderr
     assert "refused: " in done.stderr

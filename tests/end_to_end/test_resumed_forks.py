@@ -161,7 +161,7 @@ def test_a_run_that_forked_processes_is_forked_behind_them(killed: Killed):
     asked = [question(one) for one in killed.provider.requests]
     done = playhead("fork", f"agent-1:{len(ASKED)}", environ=killed.environ, cwd=killed.folder)
     assert done.returncode == 0, done.stderr
-    assert f"live from {len(ASKED)}" in done.stderr
+    assert f"live from step {len(ASKED)}" in done.stderr
     assert [question(one) for one in killed.provider.requests] == [*asked, ASKED[-1]]
     refused = playhead("fork", "agent-1:2", environ=killed.environ, cwd=killed.folder)
     assert refused.returncode == 2

@@ -267,7 +267,7 @@ def test_a_request_is_forked_behind_what_is_on_its_tape(shop: Home):
     origin = shop.runs()[0]
     done = shop.playhead("fork", f"{origin['name']}:2", "--edit", "request.model=other")
     assert done.returncode == 0, done.stderr
-    assert "1 replayed, 1 exchanges from tape" in done.stderr
+    assert "step 1 replayed, 1 response from the recording" in done.stderr
     fork = shop.run("last")
     assert fork.origin.startswith(origin["trace_id"])
     asked = [json.loads(exchange.request) for exchange in fork.exchanges]

@@ -85,12 +85,12 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
     if trust:
         _remember(session, target)
         return True
-    what = f"{run.name} was not recorded here: its program comes from whoever made it"
+    what = f"{run.name} was not recorded here, and this runs its program"
     if session.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             what,
-            cause="it runs with your rights, and there is no terminal to ask on",
-            hint="look at what is said above; if you trust it: --trust",
+            cause="it runs with your rights, and there is no terminal to ask for confirmation",
+            hint="check the command above; if you trust it, pass --trust",
         )
     if not click.confirm(visible(f"playhead: {what}. Run it?"), err=True, default=False):
         raise UsageError(what, cause="you do not trust it")
@@ -106,18 +106,18 @@ def told(run: Run, *, live: bool) -> list[str]:
     lines: list[str] = []
     for command in (run.command, *commands_of(run)):
         assert isinstance(command, Command)
-        lines.append(f"it runs: python {str(command)[:MOST_CHARS]}")
-        lines.append(f"in: {command.cwd or '.'}")
+        lines.append(f"command: python {str(command)[:MOST_CHARS]}")
+        lines.append(f"folder: {command.cwd or '.'}")
         allowed = [name for name in command.environment if is_let_in(name, live=live)]
         refused = [name for name in command.environment if name not in allowed]
-        lines += [f"it sets: {', '.join(allowed)}"] if allowed else []
-        lines += [f"it does not get to set: {', '.join(refused)}"] if refused else []
+        lines += [f"environment: {', '.join(allowed)}"] if allowed else []
+        lines += [f"not passed on: {', '.join(refused)}"] if refused else []
     for one in run.requests:
-        lines.append(f"it serves: {one.application[:MOST_CHARS]}, from: {one.folder or '.'}")
+        lines.append(f"application: {one.application[:MOST_CHARS]}, from: {one.folder or '.'}")
     lines.append(
-        "what the tape does not answer goes to the world, with your credentials"
+        "requests without a recorded response are sent for real, with your credentials"
         if live
-        else "it is kept from the network, and from your files where the kernel can"
+        else "the network is blocked, and so are your files where the kernel can do that"
     )
     return list(dict.fromkeys(lines))
 

@@ -84,23 +84,31 @@ class ForkOutcome:
     def lines(self) -> list[str]:
         """As lines of text."""
         if not self.played:
-            lines = ["nothing was answered by the tape"]
+            lines = ["no response came from the recording"]
         else:
-            first = f"{ranges(self.played_steps)} replayed" if self.played_steps else "no step replayed"
-            played = f"{first}, {self.played} exchanges from tape"
-            lines = [f"{played}, {self.not_repeated} effects not repeated"]
+            word = "step" if len(self.played_steps) == 1 else "steps"
+            steps = f"{word} {ranges(self.played_steps)}" if self.played_steps else "no step"
+            responses = _count(self.played, "response")
+            effects = _count(self.not_repeated, "side effect")
+            lines = [f"{steps} replayed, {responses} from the recording, {effects} not repeated"]
         if self.live_steps:
-            lines.append(f"live from {self.live_steps[0]}")
+            lines.append(f"live from step {self.live_steps[0]}")
         elif self.live:
-            lines.append(f"{self.live} exchanges live, none of a step")
+            lines.append(f"{_count(self.live, 'live request')}, none of them a step")
         elif not self.done:
             all_of_it = self.played and not self.blocked
-            lines.append("nothing went live" + (": the tape answered everything" if all_of_it else ""))
+            lines.append(
+                "no live requests" + (": the recording answered everything" if all_of_it else "")
+            )
         if self.done and not self.live:
             shown = ", ".join(self.done[:SHOWN]) + (", …" if len(self.done) > SHOWN else "")
-            lines.append(f"nothing was asked live, and done for real: {shown}")
+            lines.append(f"no live requests, but real side effects: {shown}")
         lines += [f"refused: {one}" for one in self.blocked]
         return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def answered_by(exchange: RecordedExchange) -> str:

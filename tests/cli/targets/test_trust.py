@@ -71,17 +71,17 @@ def test_what_would_run_is_shown_and_refused(
     assert done.status == 2
     said = done.err
     assert "error[usage]: " in said and "was not recorded here" in said and "--trust" in said
-    assert f"it runs: python -c 'open('\"'\"'{tmp_path}/ran" in said and "\x1b" not in said
+    assert f"command: python -c 'open('\"'\"'{tmp_path}/ran" in said and "\x1b" not in said
     live = verb == "fork"
     allowed = "TZ, PYTHONUTF8" if live else "TZ, OPENAI_BASE_URL, HTTPS_PROXY, PYTHONUTF8"
-    assert f"playhead: it sets: {allowed}\n" in said
-    assert "LD_PRELOAD" in said.partition("it does not get to set: ")[2]
+    assert f"playhead: environment: {allowed}\n" in said
+    assert "LD_PRELOAD" in said.partition("not passed on: ")[2]
     assert not (tmp_path / "ran").exists()
 
 
 def test_words_that_are_no_utf_8_are_spelt_out_to_whoever_is_to_trust():
     run = Run.of_tape(HandMade().start(**{a.PLAYHEAD_RUN_ARGV: ["agent.py", b"x\xff"]}).tape(), name="a")
-    assert trust.told(run, live=False)[0] == "it runs: python agent.py 'x\\xff'"
+    assert trust.told(run, live=False)[0] == "command: python agent.py 'x\\xff'"
 
 
 def test_what_is_trusted_once_is_known(playhead: CommandLine, tape: Path, tmp_path: Path):
@@ -128,7 +128,9 @@ def test_somebody_at_a_terminal_is_asked(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     done = playhead("replay", str(tape), "--cwd", str(tmp_path))
-    assert len(asked) == 1 and asked[0].endswith("comes from whoever made it. Run it?")
+    assert len(asked) == 1 and asked[0].endswith(
+        "was not recorded here, and this runs its program. Run it?"
+    )
     assert ("you do not trust it" in done.err) is not answer
 
 
@@ -158,7 +160,7 @@ def test_the_application_of_a_service_is_shown():
     details[a.PLAYHEAD_EXCHANGE_DIRECTION] = "in"
     served.exchange("GET /", kind="inbound", **details)
     told = trust.told(Run.of_tape(served.tape(), name="a"), live=False)
-    assert "it serves: app:create_app('x'), from: /tmp/evil" in told
+    assert "application: app:create_app('x'), from: /tmp/evil" in told
 
 
 def test_a_fork_that_is_trusted_starts_so(tmp_path: Path):

@@ -165,8 +165,8 @@ test("of two texts only the lines between what is the same are compared", () => 
 test("what part of the replays went as recorded", () => {
   const counted = (mode, outcome, value) => ({ name: "replays", labels: `mode="${mode}",outcome="${outcome}"`, value });
   const figures = [counted("replay", "identical", 5), counted("replay", "volatile", 1), counted("replay", "diverged", 2), counted("fork", "success", 9)];
-  assert.equal(share(figures, "replays", ["identical", "volatile"], "replay"), "75 of 100");
-  assert.equal(share(figures, "replays", ["blocked"], "replay"), "0 of 100");
+  assert.equal(share(figures, "replays", ["identical", "volatile"], "replay"), "75 %");
+  assert.equal(share(figures, "replays", ["blocked"], "replay"), "0 %");
   assert.equal(share(figures, "other", ["identical"]), "");
 });
 

@@ -47,7 +47,7 @@ def test_operations_show_what_waits_on_the_machine(page: Page, tmp_path: Path):
         row = "[...document.querySelector('table[aria-label=spool] tbody tr').cells]"
         found = page.run(f"{row}.map(one => one.textContent)")
         assert found[:4] == ["refund", str(os.getpid()), "3", "0"]
-        assert found[5] == "itself: it lives"
+        assert found[5] == "its own process"
         assert page.run("document.querySelector('main').innerText").count(socket.gethostname()) == 1
         assert page.complaints == []
 

@@ -54,5 +54,5 @@ export function share(figures, name, labels, mode = "") {
   const counted = figures.filter((one) => one.name === name && (!mode || one.labels.includes(`="${mode}"`)));
   const sum = (/** @type {Figure[]} */ some) => some.reduce((before, one) => before + one.value, 0);
   const all = sum(counted);
-  return all ? `${Math.round((sum(counted.filter((one) => labels.some((label) => one.labels.includes(`="${label}"`)))) / all) * 1000) / 10} of 100` : "";
+  return all ? `${Math.round((sum(counted.filter((one) => labels.some((label) => one.labels.includes(`="${label}"`)))) / all) * 1000) / 10} %` : "";
 }

@@ -49,7 +49,7 @@ export function Again({ run, step }) {
     <${Command} text=${replayCommand(run, step)} />
     ${may?.allowed && html`<button name="replay" class="main" onClick=${() => start("replay", {})}>replay here</button>`}
     <form onSubmit=${fork}><h3>fork</h3>
-      <p class="note">${step ? `Up to step ${step} from the tape, from there for real. It is a new run.` : "This span is no step: from the tape as far as the program agrees with it, then for real."}</p>
+      <p class="note">${step ? `Replays up to step ${step}, then continues live, as a new run.` : "This span is not a step: the run is replayed as far as the program matches, then continues live."}</p>
       ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="what is changed" placeholder="request.model" value=${edit.path} onInput=${change} />
         <input name="value" aria-label="its new value" placeholder="its new value" value=${edit.value} onInput=${change} /></div>
         <datalist id="edited">${EDITED.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
@@ -67,7 +67,7 @@ export function Again({ run, step }) {
 
 /** What of the request is changed. @param {{before: string, now: string}} props */
 function Edited({ before, now }) {
-  if (before === now) return html`<p class="note">nothing is changed yet</p>`;
+  if (before === now) return html`<p class="note">no changes yet</p>`;
   try {
     JSON.parse(now);
   } catch (problem) {
@@ -75,7 +75,7 @@ function Edited({ before, now }) {
   }
   const lines = changedLines(before, now);
   return lines.left.length + lines.right.length > MOST_COMPARED
-    ? html`<p class="note">too much is changed to be shown</p>`
+    ? html`<p class="note">too many changes to show</p>`
     : html`<h3>what is changed</h3><${Words} left=${lines.left} right=${lines.right} />`;
 }
 

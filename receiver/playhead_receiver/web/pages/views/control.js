@@ -68,7 +68,7 @@ function Halted({ one, say, give }) {
     edited.then(() => give("continue", { halt: one.id }), () => undefined);
   };
   return html`<section class="said output" aria-label="waits"><div class="who">${brief(one.kind)} ${brief(one.key)} <span class="quiet">${brief(one.reason)}, since ${age(one.since_ns)}, ${one.size_bytes} bytes</span></div>
-    ${before === null && (one.body ? html`<${Text} text=${one.body} />` : html`<p class="note">its content is no text, too large, or not recorded</p>`)}
+    ${before === null && (one.body ? html`<${Text} text=${one.body} />` : html`<p class="note">the content is not text, too large, or not recorded</p>`)}
     ${now !== null && before !== null && html`<textarea name="waiting" aria-label="what goes out" rows="8" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setMine(event.target.value)}></textarea>`}
     ${parts && now !== before && html`<${Words} left=${parts.left} right=${parts.right} />`}
     <div class="bar"><button name="approve" class="main" onClick=${approve}>${now === before ? "approve" : "approve as edited"}</button>

@@ -10,7 +10,7 @@ export function Kept({ name }) {
   if (!value) return null;
   const levels = new Map();
   for (const [boundary, level] of Object.entries(value.not_kept)) levels.set(level, [...(levels.get(level) ?? []), boundary]);
-  if (value.level === null) return html`<span class="quiet">spans alone: no tape, no replay</span>`;
+  if (value.level === null) return html`<span class="quiet">spans only: no tape, so no replay</span>`;
   return levels.size === 0
     ? html`<span class="quiet">level ${value.level}</span>`
     : html`<details class="menu"><summary class="quiet">level ${value.level} left out ${Object.keys(value.not_kept).length}</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: level ${level} keeps it</p>`)}</div></details>`;

@@ -35,36 +35,36 @@ export function Operations() {
     ${problem && html`<${Waiting} problem=${problem} />`}
     ${now && html`<${Figures} first=${looks[0]} now=${now} /><${Destinations} figures=${now.figures} />`}
     <${Spool} /><${Retention} /><${Tokens} /><${Audit} />
-    <h2>what a receiver does not know of itself</h2>
+    <h2>what a receiver cannot check itself</h2>
     <table><tbody>${COMMANDS.map(([command, what]) => html`<tr key=${command}><th scope="row"><code class="text">${command}</code></th><td>${what}</td></tr>`)}</tbody></table>
   </main>`;
 }
 
 const COMMANDS = [
-  ["playhead doctor", "where agents deliver, and what of them is not recorded"],
-  ["playhead spool ls", "what waits on another machine until it is delivered"],
+  ["playhead doctor", "where agents deliver, and what is not recorded"],
+  ["playhead spool ls", "undelivered recordings on another machine"],
   ["playhead replay RUN", "whether a run can be replayed, and how exactly"],
   ["playhead gc --dry-run", "which runs retention deletes next"],
-  ["playhead verify", "whether all that is stored is as it came"],
+  ["playhead verify", "whether stored data is intact"],
 ];
 
 /** What agents on the receiver's machine have not delivered. */
 function Spool() {
   const { value } = useAsked("spool");
   if (!value) return null;
-  if (value.machine === null) return html`<p class="note">this receiver looks at no spool: playhead spool ls</p>`;
+  if (value.machine === null) return html`<p class="note">this receiver does not read a spool: playhead spool ls</p>`;
   const { undelivered, refused } = value;
   return html`<h2>spool on this machine, ${brief(value.machine, 60)}</h2>
     ${refused > 0 && html`<p class="note bad">${refused} requests were refused for good; they are kept there</p>`}
     ${undelivered.length ? html`<table aria-label="spool"><thead><tr><th scope="col">Agent</th><th scope="col">Process</th><th scope="col" class="right">Facts</th><th scope="col" class="right">Spans</th><th scope="col" class="right">Size</th><th scope="col">Delivered by</th></tr></thead>
-      <tbody>${undelivered.map((/** @type {any} */ one) => html`<tr key=${one.instance}><th scope="row">${brief(one.agent, 40) || one.instance.slice(0, 8)}</th><td>${one.pid ?? ""}</td><td class="right">${one.facts}</td><td class="right">${one.spans}</td><td class="right">${size(one.size_bytes)}</td><td>${one.alive ? "itself: it lives" : html`<code class="text">playhead spool push</code>`}</td></tr>`)}</tbody></table>`
-      : html`<p class="note">nothing waits here to be delivered</p>`}`;
+      <tbody>${undelivered.map((/** @type {any} */ one) => html`<tr key=${one.instance}><th scope="row">${brief(one.agent, 40) || one.instance.slice(0, 8)}</th><td>${one.pid ?? ""}</td><td class="right">${one.facts}</td><td class="right">${one.spans}</td><td class="right">${size(one.size_bytes)}</td><td>${one.alive ? "its own process" : html`<code class="text">playhead spool push</code>`}</td></tr>`)}</tbody></table>`
+      : html`<p class="note">everything is delivered</p>`}`;
 }
 
 /** @param {{first: Look, now: Look}} props */
 function Figures({ first, now }) {
   const of = (/** @type {string} */ name) => valueOf(now.figures, name);
-  const per = (/** @type {string} */ name) => `${rate(first, now, name).toFixed(1)} a second`;
+  const per = (/** @type {string} */ name) => `${rate(first, now, name).toFixed(1)}/s`;
   const within = (/** @type {number} */ share) => {
     const s = quantile(now.figures, QUESTIONS, share);
     return Number.isNaN(s) ? "" : s === Infinity ? "over 10 s" : `within ${s} s`;
@@ -76,23 +76,23 @@ function Figures({ first, now }) {
   const diverged = share(now.figures, REPLAYS, ["diverged", "blocked"], "replay");
   const rows = [
     ["store", size(of("playhead_store_bytes")), `${growth < 0 ? "−" : "+"}${size(Math.abs(Math.round(growth)))} a minute`],
-    ["spans taken", of("playhead_spans_received_total"), per("playhead_spans_received_total")],
-    ["facts taken", of("playhead_facts_received_total"), per("playhead_facts_received_total")],
-    ["rejected, refused", `${of("playhead_items_rejected_total")}, ${of("playhead_requests_refused_total")}`, "items, requests"],
+    ["spans received", of("playhead_spans_received_total"), per("playhead_spans_received_total")],
+    ["facts received", of("playhead_facts_received_total"), per("playhead_facts_received_total")],
+    ["rejected", `${of("playhead_items_rejected_total")}, ${of("playhead_requests_refused_total")}`, "items, requests"],
     ["requests in memory", size(of("playhead_intake_bytes")), ""],
-    ["questions answered", of(`${QUESTIONS}_count`), [within(0.5), within(0.95)].filter(Boolean).map((one, at) => `${at ? "95" : "50"} of 100 ${one}`).join(", ")],
-    ["replays, forks, resumes", ended(REPLAYS) || "none", "since the receiver runs"],
+    ["queries answered", of(`${QUESTIONS}_count`), [within(0.5), within(0.95)].filter(Boolean).map((one, at) => `${at ? "p95" : "p50"} ${one}`).join(", ")],
+    ["replays, forks, resumes", ended(REPLAYS) || "none", "since the receiver started"],
     ...(diverged ? [
-      ["replays as recorded", share(now.figures, REPLAYS, ["identical", "volatile"], "replay"), `${diverged} diverged or were blocked`],
+      ["identical replays", share(now.figures, REPLAYS, ["identical", "volatile"], "replay"), `${diverged} diverged or were blocked`],
       ["exact exchanges of replays", share(now.figures, EXCHANGES, ["exact"]), ended(EXCHANGES)],
     ] : []),
     ["live streams", of("playhead_live_streams"), ""],
-    ["not searchable yet", of("playhead_search_lag"), "groups of spans and facts"],
-    ["runs set aside", of("playhead_runs_set_aside"), "which cannot be summed up"],
+    ["not searchable yet", of("playhead_search_lag"), "batches of spans and facts"],
+    ["runs set aside", of("playhead_runs_set_aside"), "which cannot be aggregated"],
     ["tenants open", of("playhead_tenants_open"), ""],
-    ["housekeeping", failing.length ? "fails" : "well", failing.map((one) => one.labels).join(", ")],
+    ["maintenance", failing.length ? "failing" : "ok", failing.map((one) => one.labels).join(", ")],
   ];
-  return html`<table aria-label="figures"><thead><tr><th scope="col">What</th><th scope="col" class="right">Now</th><th scope="col">Since this page is open</th></tr></thead>
+  return html`<table aria-label="figures"><thead><tr><th scope="col">What</th><th scope="col" class="right">Now</th><th scope="col">Since this page was opened</th></tr></thead>
     <tbody>${rows.map(([name, value, more]) => html`<tr key=${name}><th scope="row">${name}</th><td class="right">${value}</td><td>${shown(more)}</td></tr>`)}</tbody></table>`;
 }
 
@@ -101,7 +101,7 @@ function Destinations({ figures }) {
   const names = figures.filter((one) => one.name === "playhead_forward_behind").map((one) => one.labels);
   if (!names.length) return html`<p class="note">nothing is forwarded: playhead up --forward URL</p>`;
   const of = (/** @type {string} */ name, /** @type {string} */ labels) => valueOf(figures, `playhead_forward_${name}`, labels);
-  return html`<h2>destinations</h2><table><thead><tr><th scope="col">Number</th><th scope="col">Gets through</th><th scope="col" class="right">Behind</th><th scope="col" class="right">Sent</th><th scope="col" class="right">Refused</th></tr></thead>
+  return html`<h2>destinations</h2><table><thead><tr><th scope="col">Number</th><th scope="col">Delivering</th><th scope="col" class="right">Behind</th><th scope="col" class="right">Sent</th><th scope="col" class="right">Refused</th></tr></thead>
     <tbody>${names.map((one) => html`<tr key=${one}><th scope="row">${shown(one.replace(/\D/g, ""))}</th><td class=${of("stuck", one) ? "bad" : "good"}>${of("stuck", one) ? "no" : "yes"}</td>
       <td class="right">${of("behind", one)}</td><td class="right">${of("spans_total", one)}</td><td class="right">${of("spans_refused_total", one)}</td></tr>`)}</tbody></table>`;
 }

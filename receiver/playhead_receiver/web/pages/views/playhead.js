@@ -64,12 +64,12 @@ function Then({ now, before }) {
     <div class="two"><div>
       ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", not answered yet"}</h2>
         <${Conversation} messages=${one.input_messages} /><${Conversation} messages=${one.output_messages} kind="output" /></section>`)}
-      ${!now.conversations.length && html`<p class="note">nothing had been said to a model</p>`}
+      ${!now.conversations.length && html`<p class="note">no model had been called</p>`}
     </div><div>
       ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">said at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}
       ${now.files.length > 0 && html`<h2>files</h2>`}
       ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.inexact ?? size(one.size_bytes)}</span></summary>
-        ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">its content is not known, or too long to show</p>`}</details>`)}
+        ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">the content is unknown or too long to show</p>`}</details>`)}
       ${now.databases.map((/** @type {any} */ one) => html`<${Database} key=${one.path} one=${one} />`)}
       ${["stdout", "stderr"].map((name) => now[name] && html`<section key=${name}><h2>${name}</h2><${Text} text=${now[name]} /></section>`)}
     </div></div></div>`;

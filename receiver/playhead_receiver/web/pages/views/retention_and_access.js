@@ -10,10 +10,10 @@ export function Retention() {
   const { policy, next } = value;
   const rows = policy
     ? [...Object.entries(policy.seconds).map(([name, s]) => [name, s === null ? "for ever" : lasting(/** @type {number} */ (s))]),
-        ...(policy.success_share < 1 ? [["successes kept so long", `${policy.success_share * 100} of 100; the others as test`]] : []),
-        ["budget", policy.budget_bytes === null ? "none" : `${size(policy.budget_bytes)}: above it the oldest go`],
-        ["next deletion", next ? html`<a href=${link({ view: "run", run: next.run })}>${brief(next.run)}</a> in ${until(next.time_ns)}` : value.looked_ns ? "no run's time ends" : "not known yet"]]
-    : [["policy", "off: nothing is deleted but by hand"]];
+        ...(policy.success_share < 1 ? [["share of successful runs kept", `${policy.success_share * 100} %; the others are kept as tests`]] : []),
+        ["budget", policy.budget_bytes === null ? "none" : `${size(policy.budget_bytes)}: above it the oldest runs are deleted`],
+        ["next deletion", next ? html`<a href=${link({ view: "run", run: next.run })}>${brief(next.run)}</a> in ${until(next.time_ns)}` : value.looked_ns ? "no run expires" : "not known yet"]]
+    : [["policy", "off: runs are only deleted by hand"]];
   return html`<h2>retention</h2><table aria-label="retention"><tbody>
     ${[...rows, ["held, flagged", `${value.held}, ${value.flagged} runs`]].map(([name, said]) => html`<tr key=${name}><th scope="row">${brief(name)}</th><td>${said}</td></tr>`)}</tbody></table>`;
 }
@@ -39,7 +39,7 @@ export function Audit() {
   const { value, problem } = useAsked("audit", { limit: 50 });
   return html`<h2>audit</h2>
     ${problem && html`<p class="note">${shown(problem)}</p>`}
-    ${value && !value.notes.length && html`<p class="note">nothing is noted: callers have names as soon as the data folder has a token</p>`}
+    ${value && !value.notes.length && html`<p class="note">no entries: callers are recorded once the data folder has a token</p>`}
     ${value?.notes.length > 0 && html`<table><thead><tr><th scope="col">Age</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Of</th></tr></thead>
       <tbody>${value.notes.map((/** @type {any} */ one) => html`<tr key=${one.number}><td>${age(one.time_ns)}</td><td>${brief(one.name || one.token)}</td><td>${brief(one.action)}</td><td>${brief(one.subject, 80)}</td></tr>`)}</tbody></table>`}`;
 }
