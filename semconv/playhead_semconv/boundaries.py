@@ -861,7 +861,7 @@ BY_NAME: Final = {row.name: row for row in BOUNDARIES}
 
 
 def has(level: Level, row: Boundary) -> bool:
-    """Whether ``level`` has ``row`` where nobody says otherwise."""
+    """Whether ``level`` includes ``row`` by default."""
     return row.level is not None and LEVELS.index(row.level) <= LEVELS.index(level)
 
 

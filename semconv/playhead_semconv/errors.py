@@ -41,9 +41,9 @@ from typing import Self
 
 
 def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """What of these was meant by a word that is none of them; None: they are all too unlike it.
+    """Return the known word that is closest to ``word``, or None if none is close.
 
-    ``least``: how like it is to be, from 0 to 1.
+    ``least``: the smallest similarity that counts, from 0 to 1.
     """
     import difflib  # where nothing is misspelt nothing needs it
 

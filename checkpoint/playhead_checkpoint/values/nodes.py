@@ -200,8 +200,8 @@ def named(found: Any) -> tuple[str, Any]:
 
 
 def open_list(refs: Sequence[Ref]) -> bytes:
-    """What the extension begins with that is a list: what closed nodes hold. A packed list follows, of
-    entries that are no node yet."""
+    """Return the start of the extension for a list: references to closed nodes. A packed list of the
+    entries that are not in a node yet follows."""
     return _LIST_MARK + bytes((len(refs),)) + b"".join(_REF.pack(*ref) for ref in refs)
 
 

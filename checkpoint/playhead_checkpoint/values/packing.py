@@ -54,7 +54,7 @@ _NONE: Final = Stretches()
 
 
 class _Placed(NamedTuple):
-    """What stands for a long list: what no other begins with, and its size."""
+    """The placeholder of a long list: a unique prefix, and its size."""
 
     mark: bytes
     size: int

@@ -85,7 +85,7 @@ def patch_linking(linking: ModuleType) -> None:
 
 
 def _span(original: Callable[[], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """Layer of what says which span is current: where the program has none, it is the run's."""
+    """Return the current span; if the program has none, the root span of the run."""
     session = current()
     if session is None:
         return original()

@@ -295,7 +295,7 @@ class Desk:
         self.changed()
 
     def _give_up(self) -> None:
-        """Reject what rules have halted, where nobody can answer, or nobody has for long."""
+        """Reject requests that a rule paused, after the time limit for an operator."""
         for halt in self._halts.values():
             waited_s = (time.time_ns() - halt.since_ns) / 1e9
             if halt.going or not halt.by_rule or waited_s <= LOST_S:

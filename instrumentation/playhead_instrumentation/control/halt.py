@@ -31,20 +31,20 @@ STATE_S = 5.0
 """How long an edit of a state waits for the program's thread."""
 
 LOOK_S = 1.0
-"""How often a blocked thread looks whether it may go on, so that signals reach it."""
+"""Interval at which a blocked thread checks for its release, so that signals reach it."""
 
 
 class Hall(Protocol):
-    """Where those wait who are halted; `desk.Desk` is one."""
+    """The registry of pending requests. `desk.Desk` implements it."""
 
     driver: Driver
 
     def trace_of(self, call: Call) -> str:
-        """Trace id of the run that asks."""
+        """Trace id of the run that makes the request."""
         ...
 
     def halter(self, halt: Halt) -> str:
-        """Who has halted it."""
+        """Who paused it."""
         ...
 
     def enters(self, halt: Halt) -> bool:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from playhead_semconv.rerun.plans import Plan
 
 FILE_LIMIT_BYTES = 16 << 20
-"""Of a larger file the digest is kept, not the content, where nobody says otherwise."""
+"""Default limit: of a larger file only the digest is recorded."""
 
 
 def _to_nobody(text: str) -> None:
-    """Nobody wants to know."""
+    """Discard the message."""
 
 
 class Opening(msgspec.Struct, frozen=True):

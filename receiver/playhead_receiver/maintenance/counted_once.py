@@ -83,7 +83,7 @@ class _Run:
         return is_first
 
     def with_last_calls(self, rows: Sequence[SpanRow]) -> list[SpanRow]:
-        """These, and the calls that came last: a span beside them may tell of one of them."""
+        """Return ``rows`` and the latest calls, which a sibling span may describe again."""
         found = self._last_calls | {row.span_id: row for row in rows}
         self._last_calls |= {row.span_id: row for row in rows if role_of(row) >= Role.CALL}
         _forget(self._last_calls, MOST_CALLS)

@@ -147,7 +147,7 @@ def _recorded(exchange: RecordedExchange) -> AnsweredCall | None:
 
 
 def _spoken(run: Run, marked: Mapping[str, Any]) -> dict[str, list[AnsweredCall]]:
-    """What models were told that their tools answered: texts. Without those that are ``marked``."""
+    """Collect the tool results in requests to models, as text, except of ``marked`` tools."""
     asked: dict[str, ToolCall] = {}
     found: dict[str, list[AnsweredCall]] = defaultdict(list)
     for seen in Side(run).steps:

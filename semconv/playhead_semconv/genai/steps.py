@@ -127,7 +127,7 @@ class Nesting(Generic[Id]):
                 self._mark(self._around, id)
 
     def add(self, id: Id, parent: Id, role: Role) -> None:
-        """Add a span. What stands beside it is not looked for."""
+        """Add a span without searching for its siblings."""
         self._parents[id], self._roles[id] = parent, role
         self._have_ours = self._have_ours or role == Role.OWN_CALL
         if id in self._around or (role >= Role.CALL and self.told_by(id) is None):

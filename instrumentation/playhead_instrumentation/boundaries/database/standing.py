@@ -30,7 +30,7 @@ def marks() -> dict[str, Any]:
 
 
 class StandingAnswer:
-    """What a server answered to an ask, and who has said so on its tape."""
+    """A reusable response of a server, and the runs whose tapes already hold it."""
 
     def __init__(self, session: Session, request: MessageRequest) -> None:
         self.parts: list[bytes] = []

@@ -113,9 +113,9 @@ class RecordedListener(Listener):
         return error
 
     def _send_close(self, original: Any, code: Any = None, reason: str = "") -> None:
-        """The program closes: that is on no tape where the other side had done so by then.
+        """Close the connection. The tape does not have this if the peer had closed first.
 
-        Its close is still to come: a replay delivers what is due when the program waits for it.
+        The close of the peer is still pending: a replay delivers it when the program waits for it.
         """
         recorded, exchange = self.played.exchange, self.exchange
         left = recorded.parts[exchange.received_count :]

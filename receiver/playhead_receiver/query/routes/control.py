@@ -79,7 +79,7 @@ class ControlledRun:
         return self.hub.controlled(self.trace_id, self.instances)
 
     def halt(self, word: str) -> tuple[str, int]:
-        """The process and the number of what waits; nothing where no word is said. `NotDone`."""
+        """Find a pending request by id or number: its process and number. Raises `NotDone`."""
         if not word:
             return "", 0
         found = [(at, one.number) for at, one in self.controlled().halted if word in _words(at, one)]

@@ -107,7 +107,7 @@ class OpenAIResponsesFold:
         return self._lanes.setdefault(text(value.get("stream_id")) or "", _Lane(deque()))
 
     def _created(self, time_ns: int, value: Object) -> None:
-        """Begin what waits; else what goes on, by itself, from a response that was steered."""
+        """Start the pending request, or the continuation of a steered response."""
         lane, response = self._lane(value), mapping(value.get("response"))
         before = text(response.get("previous_response_id")) or ""
         steered = self._steered.pop(before, [])
