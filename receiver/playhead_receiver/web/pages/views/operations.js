@@ -67,7 +67,7 @@ function Figures({ first, now }) {
   const per = (/** @type {string} */ name) => `${rate(first, now, name).toFixed(1)}/s`;
   const within = (/** @type {number} */ share) => {
     const s = quantile(now.figures, QUESTIONS, share);
-    return Number.isNaN(s) ? "" : s === Infinity ? "over 10 s" : `within ${s} s`;
+    return Number.isNaN(s) ? "" : s === Infinity ? "> 10 s" : `≤ ${s} s`;
   };
   const failing = now.figures.filter((one) => one.name === "playhead_housekeeping_failing" && one.value);
   const ended = (/** @type {string} */ name) => now.figures.filter((one) => one.name === name && one.value)
@@ -75,7 +75,7 @@ function Figures({ first, now }) {
   const growth = rate(first, now, "playhead_store_bytes") * 60;
   const diverged = share(now.figures, REPLAYS, ["diverged", "blocked"], "replay");
   const rows = [
-    ["store", size(of("playhead_store_bytes")), `${growth < 0 ? "−" : "+"}${size(Math.abs(Math.round(growth)))} a minute`],
+    ["store", size(of("playhead_store_bytes")), `${growth < 0 ? "−" : "+"}${size(Math.abs(Math.round(growth)))}/min`],
     ["spans received", of("playhead_spans_received_total"), per("playhead_spans_received_total")],
     ["facts received", of("playhead_facts_received_total"), per("playhead_facts_received_total")],
     ["rejected", `${of("playhead_items_rejected_total")}, ${of("playhead_requests_refused_total")}`, "items, requests"],
