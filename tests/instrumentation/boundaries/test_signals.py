@@ -32,7 +32,7 @@ def ask(what, **more):
 """
 
 
-LOOKS = 20
+LOOKS = 40
 """Looks at a thread in a row that find it in the same state."""
 
 
@@ -63,6 +63,7 @@ class Outside(BaseHTTPRequestHandler):
         pid, signals = int(self.headers["x-pid"]), asked.get("signals", ())
         if state := asked.get("in"):
             self._end(asked)
+            until(Path(asked["ready"]).exists, "the program never comes to its wait")
         if signals:
             # Between two waits it computes, and the place within a line is not recorded.
             state_then = state or "waiting"
@@ -190,11 +191,15 @@ def test_handlers_set_flags_ask_and_raise(tmp_path: Path, outside: str, level: s
 
 
 WAITS = """
+def asks_for_a_signal(what, state):
+    ask(what, signals=["SIGALRM"], ready=os.path.abspath(what), **{"in": state})
+    open(what, "w").close()
+
 def deadline(what, wait):
     class Expired(Exception): pass
     def late(number, frame): raise Expired(what)
     before = signal.signal(signal.SIGALRM, late)
-    ask(what, signals=["SIGALRM"], **{"in": "computing" if wait is computes else "waiting"})
+    asks_for_a_signal(what, "computing" if wait is computes else "waiting")
     try: wait()
     except Expired as problem: print("expired:", problem)
     finally: signal.signal(signal.SIGALRM, before)
@@ -215,7 +220,7 @@ signal.signal(signal.SIGUSR1, lambda *_: came.set())
 begins(came.wait)
 print(ask("between"))
 signal.signal(signal.SIGALRM, lambda *_: print("alarm"))
-ask("pause", signals=["SIGALRM"], **{"in": "waiting"})
+asks_for_a_signal("pause", "waiting")
 signal.pause()
 print("paused")
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
