@@ -116,6 +116,8 @@ def _handle(handler: Handler, number: int, frame: FrameType | None) -> Any:
         return handler(number, frame)
     played, turns = session.driver.signals, RUNTIME.turns
     sent = None if played is None else played.takes(number)
+    if sent is None and played is not None and played.came_again(number):
+        return None
     if sent is None and turns is not None and turns.is_held():
         return _sends_again(number)
     while frame is not None and owner_of(frame.f_code.co_filename) is Owner.OURS:

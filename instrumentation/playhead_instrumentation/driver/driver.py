@@ -89,6 +89,10 @@ class Signals(Protocol):
         """The handler of a signal begins: its delivery on the tape; None: the tape has not sent it."""
         ...
 
+    def came_again(self, number: int) -> bool:
+        """Whether the handler is called for a signal that was sent again and had come meanwhile."""
+        ...
+
     def began(self, at: Delivery | None) -> None:
         """The fact of the handler is on the tape. ``at``: its delivery on the played tape."""
         ...

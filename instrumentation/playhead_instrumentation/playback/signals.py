@@ -29,6 +29,13 @@ from playhead_semconv.tape.indexed_tapes import IndexedTape
 BEGINS_S: Final = 5.0
 """Seconds within which the main thread begins to run the handler of a signal that was sent."""
 
+AGAIN_S: Final = 0.1
+"""Seconds after which a signal whose handler has not begun is sent again.
+
+A signal that comes just before the main thread blocks does not end that wait: the interpreter only notes
+it, and runs the handler when the wait is over.
+"""
+
 LOOK_S: Final = 0.1
 """Seconds between checks whether the next signal is due."""
 
@@ -61,6 +68,8 @@ class PlayedSignals:
         """That of the signal that was sent to the main thread and whose handler has not begun."""
         self._begun: Any = None
         """Released when the handler of a signal begins that another thread has sent."""
+        self._number, self._again = 0, 0
+        """The last signal, and how often it was sent again: its handler may come as often in vain."""
         self._paused: Turn | None = None
         """The wait of a `signal.pause`."""
         gate.on_entered = self._entered
@@ -82,6 +91,13 @@ class PlayedSignals:
         if begun is not None:
             begun.release()
         return sent.due
+
+    def came_again(self, number: int) -> bool:
+        """Whether the handler is called for a signal that was sent again and had come meanwhile."""
+        if not self._again or number != self._number:
+            return False
+        self._again -= 1
+        return True
 
     def began(self, at: Delivery | None) -> None:
         """The fact of the handler is on the tape. ``at``: its delivery on the played tape."""
@@ -164,13 +180,15 @@ class PlayedSignals:
                 self._gate.went_on(interrupt)
                 self._drop()
             return
-        main, begun = threading.main_thread().ident, make_lock()
+        main, begun, number = threading.main_thread().ident, make_lock(), interrupt.recorded.number
         begun.acquire()
         # With the lock of the gate, so that the main thread does not hold it when its handler begins.
         with self._gate.lock:
-            self._sent, self._begun = interrupt, begun
-            unpatched.pthread_kill(main, interrupt.recorded.number)
-            begun.acquire(timeout=BEGINS_S)
+            self._sent, self._begun, self._number, self._again = interrupt, begun, number, 0
+            unpatched.pthread_kill(main, number)
+            while not begun.acquire(timeout=AGAIN_S) and self._again < BEGINS_S / AGAIN_S:
+                self._again += 1
+                unpatched.pthread_kill(main, number)
 
 
 class _Interrupt(Waiting):

@@ -180,8 +180,8 @@ class HeldGate:
 
     def block(self, waiter: Waiting) -> None:
         """Block this thread until ``waiter`` is let through."""
-        self.ledger.waits()
         try:
+            self.ledger.waits()  # in here: from then on the handler of a signal may raise
             while not waiter.opened.acquire(timeout=self.poll_s):
                 self.advance()
         except BaseException:

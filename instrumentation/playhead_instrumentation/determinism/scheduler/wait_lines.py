@@ -85,9 +85,9 @@ class Waiter:
         left_s = -1 if until is None else max(0.0, until - time.monotonic())
         if wake is not None and turn is not None:
             wake.waits(turn, left_s)
-        if ledger is not None:
-            ledger.waits(until if turn is None else None)
         try:
+            if ledger is not None:  # in here: from then on the handler of a signal may raise
+                ledger.waits(until if turn is None else None)
             if wake is not None and turn is not None:
                 return not wake.comes_first(turn)
             return self._opened.acquire(timeout=left_s)

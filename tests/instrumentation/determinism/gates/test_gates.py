@@ -79,3 +79,20 @@ def test_in_a_strict_recording_nobody_overtakes_who_has_arrived(closing):
     gate.ledger.waits()
     thread.join(30)
     assert entered == {"first": Delivery(1, 0), "second": Delivery(2, 0)}
+
+
+class Interrupted(Exception):
+    """What the handler of a signal raises."""
+
+
+def test_a_thread_that_is_interrupted_before_it_blocks_leaves_the_gate(closing, monkeypatch):
+    gate = TapeGate([Delivery(1, 0)])
+    closing(gate)
+
+    def interrupted(until=None):
+        raise Interrupted
+
+    monkeypatch.setattr(gate.ledger, "waits", interrupted)
+    with pytest.raises(Interrupted):
+        gate.never().wait()
+    assert not gate.anybody()
