@@ -90,7 +90,7 @@ lint: style types ## ruff, names, pyright
 check: ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 style types unit
 
-test: ## lint and suite (10 minutes on 2 cores)
+test: ## lint and suite (15 to 20 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 style types suite
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance

@@ -70,13 +70,13 @@ def imported_by(nodes: Iterable[ast.AST]) -> set[str]:
     return names
 
 
-def at_start(path: Path) -> Iterator[ast.AST]:
-    """What runs when a module is imported: not functions, nor what only the type checker reads."""
+def whenever(path: Path, *, functions: bool = True) -> Iterator[ast.AST]:
+    """What runs when a module is imported or used: not what only the type checker reads."""
     ahead: list[ast.AST] = [parsed(path)]
     while ahead:
         node = ahead.pop()
         yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not functions:
             continue
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             ahead += node.orelse
@@ -84,14 +84,9 @@ def at_start(path: Path) -> Iterator[ast.AST]:
             ahead += ast.iter_child_nodes(node)
 
 
-def whenever(path: Path) -> Iterator[ast.AST]:
-    """What runs when a module is imported or used: not what only the type checker reads."""
-    ahead: list[ast.AST] = [parsed(path)]
-    while ahead:
-        node = ahead.pop()
-        yield node
-        typed = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        ahead += node.orelse if typed else ast.iter_child_nodes(node)
+def at_start(path: Path) -> Iterator[ast.AST]:
+    """What runs when a module is imported: not functions, nor what only the type checker reads."""
+    return whenever(path, functions=False)
 
 
 # Namespace packages (opentelemetry.*, google.*) are shared by several distributions.

@@ -99,7 +99,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 
 def told(run: Run, *, live: bool) -> list[str]:
-    """What would run, one sentence each."""
+    """Describe what would run, one line each."""
     from playhead_replay.launch.child_processes import commands_of
     from playhead_replay.run.command import Command
 
@@ -117,7 +117,7 @@ def told(run: Run, *, live: bool) -> list[str]:
     lines.append(
         "requests without a recorded response are sent for real, with your credentials"
         if live
-        else "the network is blocked, and so are your files where the kernel can do that"
+        else "access to the network is blocked, and to your files if the kernel supports it"
     )
     return list(dict.fromkeys(lines))
 

@@ -44,7 +44,7 @@ class Hall(Protocol):
         ...
 
     def halter(self, halt: Halt) -> str:
-        """Who paused it."""
+        """Name of the operator or rule that paused the request."""
         ...
 
     def enters(self, halt: Halt) -> bool:

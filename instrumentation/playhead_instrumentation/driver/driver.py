@@ -90,7 +90,7 @@ class Signals(Protocol):
         ...
 
     def came_again(self, number: int) -> bool:
-        """Whether the handler is called for a signal that was sent again and had come meanwhile."""
+        """Whether the handler is called for a repeated signal whose first one has been handled."""
         ...
 
     def began(self, at: Delivery | None) -> None:

@@ -32,8 +32,8 @@ BEGINS_S: Final = 5.0
 AGAIN_S: Final = 0.1
 """Seconds after which a signal whose handler has not begun is sent again.
 
-A signal that comes just before the main thread blocks does not end that wait: the interpreter only notes
-it, and runs the handler when the wait is over.
+A signal that arrives just before the main thread blocks does not end the wait: the interpreter only sets
+a flag, and runs the handler after the wait. Signals that arrive twice are dropped (`came_again`).
 """
 
 LOOK_S: Final = 0.1
@@ -69,7 +69,7 @@ class PlayedSignals:
         self._begun: Any = None
         """Released when the handler of a signal begins that another thread has sent."""
         self._number, self._again = 0, 0
-        """The last signal, and how often it was sent again: its handler may come as often in vain."""
+        """The last signal that was sent, and how often it was repeated."""
         self._paused: Turn | None = None
         """The wait of a `signal.pause`."""
         gate.on_entered = self._entered
@@ -93,7 +93,7 @@ class PlayedSignals:
         return sent.due
 
     def came_again(self, number: int) -> bool:
-        """Whether the handler is called for a signal that was sent again and had come meanwhile."""
+        """Whether the handler is called for a repeated signal whose first one has been handled."""
         if not self._again or number != self._number:
             return False
         self._again -= 1

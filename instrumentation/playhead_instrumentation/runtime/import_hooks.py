@@ -1,4 +1,4 @@
-"""Calls a function when a module is imported, whatever other threads import at the same time."""
+"""Call a function when a module is imported, even if another thread is importing it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def call_when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
     wrapt.register_post_import_hook(hook, name)
     if called:
         return
-    # A thread that looked for the module before there was a hook imports it without.
-    wait_for_import = getattr(importlib._bootstrap, "_lock_unlock_module", None)  # type: ignore[attr-defined]
+    # A thread that had looked for the module before the hook was registered imports it without the hook.
+    # The import system has a function that waits for it, but no public one.
+    wait_for_import = getattr(vars(importlib).get("_bootstrap"), "_lock_unlock_module", None)
     if wait_for_import is not None:
         wait_for_import(name)
     module = sys.modules.get(name)

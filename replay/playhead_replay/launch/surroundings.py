@@ -124,7 +124,7 @@ def differences(tape: Tape, command: Command, folder: Path, interpreter: str) ->
         word = "may matter" if same else "matters: the order and the text of much depend on it"
         yield f"Python was {recorded}, now {version}: {word}"
     if at[a.PLAYHEAD_RUN_PLATFORM] != platform:
-        yield f"recorded on {at[a.PLAYHEAD_RUN_PLATFORM]}, replayed on {platform}"
+        yield f"recorded on {at[a.PLAYHEAD_RUN_PLATFORM]}, now on {platform}"
     if set(at.get(a.PLAYHEAD_RUN_PACKAGES, ())) <= set(present):
         return  # what was installed is installed
     installed: dict[str, dict[str, str]] = _asked(interpreter, _MODULES) or {}
@@ -139,7 +139,7 @@ def differences(tape: Tape, command: Command, folder: Path, interpreter: str) ->
 def folder_difference(command: Command, folder: Path) -> Iterator[str]:
     """Say that the program runs in another folder than the recorded one."""
     if command.cwd and os.path.realpath(command.cwd) != os.path.realpath(folder):
-        yield f"recorded in {command.cwd}, replayed in {folder}"
+        yield f"recorded in {command.cwd}, now in {folder}"
 
 
 def variable_differences(

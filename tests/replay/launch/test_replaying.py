@@ -103,7 +103,7 @@ def test_a_resume_and_a_replay_name_what_is_different_around_the_program(stage: 
         "PYTEST_VERSION": "1",
     }
     both = [
-        f"recorded in /recorded/elsewhere, replayed in {stage.folder}",
+        f"recorded in /recorded/elsewhere, now in {stage.folder}",
         "A_MODEL has another value here: the program gets the recorded 'one'",
         "TOOLS_URL was not set when recorded, and is here: the program does not get it",
     ]

@@ -181,7 +181,8 @@ class HeldGate:
     def block(self, waiter: Waiting) -> None:
         """Block this thread until ``waiter`` is let through."""
         try:
-            self.ledger.waits()  # in here: from then on the handler of a signal may raise
+            # Inside the block: as soon as the thread counts as waiting, a signal handler may raise.
+            self.ledger.waits()
             while not waiter.opened.acquire(timeout=self.poll_s):
                 self.advance()
         except BaseException:

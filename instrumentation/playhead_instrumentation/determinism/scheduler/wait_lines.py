@@ -86,7 +86,8 @@ class Waiter:
         if wake is not None and turn is not None:
             wake.waits(turn, left_s)
         try:
-            if ledger is not None:  # in here: from then on the handler of a signal may raise
+            # Inside the block: as soon as the thread counts as waiting, a signal handler may raise.
+            if ledger is not None:
                 ledger.waits(until if turn is None else None)
             if wake is not None and turn is not None:
                 return not wake.comes_first(turn)

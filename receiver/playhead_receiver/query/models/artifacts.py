@@ -8,7 +8,7 @@ from playhead_receiver.query.models.model import Model
 
 
 class ArtifactItem(Model):
-    """An artifact of a run."""
+    """Something that a run made, or received in a message."""
 
     name: str
     made: Literal["named", "file", "message"]

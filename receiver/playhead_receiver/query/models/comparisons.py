@@ -39,7 +39,7 @@ class DifferenceItem(Model):
     """Value in the left run."""
     right: str
     follows: bool
-    """Whether it follows from an earlier difference."""
+    """Whether it repeats an earlier difference."""
 
 
 class StepPair(Model):

@@ -35,7 +35,7 @@ class LeasedOrder(AnyOrder):
 
     lease_s: Annotated[
         float,
-        Field(ge=1, le=86400, description="The run resumes then, unless the lease is renewed."),
+        Field(ge=1, le=86400, description="The run continues then, unless the lease is renewed."),
     ] = 600.0
 
 
@@ -54,7 +54,7 @@ class StepOrder(LeasedOrder):
 
 
 class ContinueOrder(AnyOrder):
-    """Resume the run, or release one pending request."""
+    """Continue the run, or release one pending request."""
 
     halt: Halt = ""
 

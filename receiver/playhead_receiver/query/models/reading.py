@@ -79,7 +79,7 @@ class Transcript(Model):
     trace_id: TraceId
     said: list[TranscriptItem]
     left_out: list[str]
-    """What is omitted, and why."""
+    """Omitted parts, each with the reason."""
 
 
 class LastSaid(Model):
@@ -126,7 +126,7 @@ class TableThen(Model):
     row_count: int | None
     """Total number of rows; null if not counted."""
     left_out: str | None
-    """What is omitted, and why."""
+    """Omitted parts, each with the reason."""
 
 
 class DatabaseOfMoment(Model):

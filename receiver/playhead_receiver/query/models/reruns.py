@@ -67,7 +67,7 @@ class RerunItem(Model):
     ended_ns: int | None
     exit_code: int | None
     by: str
-    """Name of the caller's token."""
+    """Name of the token that started it."""
     revision: int
     """Increases with each change; see `after`."""
 

@@ -241,7 +241,7 @@ async def step_run(target: Ordered, said: StepOrder) -> ControlState:
 
 @router.post("/v1/runs/{run}/continue")
 async def continue_run(target: Ordered, said: ContinueOrder) -> ControlState:
-    """Resume a run, or release one pending request."""
+    """Continue a paused run, or release one pending request."""
     return await target.give(said, target.order("continue", said), said.halt)
 
 

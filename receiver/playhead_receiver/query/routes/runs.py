@@ -141,7 +141,7 @@ def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
 
 @router.delete("/v1/runs/{run}")
 def delete_run(asked: Administrating, run: RunName) -> Removed:
-    """Delete a run and all data that only it uses. Held and running runs are refused (409)."""
+    """Delete a run and all data that only it uses. Held and running runs are refused (422)."""
     runs, store = named_to_go(asked.store, [run]), asked.offered(Retention)
     by = f"token {asked.caller.name}" if asked.caller.name else ""
     done = delete_runs(store, runs, lambda trace_id: asked.note("delete", trace_id), by)

@@ -19,7 +19,9 @@ router = APIRouter(tags=["search"])
 
 @router.get("/v1/search")
 def search(
-    asked: Reading, q: Q, limit: Annotated[int, Query(ge=1, le=500, description="Maximum number.")] = 50
+    asked: Reading,
+    q: Q,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of hits.")] = 50,
 ) -> SearchPage:
     """Search recorded text for all words, newest run first. A text is reported once per run.
 
