@@ -87,8 +87,9 @@ class SpoolOutlet:
         """Why the spool's disk cannot be written now; empty if it can."""
         return self._disk_problem()
 
-    def import_all(self) -> None:
-        """See `playhead_semconv.tape.protocols.Outlet.import_all`."""
+    def prepare_for_eventlet(self) -> None:
+        """See `playhead_semconv.tape.protocols.Outlet.prepare_for_eventlet`."""
+        self.notices.avoid_logging()
         import_all(self._endpoint)
 
     def flush(self, timeout_s: float) -> bool:

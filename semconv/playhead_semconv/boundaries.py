@@ -81,7 +81,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "every recording has it",
         ("threading.Thread.start", "threading.Thread._bootstrap_inner"),
         at_start=("runtime.lane_hooks:hook_threads",),
-        on_import=(("eventlet.patcher", "session.eventlet_imports:before_eventlet"),),
+        on_import=(("eventlet.patcher", "session.eventlet:before_eventlet"),),
     ),
     Boundary(
         "lanes.executors",

@@ -167,6 +167,11 @@ def test_no_thread_of_ours_imports_while_eventlet_holds_the_lock_of_all_imports(
     assert (done.returncode, done.stdout) == (3, "patched\n"), done.stderr
 
 
+def test_no_thread_of_ours_waits_for_the_lock_of_logging_beside_eventlet(tmp_path):
+    done = run([sys.executable, "eventlet_beside_logging.py"], tmp_path)
+    assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr
+
+
 @pytest.mark.parametrize("program", ["gevent_program", long("eventlet_program")])
 def test_it_steps_down_and_a_replay_among_greenlets_ends(program, tmp_path):
     """It runs as it likes: what it does otherwise is in the report."""

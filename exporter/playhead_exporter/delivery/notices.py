@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import threading
 
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.untrusted.shown_text import visible
@@ -16,23 +19,47 @@ class DeliveryNotices:
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._said: set[str] = set()
+        self._to_stderr = False
+        self._logging = threading.Lock()
+        """Held while a message is logged, but not waited for: a handler of `logging` may report, too."""
+
+    def avoid_logging(self) -> None:
+        """Write to stderr from now on. Waits for a message that another thread is logging.
+
+        eventlet makes the locks of `logging` into locks that no second system thread may wait for.
+        """
+        self._to_stderr = True
+        with self._logging:
+            pass
 
     def fail(self, matter: str, problem: PlayheadError) -> None:
         """Report a problem that somebody must fix."""
         if matter not in self._said:
             self._said.add(matter)
-            logger.error("%s", visible(str(problem)))
+            self._report(logging.ERROR, visible(str(problem)))
 
     def say(self, matter: str, text: str) -> None:
         """Report something that recovers by itself, but should be known."""
         if matter not in self._said:
             self._said.add(matter)
             if not self._quiet:
-                logger.warning("playhead: %s", visible(text))
+                self._report(logging.WARNING, f"playhead: {visible(text)}")
 
     def over(self, matter: str, text: str = "") -> None:
         """The matter is settled; ``text`` is reported if its beginning was."""
         if matter in self._said:
             self._said.discard(matter)
             if text and not self._quiet:
-                logger.warning("playhead: %s", visible(text))
+                self._report(logging.WARNING, f"playhead: {visible(text)}")
+
+    def _report(self, level: int, message: str) -> None:
+        if not self._to_stderr:
+            first = self._logging.acquire(blocking=False)
+            try:
+                logger.log(level, "%s", message)
+            finally:
+                if first:
+                    self._logging.release()
+        elif not logger.disabled and level >= max(logger.getEffectiveLevel(), logger.manager.disable + 1):
+            with contextlib.suppress(OSError):
+                os.write(2, f"{message}\n".encode(errors="backslashreplace"))

@@ -53,8 +53,8 @@ class Outlet(Protocol):
         """An OTel `SpanProcessor` that keeps finished spans, sampled or not."""
         ...
 
-    def import_all(self) -> None:
-        """Import, in this thread, the modules that its own threads would import on first use."""
+    def prepare_for_eventlet(self) -> None:
+        """From now on its threads import nothing and take no lock that the program may take."""
         ...
 
     def flush(self, timeout_s: float) -> bool:

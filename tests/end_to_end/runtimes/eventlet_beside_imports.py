@@ -3,6 +3,7 @@
 # ruff: noqa: E402
 
 import _imp
+import faulthandler
 import sys
 import threading
 import time
@@ -10,6 +11,7 @@ import time
 from opentelemetry.instrumentation.auto_instrumentation import initialize
 
 LONGEST_S = 3.0
+faulthandler.dump_traceback_later(90, exit=True)  # where it stands, should it hang
 main = threading.get_ident()
 meeting = threading.Event()
 

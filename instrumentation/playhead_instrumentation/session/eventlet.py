@@ -1,8 +1,9 @@
-"""Prevents a deadlock between eventlet's import lock and imports in threads of playhead.
+"""Prevents deadlocks between eventlet and threads of playhead.
 
 eventlet holds the global import lock while it imports modules anew. A thread in the middle of an import
 needs that lock for its next import; if eventlet wants the same module, both wait forever. Therefore
-threads of playhead import everything they need before that.
+threads of playhead import everything they need before that. eventlet then replaces the locks of `logging`
+by its own, for which a second system thread waits forever: threads of playhead log nothing any more.
 """
 
 from __future__ import annotations
@@ -18,4 +19,4 @@ def before_eventlet(module: ModuleType) -> None:
     running = session.current()
     if running is not None and running.outlet is not None:
         with contextlib.suppress(ImportError):  # then the thread cannot import it either
-            running.outlet.import_all()
+            running.outlet.prepare_for_eventlet()
