@@ -60,6 +60,6 @@ class DeliveryNotices:
             finally:
                 if first:
                     self._logging.release()
-        elif not logger.disabled and level >= max(logger.getEffectiveLevel(), logger.manager.disable + 1):
+        elif not logger.disabled and level >= logger.getEffectiveLevel():
             with contextlib.suppress(OSError):
                 os.write(2, f"{message}\n".encode(errors="backslashreplace"))
