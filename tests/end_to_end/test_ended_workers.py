@@ -31,6 +31,30 @@ def test_every_call_of_an_ended_worker_is_whole(tmp_path: Path, level: str):
     assert [step.span.name for step in steps if step.span.ended_ns is None] == []
 
 
+ASKS_MORE = """
+import multiprocessing, os
+
+def other(text):
+    return asked(text), text == "b" and os.path.exists("changed") and asked("more")
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(len(pool.map(other, list("ab"), chunksize=1)))
+"""
+
+
+def test_a_replay_ends_though_a_pool_waits_for_a_worker_that_ended_beyond_its_tape(tmp_path: Path):
+    (tmp_path / "pool.py").write_text(ASKING + ASKS_MORE, "utf-8")
+    with Provider(pace_s=0.0) as provider:
+        home = Home(tmp_path, provider.environment)
+        done = home.playhead("record", "--level", "exchanges", "pool.py")
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    (tmp_path / "changed").touch()
+    done = home.playhead("replay")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "the replay stands still" in done.stdout
+
+
 EXEC = """
 import os, sys
 

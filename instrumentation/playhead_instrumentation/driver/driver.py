@@ -146,6 +146,8 @@ class Driver:
         """Whether the process is ending: what its remaining threads do is no part of the run."""
         self.killed: Callable[[], None] | None = None
         """Kills this process if the recorded one was killed; called where it would end by itself."""
+        self.on_refused: Callable[[], None] = lambda: None
+        """Called at each request and effect that a replay refuses."""
         self.control: Departures | None = None
         """Says which asks wait before they go out, and what becomes of them; None: none waits."""
         self.branches = False
@@ -225,6 +227,7 @@ class Driver:
             if content.digest == recorded.ask.body.digest and verdict.elsewhere:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
+            self.on_refused()
             self.past_tape()
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
             if verdict.difference is not None:
@@ -307,6 +310,8 @@ class Driver:
             values[a.PLAYHEAD_EFFECT_TARGET] = self.redactor.places.text(target)
         if fidelity is not None:
             values[a.PLAYHEAD_FIDELITY] = fidelity
+        if fidelity is Fidelity.BLOCKED:
+            self.on_refused()
         ids = ids_of(span_around())
         return self.sink.append(
             Fact(time.time_ns(), lane.hash, e.PLAYHEAD_EFFECT, *ids, attributes=values, body=body)

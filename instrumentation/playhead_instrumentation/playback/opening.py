@@ -6,9 +6,10 @@ import functools
 import os
 import signal
 from collections.abc import Iterable
+from typing import Final
 
 from playhead_instrumentation.determinism.gates.branch import BranchGate
-from playhead_instrumentation.determinism.gates.standstill import Standstill, waiting
+from playhead_instrumentation.determinism.gates.standstill import Refusals, Standstill, waiting
 from playhead_instrumentation.determinism.gates.tape import TapeGate
 from playhead_instrumentation.determinism.scheduler import timer_ends
 from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes
@@ -33,6 +34,8 @@ from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery
 from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+_refusals: Final = Refusals()
 
 
 def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
@@ -108,7 +111,8 @@ def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
     killed = next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None
     if killed:
         gate.on_asleep = lambda: ends(list(waiting()))
-    Standstill(gate, killed=killed, ends=ends).start()
+    driver.on_refused = _refusals.note
+    Standstill(gate, killed=killed, refusals=_refusals, ends=ends).start()
 
 
 def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:

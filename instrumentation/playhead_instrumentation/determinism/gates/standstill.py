@@ -7,6 +7,7 @@ return), no thread checks; a thread of playhead does so here.
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import threading
@@ -32,6 +33,9 @@ CERTAIN_S = 5.0
 BLOCKS_S = 600.0
 """Seconds without progress if a thread blocks in something unknown; computing is progress."""
 
+REFUSED_S = 10.0
+"""The same, once something was refused: this may have ended what the others wait for."""
+
 PAST_TAPE_S = 60.0
 """Seconds for which blocking or computing is waited for at the end of a killed process's tape."""
 
@@ -42,12 +46,30 @@ HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 """Child processes that live as long as their parent and do no work."""
 
 
+class Refusals:
+    """Whether a request was refused, in this process or in any forked from it since: a shared byte."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, 1)
+
+    def note(self) -> None:
+        """One was."""
+        self._page[0] = 1
+
+    def any(self) -> bool:
+        """Whether one was."""
+        return bool(self._page[0])
+
+
 class Standstill:
     """Watches one process of a replay."""
 
-    def __init__(self, gate: TapeGate, *, killed: bool, ends: Callable[[list[str]], None]) -> None:
+    def __init__(
+        self, gate: TapeGate, *, killed: bool, refusals: Refusals, ends: Callable[[list[str]], None]
+    ) -> None:
         """``killed``: the recorded process was. ``ends``: called with what each thread waits for."""
         self._gate = gate
+        self._refusals = refusals
         self._killed = killed
         self._ends = ends
         self._instant = REAL.now_s(), time.process_time()
@@ -77,7 +99,8 @@ class Standstill:
             self._seen, self._idle_s = seen, 0.0
             return False
         self._idle_s += spent_s
-        patience_s = CERTAIN_S if rest == "waits" else PAST_TAPE_S if past_tape else BLOCKS_S
+        blocks_s = REFUSED_S if self._refusals.any() else PAST_TAPE_S if past_tape else BLOCKS_S
+        patience_s = CERTAIN_S if rest == "waits" else blocks_s
         if self._idle_s >= patience_s and _has_children():
             self._idle_s = 0.0
         return self._idle_s >= patience_s
