@@ -74,3 +74,31 @@ def test_a_program_that_replaces_itself_ends_as_its_last_image(tmp_path: Path, s
     assert done.returncode == status, done.stderr
     assert f"playhead: twice-1 {said}, 2 steps" in done.stderr
     assert [run["status"] for run in home.runs()] == [said]
+
+
+CHILD = """
+import multiprocessing
+
+def answer(there):
+    there.send(asked(there.recv()))
+
+if __name__ == "__main__":
+    here, there = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=answer, args=(there,))
+    child.start()
+    here.send("go")
+    print(here.recv())
+    child.join()
+"""
+
+
+def test_a_fork_leaves_no_folder_of_a_child_that_it_ended(tmp_path: Path):
+    (tmp_path / "child.py").write_text(ASKING + CHILD, "utf-8")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with Provider(pace_s=0.0) as provider:
+        home = Home(tmp_path, {**provider.environment, "TMPDIR": str(temporary)})
+        recorded = home.playhead("record", "child.py")
+        forked = home.playhead("fork", "--offline", "last")
+    assert (recorded.returncode, forked.returncode) == (0, 0), recorded.stderr + forked.stderr
+    assert [one.name for one in temporary.iterdir()] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,16 @@ BEGINNINGS = ("os.exec", "os.spawn", "ctypes.dlopen")
 class Watched:
     """Notes what happens while it watches, in any thread."""
 
-    def __init__(self, *inside: Path) -> None:
-        """``inside``: the folders in which files may be written."""
+    def __init__(
+        self, *inside: Path | str, trusted: Sequence[str] = (), allowed: Sequence[str] = ()
+    ) -> None:
+        """``inside``: the folders in which files may be written, or how their paths begin.
+
+        ``trusted``: more folders whose code may be executed. ``allowed``: events that may happen.
+        """
         self.problems: list[str] = []
+        self._trusted = (*TRUSTED, *trusted)
+        self._allowed = tuple(allowed)
         self.is_watching = False
         self._inside = tuple({str(one) for one in inside} | {os.path.realpath(one) for one in inside})
         sys.addaudithook(self._heard)
@@ -54,6 +62,8 @@ class Watched:
             self.problems.append(problem[:300])
 
     def _problem(self, event: str, args: tuple[Any, ...]) -> str:
+        if event in self._allowed:
+            return ""
         if event == "open":
             path, _, flags = args
             writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
@@ -65,7 +75,7 @@ class Watched:
         if event == "exec":
             file = str(args[0].co_filename)
             # Our template of a page; `mutants_used.shown` looks that nothing else became one.
-            if file.startswith((*TRUSTED, "<frozen ", "<template>")) or _is_maker():
+            if file.startswith((*self._trusted, "<frozen ", "<template>")) or _is_maker():
                 return ""
             return f"executes {args[0]!r} in {_frames()}"
         if event == "import" and str(args[0]).partition(".")[0] in FOREIGN:
@@ -84,9 +94,13 @@ class Watched:
         name = os.fsdecode(path)
         if name in (os.devnull, ":memory:") or (only_absolute and not os.path.isabs(name)):
             return False
+        place = self._place(name)
+        inside = (one if one.endswith("-") else one + os.sep for one in self._inside)
+        return not (place in self._inside or place.startswith(tuple(inside)))
+
+    def _place(self, name: str) -> str:
         folder, last = os.path.split(os.path.abspath(name))
-        place = os.path.join(os.path.realpath(folder), last)
-        return not any(place == one or place.startswith(one + os.sep) for one in self._inside)
+        return os.path.join(os.path.realpath(folder), last)
 
 
 def _is_maker() -> bool:
