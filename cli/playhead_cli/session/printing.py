@@ -61,7 +61,7 @@ def printable(session: Session, line: Text) -> Text:
 def harmless(line: Text, *, ascii_only: bool) -> Text:
     """``line`` as a single line, without hidden text and control sequences."""
     shown = _shown(line)
-    if ascii_only:
+    if ascii_only and not shown.plain.isascii():
         shown.plain = shown.plain.translate(ASCII)
     return shown
 

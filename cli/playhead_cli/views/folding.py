@@ -41,6 +41,8 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     """
     numbers: dict[Hashable, int] = {}  # equal numbers for equal items: they are compared many times
     items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
+    if len(numbers) == len(items) - items.count(None):
+        return []
     folds: list[Fold] = []
     at = 0
     while at < len(items):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -148,6 +148,7 @@ class _Tree:
         longest = max((len(label(row.span)) + 2 * row.depth for row in self._rows), default=0)
         most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
         self._labels = min(longest, most)
+        self._answers: dict[int, tuple[int, str]] = {}
         self._own: dict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in run.exchanges:
             if exchange.id.kind != "process":
@@ -171,15 +172,33 @@ class _Tree:
             at = fold.end
 
     def _folds(self) -> list[Fold]:
-        """Repeats of equal steps. What was asked and answered is compared where steps look alike."""
+        """Repeats of equal steps.
+
+        Where steps look alike their answers are compared, and where these are equal, too, the questions:
+        a history may be long.
+        """
         looks = [_looks(row) for row in self._rows]
-        repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
-        equal: list[Hashable | None] = [None] * len(looks)
+        alike = self._compared(looks, lambda step: (self._answer(step)[0],))
         history = GrowingHistory()
-        for at, (look, row) in enumerate(zip(looks, self._rows, strict=True)):
-            if look in repeated and row.step is not None:
-                equal[at] = look, *self._content(row.step, history)
-        return find_folds(equal)
+        return find_folds(self._compared(alike, lambda step: self._content(step, history)))
+
+    def _compared(
+        self, looks: Sequence[Hashable | None], more: Callable[[Step], tuple[object, ...]]
+    ) -> list[Hashable | None]:
+        """``looks`` and what ``more`` says of each step, where they are repeated; elsewhere None."""
+        repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
+        return [
+            (look, *more(row.step)) if look in repeated and row.step is not None else None
+            for look, row in zip(looks, self._rows, strict=True)
+        ]
+
+    def _answer(self, step: Step) -> tuple[int, str]:
+        """What a step answered: its hash, and its beginning in one line. Read once."""
+        found = self._answers.get(step.number)
+        if found is None:
+            said = answer_of(step, self._exchanges(step))
+            found = self._answers[step.number] = hash(said), one_line(said, SAID_CHARS)
+        return found
 
     def _content(self, step: Step, history: GrowingHistory) -> tuple[object, ...]:
         """What a step asked and was answered, without ids. Of a conversation what the step adds."""
@@ -223,10 +242,10 @@ class _Tree:
 
     def _said(self, step: Step) -> str:
         """What was answered, else what was asked."""
-        said = answer_of(step, self._exchanges(step))
-        if not said and step.span.pending:
-            said = asked_in(self._run.messages(step).input)
-        return one_line(said, SAID_CHARS)
+        _, said = self._answer(step)
+        if said or not step.span.pending:
+            return said
+        return one_line(asked_in(self._run.messages(step).input), SAID_CHARS)
 
     def _attempts(self, row: Row, step: Step, indent: str) -> Iterator[Text]:
         """The attempts of a step that were repeated; equal ones that follow each other once."""
