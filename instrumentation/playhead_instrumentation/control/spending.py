@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from playhead_instrumentation.spans.attempts import Attempt
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.genai.steps import CALLS, counted_key_in
+from playhead_semconv.genai.steps import CALLS, counted_key_in, operation_in
 from playhead_semconv.process.interpreter_threads import make_lock
 from playhead_semconv.untrusted.counts import count_in
 
@@ -35,7 +35,7 @@ class _Sums:
     def was_counted(self, attributes: dict[str, Any]) -> bool:
         """Whether a call fetches a response whose usage was counted; it counts as counted now."""
         response = counted_key_in(attributes)
-        is_call = attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
+        is_call = operation_in(attributes) in CALLS
         was_counted = response in self._responses and not is_call
         if response and len(self._responses) < MOST_RESPONSES:
             self._responses.add(response)

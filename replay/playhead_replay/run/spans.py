@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.genai.other_conventions import attributes_in_our_words
+from playhead_semconv.genai.steps import operation_in
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.otlp.any_values import value_of
 from playhead_semconv.tape.span_starts import starts_among
@@ -104,7 +105,7 @@ class Span:
     @property
     def operation(self) -> str:
         """``gen_ai.operation.name``: ``chat``, ``execute_tool``, …; empty for other spans."""
-        return str(self.attributes.get(a.GEN_AI_OPERATION_NAME, ""))
+        return operation_in(self.attributes)
 
     @property
     def url(self) -> SplitResult:

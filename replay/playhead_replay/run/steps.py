@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead_replay.run.spans import KIND_CLIENT, KIND_CONSUMER, KIND_SERVER, Span
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role
+from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role, operation_in
 from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.values import GenAiOperationName
 
@@ -31,7 +31,7 @@ class Step:
 
 def is_logical(attributes: dict[str, Any]) -> bool:
     """Whether a span with these attributes tells of a call to a model, a tool or another operation."""
-    operation = attributes.get(a.GEN_AI_OPERATION_NAME)
+    operation = operation_in(attributes)
     return bool(operation) and operation not in FRAMES
 
 
@@ -57,7 +57,7 @@ def role_of(span: Span) -> Role:
         if span.kind in (KIND_SERVER, KIND_CONSUMER):
             return Role.SERVED
         return Role.REQUEST if is_request(span) else Role.OTHER
-    operation = at[a.GEN_AI_OPERATION_NAME]
+    operation = operation_in(at)
     named = at.get(a.GEN_AI_RESPONSE_MODEL) or at.get(a.GEN_AI_REQUEST_MODEL)
     if operation == GenAiOperationName.EXECUTE_TOOL or not (named or operation in CALLS):
         return Role.STEP

@@ -59,7 +59,7 @@ def token_bearers(roots: Sequence[Span]) -> list[Span]:
 
 
 def _is_call(span: Span) -> bool:
-    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in CALLS
+    return span.operation in CALLS
 
 
 def was_played(span: Span) -> bool:

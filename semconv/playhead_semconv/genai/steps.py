@@ -42,6 +42,12 @@ CALLS: Final = frozenset(
 """GenAI operations that are calls of a model, whether or not they name it."""
 
 
+def operation_in(attributes: Mapping[str, Any]) -> str:
+    """The GenAI operation of a span; empty if it has none, or if its sender gave it no text."""
+    operation = attributes.get(a.GEN_AI_OPERATION_NAME)
+    return operation if isinstance(operation, str) else ""
+
+
 def counted_key(operation: object, response_id: object, api: object = None) -> str:
     """Return the id of a response that may be fetched, also several times, with the usage of its call.
 
@@ -55,9 +61,7 @@ def counted_key(operation: object, response_id: object, api: object = None) -> s
 
 def counted_key_in(at: Mapping[str, Any]) -> str:
     """As `counted_key`, for the attributes of a span."""
-    return counted_key(
-        at.get(a.GEN_AI_OPERATION_NAME), at.get(a.GEN_AI_RESPONSE_ID), at.get(a.OPENAI_API_TYPE)
-    )
+    return counted_key(operation_in(at), at.get(a.GEN_AI_RESPONSE_ID), at.get(a.OPENAI_API_TYPE))
 
 
 MOST_BESIDE: Final = 100

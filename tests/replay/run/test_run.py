@@ -77,6 +77,14 @@ def test_bytes_times_and_headers_of_an_exchange(run: Run):
     assert exchange.response_headers == [("content-type", "application/json")]
 
 
+def test_usage_is_summed_where_the_operation_is_no_text():
+    made = HandMade().start()
+    call = made.begin("chat", kind=3, **{a.GEN_AI_OPERATION_NAME: {"x": [1]}})
+    made.finish(call, **{a.GEN_AI_USAGE_INPUT_TOKENS: 8})
+    run = Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "odd")
+    assert run.usage.input_tokens == 8
+
+
 def test_usage_is_summed_and_errors_are_steps(run: Run):
     assert run.usage == playhead_replay.run.run.TokenUsage(820, 64, 5, 0)
     assert [(step.number, step.span.error) for step in run.errors] == [(5, "ValueError: no order")]
