@@ -97,7 +97,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     else:
         session.say(f"redacted {said}; {summary.name} is {now} now")
         if not deleted.wiped:
-            session.say("another program reads an older state: until it ends, a log has the old run")
+            session.say("not all of it is overwritten yet: a receiver does that when nothing reads it")
     return 0
 
 

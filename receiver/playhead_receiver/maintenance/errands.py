@@ -23,7 +23,7 @@ from playhead_receiver.store.keeping.retention import Policy, apply, delete_runs
 from playhead_receiver.store.protocol.offers import needed
 from playhead_receiver.store.protocol.retention import Deleted, Retention
 from playhead_receiver.store.protocol.search import Search
-from playhead_receiver.store.protocol.upkeep import CallMeanings
+from playhead_receiver.store.protocol.upkeep import CallMeanings, LogEmptying
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import PlayheadError, StoreError
 
@@ -103,12 +103,11 @@ def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Errand
     if isinstance(errand, Collect):
         kept = needed(store, Retention)
         gone = apply(kept, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
-        return ErrandResult(deleted=gone)
+        return ErrandResult(deleted=_wiped(store, gone))
     if isinstance(errand, Delete):
         runs, kept = named_to_go(store, errand.runs), needed(store, Retention)
-        return ErrandResult(
-            deleted=delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why)
-        )
+        gone = delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why)
+        return ErrandResult(deleted=_wiped(store, gone))
     if isinstance(errand, Unindex):
         needed(store, Search).unindex()
         return ErrandResult()
@@ -121,6 +120,13 @@ def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Errand
     run = store.resolve(errand.run)
     needed(store, Retention).mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return ErrandResult(run=run.name)
+
+
+def _wiped(store: Store, gone: Deleted) -> Deleted:
+    """``gone``, after what a deletion leaves to the housekeeper was tried, which may take long."""
+    if gone.wiped or not isinstance(store, LogEmptying):
+        return gone
+    return msgspec.structs.replace(gone, wiped=store.empty_logs())
 
 
 def ask(data_dir: Path, errand: Errand) -> ErrandResult:

@@ -32,7 +32,8 @@ class Deleted(msgspec.Struct, frozen=True):
     wiped: bool = True
     """True if nothing of it is left in the files and logs of all databases.
 
-    False while a reader of one of them needs an older state.
+    False while a reader of one of them needs an older state, and until a large search index is written
+    anew: `LogEmptying.empty_logs`.
     """
 
 

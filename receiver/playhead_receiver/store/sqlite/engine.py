@@ -27,7 +27,7 @@ from playhead_receiver.store.sqlite.logs import Logs, move_log
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import FILE as SEARCH
-from playhead_receiver.store.sqlite.search import SqliteSearch
+from playhead_receiver.store.sqlite.search import WIPED_AT_ONCE_BYTES, SqliteSearch
 from playhead_receiver.store.sqlite.tables import LABELS
 from playhead_receiver.store.sqlite.writing import SqliteBackend
 from playhead_receiver.store.values.stored import Batch, Receipt
@@ -122,7 +122,8 @@ class SqliteStore(SqlStore[apsw.Connection]):
             self._forget_words()
             blobs = self._delete_blobs(done.blobs)
             checkpoints = self._checkpoints.delete_runs(trace_ids)
-        wiped = self._logs.empty_soon()
+            wiped = self._index.wipe(WIPED_AT_ONCE_BYTES)
+        wiped = self._logs.empty_soon() and wiped
         return Deleted(done.runs, done.spans, done.facts, blobs, checkpoints, wiped)
 
     def delete_strays(self, before_ns: int, most: int) -> int:
@@ -138,7 +139,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
         return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._logs.empty_soon())
 
     def empty_logs(self) -> bool:
-        """Empty the logs that may hold deleted content; return whether none does any more."""
+        """Overwrite what was deleted, and empty the logs that may hold it; whether none does."""
+        if self._index.may_hold_removed:
+            with self._logs.deleting():
+                self._index.wipe()
         return self._logs.empty()
 
     def compact(self, quiet_s: float = QUIET_S) -> int:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 FILE = "search.sqlite"
 
+WIPED_AT_ONCE_BYTES = 4 * 1024 * 1024
+"""Size up to which a deletion writes the index anew; the housekeeper does it with a larger one."""
+
 _VERSION = 2
 _TABLES = """
 CREATE TABLE done(bundle INTEGER NOT NULL, position INTEGER NOT NULL);
@@ -39,6 +42,8 @@ CREATE TABLE signature(bundle INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, keys 
 CREATE VIRTUAL TABLE text_words USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
 CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=1, tokenize='ascii');
 """
+_REMOVED = "CREATE TABLE IF NOT EXISTS removed(word_table TEXT PRIMARY KEY)"
+"""The tables of words from which rows were removed whose words are still in the file."""
 
 
 class SqliteSearch(Searcher):
@@ -52,6 +57,8 @@ class SqliteSearch(Searcher):
         super().__init__(reader, store, references)
         self._path = folder / FILE
         self._lock = threading.Lock()
+        self.may_hold_removed = True
+        """Whether `wipe` may have something to do; so at first, after the last process was killed."""
 
     # Building
 
@@ -91,7 +98,7 @@ class SqliteSearch(Searcher):
         self._signatures.forget()
 
     def forget(self) -> int:
-        """Remove content from the index that was deleted from the store, and overwrite it.
+        """Remove content from the index that was deleted from the store; `wipe` overwrites it.
 
         Returns the last row of `unsearch` that is done with.
         """
@@ -106,21 +113,46 @@ class SqliteSearch(Searcher):
             return gone[-1][0]
 
     def _forget_rows(self, gone: list[Any]) -> None:
+        self.may_hold_removed = True
         db = self._open()
         try:
             with db:
                 for _, row, fact in gone:
                     table = "fact_words" if fact else "text_words"
+                    db.execute("INSERT OR IGNORE INTO removed VALUES (?)", (table,))
                     whole = not fact and row == last_address(frame_of(row))
                     first = address_of(frame_of(row), 0) if whole else row
                     db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
                 bundles = {frame_of(row) for _, row, fact in gone if not fact}
                 db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
                 self._signatures.forget()
-                for table in ("fact_words", "text_words"):
-                    db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
         finally:
             db.close()
+
+    def wipe(self, most_bytes: int | None = None) -> bool:
+        """Overwrite the words of removed content: write the tables anew in which they are.
+
+        Whether none is left. An index of more than ``most_bytes`` is left as it is.
+        """
+        with self._lock, _speaking_of(self._path):
+            if not self._path.exists():
+                self.may_hold_removed = False
+                return True
+            db = self._open()
+            try:
+                tables = [row[0] for row in db.execute("SELECT word_table FROM removed")]
+                if tables and most_bytes is not None and self._path.stat().st_size > most_bytes:
+                    return False
+                with db:
+                    for table in tables:
+                        db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+                    db.execute("DELETE FROM removed")
+            except (apsw.CorruptError, apsw.NotADBError):
+                self._remove()
+            finally:
+                db.close()
+            self.may_hold_removed = False
+            return True
 
     def empty_log(self) -> bool:
         """Empty the log of the index; False if a reader needs it."""
@@ -156,6 +188,7 @@ class SqliteSearch(Searcher):
             with db:
                 db.execute(_TABLES)
                 db.pragma("user_version", _VERSION)
+        db.execute(_REMOVED)
         return db
 
     def _is_older(self) -> bool:

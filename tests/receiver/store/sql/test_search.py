@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import pytest
 from support.leftovers import finds
+from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import TRACE, HandMade
 from support.tapes.leftout import chat
@@ -22,6 +23,7 @@ from support.whole_store import WholeStore
 from playhead_receiver.store import Batch, Lag, open_store
 from playhead_receiver.store.content.plain_words import plain_text
 from playhead_receiver.store.sql.reading.reader import SqlReader
+from playhead_receiver.store.sqlite import engine
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 
@@ -110,6 +112,22 @@ def test_words_of_deleted_runs_are_not_in_the_index(tmp_path: Path):
     for number, word in words.items():
         assert len(store.search(word)) == (number not in (1, 2, 5))
         assert finds(tmp_path, word[6:].encode()) == (number not in (1, 2, 5))
+    store.close()
+
+
+def test_a_large_index_is_wiped_after_the_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "WIPED_AT_ONCE_BYTES", 0)
+    store = open_store(tmp_path)
+    for number in (1, 2):
+        store.commit(Batch([span_of(trace(number), number, text=f"zeppelins{number} " * 30)]))
+    indexed(store)
+    assert not store.delete([trace(1)]).wiped
+    assert where(store, "zeppelins1") == [] and finds(tmp_path, b"zeppelins1"[2:])
+    store.close()
+    store = open_store(tmp_path)
+    until(store.empty_logs, "the index is wiped")
+    assert not finds(tmp_path, b"zeppelins1"[2:])
+    assert where(store, "zeppelins2") == [("02", 2)]
     store.close()
 
 
