@@ -123,13 +123,14 @@ class Children:
         """
         try:
             given: dict[Any, Any] = dict(_ENVIRONMENT if env is None else env)
-            for form, name in _FORMS.items():
-                if form in given:
-                    if os.fsdecode(given[form]) != self._inherited.get(name):
+            names = {key: os.fsdecode(key) for key in given}  # `-bb` forbids comparing text and bytes
+            for key, name in names.items():
+                if name in VARIABLES:
+                    if os.fsdecode(given[key]) != self._inherited.get(name):
                         return env
-                    del given[form]
+                    del given[key]
             told = self.variables()
-            if any(name in given for name in (LINEAGE, os.fsencode(LINEAGE))):
+            if LINEAGE in map(os.fsdecode, given):
                 told.pop(LINEAGE, None)
             if env is None and _ENVIRONMENT is not os.environ:
                 told = {os.fsencode(name): os.fsencode(value) for name, value in told.items()}
@@ -138,12 +139,6 @@ class Children:
             log.debug("playhead could not hand the trace to a child", exc_info=True)
             return env
 
-
-_FORMS: dict[str | bytes, str] = {
-    **{key: key for key in VARIABLES},
-    **{os.fsencode(key): key for key in VARIABLES},
-}
-"""The name of each variable for a child, by each form in which a program may give it."""
 
 _data: Any = getattr(os.environ, "_data", None)
 
