@@ -118,4 +118,4 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
     if session.settings.store:
         session.say("the database overwrites deleted data when it runs VACUUM")
     elif not done.wiped:
-        session.say("not all of it is overwritten yet: a receiver does that when nothing reads it")
+        session.say("some deleted data is not overwritten yet; a receiver does it later")

@@ -97,7 +97,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     else:
         session.say(f"redacted {said}; {summary.name} is {now} now")
         if not deleted.wiped:
-            session.say("not all of it is overwritten yet: a receiver does that when nothing reads it")
+            session.say("some deleted data is not overwritten yet; a receiver does it later")
     return 0
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.process.interpreter_threads import make_lock
 from playhead_semconv.untrusted.shown_text import visible
 
 logger = logging.getLogger("playhead.exporter")
+
+LONGEST_MESSAGE_S = 5.0
+"""Seconds for which `DeliveryNotices.avoid_logging` waits for a message that is being logged."""
 
 
 class DeliveryNotices:
@@ -20,7 +23,7 @@ class DeliveryNotices:
         self._quiet = quiet
         self._said: set[str] = set()
         self._to_stderr = False
-        self._logging = threading.Lock()
+        self._logging = make_lock()
         """Held while a message is logged, but not waited for: a handler of `logging` may report, too."""
 
     def avoid_logging(self) -> None:
@@ -29,8 +32,8 @@ class DeliveryNotices:
         eventlet makes the locks of `logging` into locks that no second system thread may wait for.
         """
         self._to_stderr = True
-        with self._logging:
-            pass
+        if self._logging.acquire(timeout=LONGEST_MESSAGE_S):  # a forked child may inherit it held
+            self._logging.release()
 
     def fail(self, matter: str, problem: PlayheadError) -> None:
         """Report a problem that somebody must fix."""

@@ -10,8 +10,8 @@ import pytest
 TESTS = Path(__file__).parents[2]
 
 
-def survive(folder: Path, seed: int, count: int) -> None:
-    words = [sys.executable, "-m", "support.hostile.tape_mutants", str(seed), str(count), str(folder)]
+def survive(folder: Path, seed: int, count: int, module: str = "tape_mutants") -> None:
+    words = [sys.executable, "-m", f"support.hostile.{module}", str(seed), str(count), str(folder)]
     environ = {**os.environ, "PYTHONPATH": str(TESTS)}
     done = subprocess.run(words, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,17 +35,10 @@ def test_tapes_made_by_hand_to_run_code_run_nothing(tmp_path: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def run_with(folder: Path, seed: int, count: int) -> None:
-    words = [sys.executable, "-m", "support.hostile.mutants_run", str(seed), str(count), str(folder)]
-    environ = {**os.environ, "PYTHONPATH": str(TESTS)}
-    done = subprocess.run(words, env=environ, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_replays_of_damaged_tapes_run_only_the_program(tmp_path: Path):
-    run_with(tmp_path / "run", 1, 4)
+    survive(tmp_path / "run", 1, 4, "mutants_run")
 
 
 @pytest.mark.acceptance
 def test_many_replays_forks_and_resumes_of_damaged_tapes(tmp_path: Path):
-    run_with(tmp_path / "run", 2, 300)
+    survive(tmp_path / "run", 2, 300, "mutants_run")

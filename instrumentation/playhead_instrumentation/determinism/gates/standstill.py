@@ -34,7 +34,7 @@ BLOCKS_S = 600.0
 """Seconds without progress if a thread blocks in something unknown; computing is progress."""
 
 REFUSED_S = 10.0
-"""The same, once something was refused: this may have ended what the others wait for."""
+"""The same after a refused request, which may have ended the thread that the others wait for."""
 
 PAST_TAPE_S = 60.0
 """Seconds for which blocking or computing is waited for at the end of a killed process's tape."""
@@ -53,11 +53,11 @@ class Refusals:
         self._page = mmap.mmap(-1, 1)
 
     def note(self) -> None:
-        """One was."""
+        """Note that a request was refused."""
         self._page[0] = 1
 
     def any(self) -> bool:
-        """Whether one was."""
+        """Whether a request was refused."""
         return bool(self._page[0])
 
 

@@ -42,7 +42,7 @@ class Scratch:
         """``folder``: empty; by default a new one, which is deleted with the process."""
         if not folder:
             delete_at_exit()
-            # That of a forked child lies in that of its parent: such a child may end by a signal.
+            # A forked child uses a folder inside its parent's, because a signal may end the child.
             inherited = next((there for _, there in _made if os.path.isdir(there)), None)
             folder = tempfile.mkdtemp(prefix="playhead-scratch-", dir=inherited)
             _made.append((os.getpid(), folder))
