@@ -204,13 +204,13 @@ class Patches:
             except Exception:
                 log.debug("playhead could not undo a patch", exc_info=True)
 
-    def take_off(self, owner: Any, *names: str) -> None:
-        """Undo `around` for these attributes of ``owner``."""
+    def take_off(self, owner: Any) -> None:
+        """Undo `around` for all attributes of ``owner``, and keep no reference to it."""
         with self._lock:
-            targets = [self._targets.pop((id(owner), name), None) for name in names]
+            keys = [key for key in self._targets if key[0] == id(owner)]
+            targets = [self._targets.pop(key) for key in keys]
         for target in targets:
-            if target is not None:
-                target.take_off()
+            target.take_off()
 
     def patched(self) -> list[str]:
         """Names of the patches so far, in order."""

@@ -377,8 +377,8 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
         session.driver.killed()
     _current = None
     session.process.end(exit_code, error)
-    for finish in session.finishing:
-        finish()
+    while session.finishing:
+        session.finishing.pop()()
 
 
 @functools.cache

@@ -36,8 +36,9 @@ def watch(patches: Patches, session: Session) -> None:
             if patches.attempt(name, functools.partial(patches.around_all, stream, layers)):
                 _printed[name] = printed
                 session.before_asking(printed.settle)
-                # If the last flush fails, the interpreter prints the frames that it passed.
-                session.finishing.append(functools.partial(patches.take_off, stream, *layers))
+                # If the last flush fails, the interpreter prints the frames that it passed. And what
+                # destructors print last is flushed only by a stream to which no reference is left.
+                session.finishing.append(functools.partial(patches.take_off, stream))
 
 
 _printed: dict[str, Printed] = {}
